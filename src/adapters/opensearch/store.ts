@@ -50,7 +50,8 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
       // also set because an index without this setting stops refreshing while there are no searches
       refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
     }),
-    state: definition('state', { number_of_replicas: replicas }),
+    // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
+    state: definition('state', { number_of_shards: 1, number_of_replicas: replicas }),
     audit: definition('audit', { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` }),
   };
   const state = createStateStore({ client, names, clock });

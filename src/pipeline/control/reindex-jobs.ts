@@ -80,8 +80,10 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     if ((await state.count('job', signal)) >= JOBS_MAX)
       throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
     if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
-    await updateRecord(state, refs.job(job.id), () => job);
-    if (job.mode === 'apply') await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
+    // the record of the bucket's slot, which is stored next, waits until lists show both
+    const isApply = job.mode === 'apply';
+    await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
+    if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
     await sendTaskOf(job.id);
     return job;
   }

@@ -21,7 +21,7 @@ export interface StateStore {
   /**
    * Writes the entry if the stored version is `expected` (null: if nothing is stored), else answers `conflict`. When it
    * resolves, the entry is durable and visible to list(); with `listed: 'soon'` it is durable, and visible to list() within a
-   * second, which saves a wait of up to 200 ms. Ids have at most 512 bytes.
+   * second, which saves a wait of up to 200 ms; a later write that waits makes it visible too. Ids have at most 512 bytes.
    */
   put(
     entry: { readonly id: string; readonly kind: StateKind; readonly record: unknown; readonly listed?: Listed },

@@ -83,7 +83,8 @@ Latency:
   none       S3 answers at once
   s3         after 80 ± 40 ms, as S3 does
 
-S3 is a listing server of the tests' own, the queues are fauxqs. Linux only: CPU
+S3 is a listing server of the tests' own, which renders listings of up to 3,000,000
+objects before the clock starts; the queues are fauxqs. Linux only: CPU
 and memory are read from /proc. On two cores they, the worker and OpenSearch share
 them: compare within one run only.
 

@@ -100,7 +100,7 @@ function compareHeads(first: string | undefined, second: string | undefined): nu
 }
 
 /** The first of `count` positions for which it holds; `count` if there is none. Once it holds, it holds for all that follow. */
-function firstOf(count: number, holds: (at: number) => boolean): number {
+export function firstOf(count: number, holds: (at: number) => boolean): number {
   let low = 0;
   let high = count;
   while (low < high) {

@@ -13,7 +13,7 @@ import { createContents } from './contents.ts';
 import { forkListingServer } from './fork-listing-server.ts';
 import { createKeySpace, keyShapes, stateOf } from './key-space.ts';
 import type { KeyShape } from './key-space.ts';
-import { startListingServer } from './listing-server.ts';
+import { controlListingServer, startListingServer } from './listing-server.ts';
 import type { ListingServer } from './listing-server.ts';
 
 let server: ListingServer;
@@ -60,6 +60,13 @@ async function allKeys(bucket: string, limit: number, prefix = ''): Promise<read
   }
 }
 
+/** A page as it is sent, but for the name of its bucket. */
+async function pageOf(bucket: string, question: Readonly<Record<string, string>>): Promise<string> {
+  const query = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', ...question });
+  const answer = await fetch(`${server.url}/${bucket}?${query.toString()}`);
+  return (await answer.text()).replace(`<Name>${bucket}</Name>`, '<Name/>');
+}
+
 function byBytes(keys: Iterable<string>): string[] {
   return [...keys].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
@@ -103,6 +110,35 @@ describe('the listing server', () => {
       expect(head.StorageClass ?? 'STANDARD').toBe(StorageClass);
     }
     await expect(s3.send(new HeadObjectCommand({ Bucket: 'same', Key: 'g000000/aa' }))).rejects.toMatchObject({ name: 'NotFound' });
+  });
+
+  test.each(keyShapes)('answers with a prepared listing of %s keys as it renders them', async (shape) => {
+    const bucket = { shape, count: 2_345, driftEvery: 7 };
+    await controlListingServer(server.url, {
+      buckets: [
+        { ...bucket, name: 'rendered' },
+        { ...bucket, name: 'prepared', isPrepared: true },
+      ],
+    });
+    const keys = await allKeys('rendered', 1_000);
+    const prefix = (keys[700] ?? '').slice(0, 8);
+    const after = keys[700] ?? '';
+    for (const question of [
+      {},
+      { 'max-keys': '1' },
+      { 'start-after': after, 'max-keys': '7' },
+      { 'start-after': `${after}!` },
+      { 'start-after': keys.at(-1) ?? '' },
+      { prefix },
+      { prefix, 'start-after': after, 'max-keys': '3' },
+      { prefix, 'start-after': '\u{10ffff}' },
+      { prefix: 'nothing begins so' },
+    ]) {
+      const page = await pageOf('prepared', question);
+      expect(page).toContain('<ListBucketResult');
+      expect(page).toBe(await pageOf('rendered', question));
+    }
+    expect(await allKeys('prepared', 59)).toEqual(keys);
   });
 
   test('changes are listed from the next page on', async () => {

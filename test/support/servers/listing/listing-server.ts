@@ -15,7 +15,8 @@ import { createKeySpace, keyShapes } from './key-space.ts';
 import type { KeyShape, ListedState } from './key-space.ts';
 import { createFaults, faultSchema } from './listing-faults.ts';
 import type { ActiveFault, Fault, ListingRequest, Operation } from './listing-faults.ts';
-import { keyOfToken, renderPage } from './listing-page.ts';
+import { keyOfToken, preparePages, renderPage } from './listing-page.ts';
+import type { PreparedPages } from './listing-page.ts';
 
 /** Each answer comes after a time between mean − jitter and mean + jitter. */
 const latencySchema = z.object({ meanMs: z.number(), jitterMs: z.number() });
@@ -27,6 +28,8 @@ const bucketSchema = z.object({
   count: z.number().int().default(0),
   /** Every n-th object differs from the computed one: see drift.ts. */
   driftEvery: z.number().int().positive().exactOptional(),
+  /** Whether its listing is rendered at once. The bucket does not change then. */
+  isPrepared: z.boolean().default(false),
 });
 
 /** Requests answered since the server began or `resetCounts`, by kind; those that met a fault are among them. */
@@ -78,6 +81,7 @@ const REGION = 'us-east-1';
 /** Starts the server; port 0 is a free one. */
 export async function startListingServer({ port = 0 }: { readonly port?: number } = {}): Promise<ListingServer> {
   const buckets = new Map<string, Contents>();
+  const prepared = new Map<string, PreparedPages>();
   const faults = createFaults();
   const random = createRandom(80);
   let latency: Latency | undefined;
@@ -89,6 +93,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   function createBucket(name: string, shape: KeyShape = 'flat', count = 0): Contents {
     const contents = createContents(createKeySpace(shape, count));
     buckets.set(name, contents);
+    prepared.delete(name);
     return contents;
   }
 
@@ -106,7 +111,8 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     if (fault !== undefined && (await interfere(fault, outgoing))) return;
     const contents = buckets.get(question.bucket);
     if (contents === undefined) return refuse(outgoing, { status: 404, code: 'NoSuchBucket' });
-    if (question.operation === 'list') counts.keysListed += answerList(outgoing, { contents, question, fault });
+    if (question.operation === 'list')
+      counts.keysListed += answerList(outgoing, { contents, prepared: prepared.get(question.bucket), question, fault });
     else answer(outgoing, { question, state: contents.get(question.key) });
   }
 
@@ -114,9 +120,10 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const told = controlSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}'));
-    for (const { name, shape, count, driftEvery } of told.buckets) {
+    for (const { name, shape, count, driftEvery, isPrepared } of told.buckets) {
       const contents = createBucket(name, shape, count);
       if (driftEvery !== undefined) applyDrift(contents, createKeySpace(shape, count), driftEvery);
+      if (isPrepared) prepared.set(name, preparePages(contents));
     }
     if (told.faults !== undefined) faults.set(told.faults);
     if (told.latency !== undefined) latency = told.latency ?? undefined;
@@ -254,15 +261,18 @@ async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<
 
 interface ListAnswer {
   readonly contents: Contents;
+  readonly prepared: PreparedPages | undefined;
   readonly question: Question;
   readonly fault: ActiveFault | undefined;
 }
 
 /** Answers a page, and returns how many keys were in it. */
-function answerList(outgoing: ServerResponse, { contents, question, fault }: ListAnswer): number {
-  const page = renderPage(contents, { ...question, after: question.key }, fault?.kind);
+function answerList(outgoing: ServerResponse, { contents, prepared, question, fault }: ListAnswer): number {
+  const request = { ...question, after: question.key };
+  const page =
+    prepared !== undefined && fault === undefined && question.isEncoded ? prepared(request) : renderPage(contents, request, fault?.kind);
   // not the string's length, which counts other units
-  const body = Buffer.from(page.body);
+  const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
   outgoing.writeHead(200, { 'content-type': 'application/xml', 'content-length': body.byteLength, 'x-amz-bucket-region': REGION });
   if (fault?.kind === 'cut-body') outgoing.write(body.subarray(0, body.byteLength / 2), () => outgoing.destroy());
   else outgoing.end(body);
