@@ -12,8 +12,8 @@ import { opensearchUrl } from '../support/servers/found.ts';
 
 /** More would mean that a fault costs a healthy message its receives. */
 const RECEIVES_MAX = 7;
-/** Rows wait most of their time, so more of them run than there are cores. */
-const ROWS_AT_ONCE = Number(process.env['TALLY_TEST_MATRIX_ROWS_AT_ONCE'] ?? '12');
+/** Rows wait most of their time, so more of them run than there are cores; twelve starved everything beside two busy loops. */
+const ROWS_AT_ONCE = Number(process.env['TALLY_TEST_MATRIX_ROWS_AT_ONCE'] ?? '6');
 const TIMEOUT_MS = 1_200_000;
 
 const only = process.env['TALLY_TEST_MATRIX_ONLY'];
