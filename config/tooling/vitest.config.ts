@@ -95,7 +95,16 @@ const lanes = [
   { name: 'flow', include: flow },
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
-const whole = ['calendar/gap-years', 'reindex-jobs/crash', 'reindex-jobs/large-buckets'].map((file) => `test/pipeline/${file}.test.ts`);
+const whole = [
+  'flow/fault-matrix',
+  'flow/index-nodes',
+  'flow/kill',
+  'flow/outage',
+  'flow/shutdown',
+  'pipeline/calendar/gap-years',
+  'pipeline/reindex-jobs/crash',
+  'pipeline/reindex-jobs/large-buckets',
+].map((file) => `test/${file}.test.ts`);
 const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole] }];
 
 export default defineConfig({

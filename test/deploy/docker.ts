@@ -52,8 +52,13 @@ export async function refusal(): Promise<string | undefined> {
   return (await composeProgram()) === undefined ? 'neither `docker compose` nor `docker-compose` is installed' : undefined;
 }
 
+/** Asked once: the older program starts Python to say its version. */
+let composeFound: Promise<readonly string[] | undefined> | undefined;
+
+const composeProgram = (): Promise<readonly string[] | undefined> => (composeFound ??= findCompose());
+
 /** `docker compose`, or the older program of its own. */
-async function composeProgram(): Promise<readonly string[] | undefined> {
+async function findCompose(): Promise<readonly string[] | undefined> {
   for (const words of [['docker', 'compose'], ['docker-compose']]) {
     const [program = '', ...args] = words;
     if ((await run(program, [...args, 'version'])).code === 0) return words;

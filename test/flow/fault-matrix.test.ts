@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isLong } from '../support/breadth.ts';
 import { runFaultRow, type FaultRow, type RowResult } from '../support/worlds/fault-row.ts';
 import { faultRows } from '../support/worlds/fault-rows.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
@@ -18,7 +19,7 @@ const TIMEOUT_MS = 1_200_000;
 
 const only = process.env['TALLY_TEST_MATRIX_ONLY'];
 const { rows, notRun } = faultRows(opensearchUrl() !== undefined);
-const chosen = rows.filter(({ name }) => only === undefined || new RegExp(only).test(name));
+const chosen = rows.filter(({ name, isVariant }) => (only === undefined ? isLong || isVariant !== true : new RegExp(only).test(name)));
 
 describe('with a fault, and killed in its middle,', () => {
   const queue = new PQueue({ concurrency: ROWS_AT_ONCE });

@@ -5,6 +5,7 @@ import type { Flow, IndexKind } from '../support/worlds/flow.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { createRandom } from '../support/random/seeded.ts';
+import { inTurns, isLong } from '../support/breadth.ts';
 
 interface Moment {
   readonly proxy: (flow: Flow) => FaultProxy;
@@ -14,6 +15,9 @@ interface Moment {
 
 /** A provisional write is settled some 45 s after it, and a killed daemon's messages come back before that. */
 const SETTLE_TIMEOUT_MS = 300_000;
+
+/** Deaths of the daemon that is killed again and again. */
+const DEATHS = isLong ? 5 : 3;
 
 const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
 
@@ -92,8 +96,8 @@ type Case = readonly [name: string, kind: IndexKind, moment: Moment, load: (worl
 
 /** The slowest first: they wait for a settle, and the others run beside them. */
 const cases: readonly Case[] = [
-  ...indexKinds.flatMap((kind) => settleMoments.map(([name, moment]): Case => [name, kind, moment, upload])),
-  ...indexKinds.flatMap((kind) => moments.map(([name, moment]): Case => [name, kind, moment, putsAndDeletes])),
+  ...inTurns(settleMoments, indexKinds).map(([[name, moment], kind]): Case => [name, kind, moment, upload]),
+  ...inTurns(moments, indexKinds).map(([[name, moment], kind]): Case => [name, kind, moment, putsAndDeletes]),
   ...indexKinds
     .filter((kind) => kind === 'opensearch')
     .flatMap((kind) => indexMoments.map(([name, moment]): Case => [name, kind, moment, putsAndDeletes])),
@@ -115,7 +119,7 @@ describe('killed', () => {
       await using flow = await openFlow(kind, { maxReceiveCount: 20 });
       const { world } = flow;
       const random = createRandom(kind === 'sqlite' ? 11 : 12);
-      for (let round = 0; round < 5; round += 1) {
+      for (let round = 0; round < DEATHS; round += 1) {
         const victim = await flow.start();
         const endMs = performance.now() + random.integer(50, 1_500);
         while (performance.now() < endMs) {

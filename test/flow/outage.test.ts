@@ -6,6 +6,7 @@ import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
 import { indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
+import { inTurns } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const indexFaults: readonly (readonly [string, Interference])[] = [
@@ -155,7 +156,7 @@ describe('an outage', () => {
     expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
   }, 600_000);
 
-  test.concurrent.each(indexKinds.flatMap((kind) => storageFaults.map(([name, interference]) => ({ name, interference, kind }))))(
+  test.concurrent.each(inTurns(storageFaults, indexKinds).map(([[name, interference], kind]) => ({ name, interference, kind })))(
     'of S3, because it $name: what is to be looked at waits, exact events do not, and nothing is lost, with index $kind',
     async ({ interference, kind }) => {
       await using flow = await openFlow(kind);

@@ -4,6 +4,7 @@ import { runTally } from '../support/servers/daemon.ts';
 import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { inTurns } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
@@ -57,7 +58,7 @@ describe('asked to stop', () => {
     expect(flow.world.messages()).toEqual({ visible: [], inFlight: [] });
   });
 
-  test.concurrent.each(indexKinds.flatMap((kind) => (['SIGTERM', 'SIGINT'] as const).map((signal) => [signal, kind] as const)))(
+  test.concurrent.each(inTurns(['SIGTERM', 'SIGINT'] as const, indexKinds))(
     'by %s under load, it finishes what it holds, and another goes on, with index %s',
     async (signal, kind) => {
       await using flow = await openFlow(kind);

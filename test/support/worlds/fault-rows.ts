@@ -60,7 +60,7 @@ const broken = { prefix: 'broken', keys: 'one' } as const;
 const slow = { prefix: 'slow', keys: 'many' } as const;
 
 /** What the kill alone costs: the figures of the other rows are to be compared with these. */
-const healthyRow: FaultRow = { name: 'none', index: 'sqlite', reach: 'object', begin: () => () => undefined };
+const healthyRow: FaultRow = { name: 'none', isVariant: true, index: 'sqlite', reach: 'object', begin: () => () => undefined };
 
 /** Both circuits open, and the endpoint's must close while the bucket's stays open. */
 function regionThenBucket(flow: Flow): End {
@@ -110,12 +110,14 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'all requests for the bucket are denied',
+    isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
     begin: throughProxy(s3, refusal(403, 'AccessDenied'), ofBucket),
   },
   {
     name: 'S3 does not answer for the bucket',
+    isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
     env: { TALLY_S3_TIMEOUT_MS: '2000' },
@@ -130,6 +132,7 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'S3 of the region cannot be reached',
+    isVariant: true,
     index: 'sqlite',
     reach: 'endpoint',
     async begin({ world }) {
@@ -143,7 +146,13 @@ const storageRows: readonly FaultRow[] = [
     reach: 'endpoint',
     begin: throughProxy(s3, refusal(400, 'ExpiredToken')),
   },
-  { name: 'SQS answers 503', index: 'sqlite', reach: 'all', begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }) },
+  {
+    name: 'SQS answers 503',
+    isVariant: true,
+    index: 'sqlite',
+    reach: 'all',
+    begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }),
+  },
 ];
 
 const sqliteRows: readonly FaultRow[] = [
@@ -211,12 +220,14 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'the cluster answers 503',
+    isVariant: true,
     index: 'opensearch',
     reach: 'all',
     begin: throughProxy(cluster, { kind: 'answer', status: 503, body: '{}' }),
   },
   {
     name: 'the cluster has a write block',
+    isVariant: true,
     index: 'opensearch',
     reach: 'all',
     begin: throughProxy(cluster, { kind: 'answer', status: 403, body: CLUSTER_BLOCK }, isWrite),
