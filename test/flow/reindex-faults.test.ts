@@ -8,7 +8,11 @@ import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
 import type { ReindexFlow, TestBucket } from '../support/worlds/reindex-flow.ts';
 import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
-const COUNT = 3_000;
+/**
+ * Enough that what is gone at the end of the bucket is never on a good page, nor in the first half of a bad one: a page that
+ * begins just before MIDDLE ends before 3,000, and a range that is split off has 1,000 keys at least.
+ */
+const COUNT = 5_000;
 /** Where every listing fails: after two whole pages, in the middle of the third. */
 const MIDDLE = createKeySpace('deep', COUNT).keyAt(2_000);
 /** So many objects at the end of the bucket are gone, without an event: behind the fault, and before it. */
@@ -124,7 +128,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     const gone = 1_500;
     const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
     const space = createKeySpace('deep', COUNT);
-    for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 2));
+    for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
     const { id } = await bucket.reindex();
     const paused = await bucket.ended(id);
     expect(paused).toMatchObject({ state: 'paused', paused_because: 'brake', brake: { limit: 1_000 } });
@@ -159,7 +163,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
   }, 600_000);
 
   test.concurrent('of a huge bucket lets small ones pass', async () => {
-    const count = 30_000;
+    const count = 100_000;
     const huge = await flow.createBucket({ count });
     // its last page comes only when the small ones are done
     const held = flow.listing.addFault({ kind: 'held', bucket: huge.name, fromKey: createKeySpace('deep', count).keyAt(count - 1_500) });
