@@ -96,11 +96,17 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
+  'flow/bad-input',
+  'flow/drift',
   'flow/fault-matrix',
   'flow/index-nodes',
   'flow/kill',
   'flow/outage',
+  'flow/panel-connect',
+  'flow/panel-pages',
+  'flow/panel-tour',
   'flow/shutdown',
+  'flow/traces',
   'pipeline/calendar/gap-years',
   'pipeline/reindex-jobs/crash',
   'pipeline/reindex-jobs/large-buckets',

@@ -4,6 +4,7 @@ import type { Job } from '../../src/api/jobs.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../support/servers/daemon.ts';
+import { oneOf } from '../support/breadth.ts';
 import { indexKinds, openIndex, type IndexKind } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
@@ -62,36 +63,42 @@ describe.skipIf(!awsEndpoint()).concurrent.each(indexKinds)('tally drift and tal
 
     expect(await drift(bucket, settings)).toMatchObject({ code: 0, stderr: '', job: { counts: { missing: 0, equal: 3 } } });
   });
-
-  it('does so by the address of the registry, without any other setting', async () => {
-    const { aws, bucket, registry } = await startDriftWorld(kind);
-    for (const key of ['changed', 'gone', 'same']) await aws.put(bucket, key, key);
-    const asked = await runTally(['reindex', bucket, '--now', '--wait', '--json'], registry);
-    expect(asked).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(asked.stdout)).toMatchObject({ state: 'done', now: true, counts: { written: 3 } });
-    expect((await drift(bucket, registry)).code).toBe(0);
-
-    await aws.put(bucket, 'changed', 'other words');
-    await aws.remove(bucket, 'gone');
-    await aws.put(bucket, 'new', 'new');
-    let found = await drift(bucket, registry);
-    // in flight until S3's clock, which tells seconds, has moved on
-    await until('all three are told', async () => {
-      found = await drift(bucket, registry);
-      return found.job.counts?.in_flight === 0;
-    });
-    expect(found.code).toBe(2);
-    expect(found.job.counts).toMatchObject({ missing: 1, stale: 1, phantom: 1, equal: 1 });
-    expect(found.job.examples).toMatchObject({ missing: [{ key: 'new' }], stale: [{ key: 'changed' }], phantom: [{ key: 'gone' }] });
-    expect((await drift(bucket, registry, '--prefix', 'sa')).code).toBe(0);
-
-    expect(await runTally(['reindex', bucket, '--now', '--wait'], registry)).toMatchObject({ code: 0 });
-    expect(await drift(bucket, registry)).toMatchObject({ code: 0, job: { counts: { equal: 3 } } });
-    // a list may be a second behind: OpenSearch searches what it has refreshed
-    await until('the list shows that all jobs are done', async () => {
-      const jobs = await runTally(['jobs', '--json'], registry);
-      const { items } = JSON.parse(jobs.stdout) as { items: Job[] };
-      return items.every(({ state }) => state === 'done');
-    });
-  });
 });
+
+describe.skipIf(!awsEndpoint()).concurrent.each(oneOf(indexKinds))(
+  'tally drift and tally reindex beside a registry on %s',
+  { timeout: TIMEOUT_MS },
+  (kind) => {
+    it('do so by its address, without any other setting', async () => {
+      const { aws, bucket, registry } = await startDriftWorld(kind);
+      for (const key of ['changed', 'gone', 'same']) await aws.put(bucket, key, key);
+      const asked = await runTally(['reindex', bucket, '--now', '--wait', '--json'], registry);
+      expect(asked).toMatchObject({ code: 0, stderr: '' });
+      expect(JSON.parse(asked.stdout)).toMatchObject({ state: 'done', now: true, counts: { written: 3 } });
+      expect((await drift(bucket, registry)).code).toBe(0);
+
+      await aws.put(bucket, 'changed', 'other words');
+      await aws.remove(bucket, 'gone');
+      await aws.put(bucket, 'new', 'new');
+      let found = await drift(bucket, registry);
+      // in flight until S3's clock, which tells seconds, has moved on
+      await until('all three are told', async () => {
+        found = await drift(bucket, registry);
+        return found.job.counts?.in_flight === 0;
+      });
+      expect(found.code).toBe(2);
+      expect(found.job.counts).toMatchObject({ missing: 1, stale: 1, phantom: 1, equal: 1 });
+      expect(found.job.examples).toMatchObject({ missing: [{ key: 'new' }], stale: [{ key: 'changed' }], phantom: [{ key: 'gone' }] });
+      expect((await drift(bucket, registry, '--prefix', 'sa')).code).toBe(0);
+
+      expect(await runTally(['reindex', bucket, '--now', '--wait'], registry)).toMatchObject({ code: 0 });
+      expect(await drift(bucket, registry)).toMatchObject({ code: 0, job: { counts: { equal: 3 } } });
+      // a list may be a second behind: OpenSearch searches what it has refreshed
+      await until('the list shows that all jobs are done', async () => {
+        const jobs = await runTally(['jobs', '--json'], registry);
+        const { items } = JSON.parse(jobs.stdout) as { items: Job[] };
+        return items.every(({ state }) => state === 'done');
+      });
+    });
+  },
+);

@@ -6,7 +6,7 @@ import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
 import { indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
-import { inTurns } from '../support/breadth.ts';
+import { inTurns, oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const indexFaults: readonly (readonly [string, Interference])[] = [
@@ -191,7 +191,7 @@ describe('an outage', () => {
     600_000,
   );
 
-  test.concurrent.each(indexKinds)(
+  test.concurrent.each(oneOf(indexKinds))(
     'of SQS is told once and backed off from, and it goes on by itself, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
@@ -220,7 +220,7 @@ describe('an outage', () => {
     600_000,
   );
 
-  test.concurrent.each(indexKinds)(
+  test.concurrent.each(oneOf(indexKinds))(
     'of SQS for deletes only: they are repeated, or the messages come back and are deleted then, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);

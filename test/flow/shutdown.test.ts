@@ -4,7 +4,7 @@ import { runTally } from '../support/servers/daemon.ts';
 import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
-import { inTurns } from '../support/breadth.ts';
+import { inTurns, oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
@@ -169,7 +169,7 @@ describe('asked to stop', () => {
 
 // one after the other: half a second is kept for giving back at the deadline, and the queue is in this process
 describe('what cannot be finished when a daemon is asked to stop', () => {
-  test.each(indexKinds)(
+  test.each(oneOf(indexKinds))(
     'is given back at the deadline while S3 does not answer, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);

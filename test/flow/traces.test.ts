@@ -8,6 +8,7 @@ import { until } from '../support/servers/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import { runTally } from '../support/servers/daemon.ts';
+import { oneOf } from '../support/breadth.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import { nativeRecord } from '../support/worlds/ingest.ts';
 import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
@@ -106,7 +107,7 @@ describe('traces', () => {
     600_000,
   );
 
-  test.concurrent.each(indexKinds)(
+  test.concurrent.each(oneOf(indexKinds))(
     'of an absent object tell the check of its bucket, and what ended at the stop is sent, with index %s',
     async (kind) => {
       await using collector = await startCollector();

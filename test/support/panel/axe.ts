@@ -2,11 +2,18 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { BrowserContextOptions, Page } from 'playwright-core';
+import { isLong } from '../breadth.ts';
 import { overflowOf } from '../worlds/panel.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const LARGE = { width: 1_280, height: 720 };
 const SMALL = { width: 360, height: 640 };
+/** The small one last: what is wider than it is seen there. */
+const LOOKS = [
+  { title: 'large and light', viewport: LARGE, colorScheme: 'light' },
+  { title: 'small and dark', viewport: SMALL, colorScheme: 'dark' },
+] as const;
+let dialogsJudged = 0;
 
 /** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
 export const AXE_WINDOW: BrowserContextOptions = { reducedMotion: 'reduce', viewport: LARGE };
@@ -23,14 +30,18 @@ interface Violation {
 /**
  * What is wrong with what is shown, each with the name: what axe finds, and what is wider than the small screen.
  * Large and small have different layouts, light and dark different colours: two looks show all four. `within`: of an open
- * dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it.
+ * dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it; dialogs
+ * have one layout, and take turns in the two looks, each of which `npm run test:long` gives them.
  */
 export async function findingsOf(page: Page, name: string, within: 'html' | 'dialog' = 'html'): Promise<readonly string[]> {
   if (await page.evaluate<boolean>(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
-  const found = await look(page, `${name}, large and light`, within);
-  await page.setViewportSize(SMALL);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  found.push(...(await look(page, `${name}, small and dark`, within)));
+  const turn = within === 'dialog' && !isLong ? dialogsJudged++ % LOOKS.length : undefined;
+  const found: string[] = [];
+  for (const [place, { title, viewport, colorScheme }] of LOOKS.entries()) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme });
+    if (turn === undefined || turn === place) found.push(...(await look(page, `${name}, ${title}`, within)));
+  }
   const overflow = await overflowOf(page);
   if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`);
   await page.setViewportSize(LARGE);
