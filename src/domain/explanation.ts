@@ -38,7 +38,10 @@ export function explanationOf({ bucket, document, storage }: ExplanationFacts): 
   return { agrees, sentence: `${what}: ${why}.`, observationClock };
 }
 
-/** The fields that both sides have and that differ. A field that one side lacks does not count as a difference. */
+/**
+ * The fields that both sides have and that differ. A field that one side lacks does not count as a difference. A re-index
+ * has a separate rule (src/domain/reindex/compare.ts): a listing has no version ID, and the time of an event is compared there.
+ */
 function differences(document: ObjectDocument, state: PresentState): readonly string[] {
   const differs = (ours: unknown, theirs: unknown) => ours !== undefined && theirs !== undefined && ours !== theirs;
   const fields = {

@@ -89,9 +89,11 @@ function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job):
 }
 
 const WORKERS = 'Workers are `tally serve` processes with the role reindex and TALLY_WORK_QUEUE_URL: check that one runs, and its /readyz.';
+/** Without the work queue a command only stores the job, and the search for overdue tasks finds it. */
+const NOT_SENT = 'A job of a command that had no TALLY_WORK_QUEUE_URL itself is found by a worker after some minutes.';
 
 function stallText(job: Job, seconds: number): string {
-  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
+  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does. ${NOT_SENT}`;
   return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 

@@ -1,4 +1,4 @@
-/** Functions that the four dialects share: they read fields of unchecked JSON and make a record or a fault of them. */
+/** Functions that the dialects share: they read fields of unchecked JSON and make a record or a fault of them. */
 import { z } from 'zod';
 import { isBucketName } from '../bucket-name.ts';
 import type { FaultCode } from '../fault.ts';

@@ -7,7 +7,8 @@ export type Dialect = (typeof dialects)[number];
 
 /**
  * The change that a record reports. Only `created` and `marker-created` of a native or EventBridge record state the
- * result themselves; all others only say that the key changed.
+ * result themselves, and `deleted` does in a bucket that never had versioning (`statedResult` in src/domain/ordering/hint.ts); all
+ * others only say that the key changed.
  */
 export type Change =
   /** Put, Post or Copy. */

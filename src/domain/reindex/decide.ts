@@ -96,11 +96,11 @@ export interface RewriteFacts {
 export function rewrittenDocument(facts: RewriteFacts): ObjectDocument {
   const { bucket, key, state, stored, clock, settled, source, observedAtMs, nowMs } = facts;
   const document = documentOf({ bucket, key, state, clock, settled, source, cause: {}, stateAtMs: observedAtMs, nowMs });
-  return stored !== undefined && isSameObject(facts.state, stored) ? { ...stored, ...document } : document;
+  return stored !== undefined && describesObject(facts.state, stored) ? { ...stored, ...document } : document;
 }
 
-/** Whether the stored document is about the same object: etag, size and LastModified do not differ. */
-export function isSameObject(state: ObjectState, stored: ObjectDocument): boolean {
+/** Whether the stored document is about this object: of the compared fields, at most the storage class differs. */
+export function describesObject(state: ObjectState, stored: ObjectDocument): boolean {
   if (!state.present || stored.deleted) return false;
   const { kind, fields } = compareObject(state, stored);
   return kind !== 'stale' || fields.every((field) => field === 'storage_class');

@@ -19,7 +19,7 @@ import {
   clockOfListing,
   decideListed,
   decideSeen,
-  isSameObject,
+  describesObject,
   rewrittenDocument,
   type ListedDecision,
 } from '../../domain/reindex/decide.ts';
@@ -357,7 +357,7 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
-  const known = isOnlyFilled && stored !== undefined && isSameObject(seen.state, stored) ? stored : undefined;
+  const known = isOnlyFilled && stored !== undefined && describesObject(seen.state, stored) ? stored : undefined;
   return {
     finding,
     request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
