@@ -3,8 +3,10 @@
  * a check wrote them too early to be final.
  */
 import { clockOfMs } from '../../domain/ordering/clock.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 
@@ -18,12 +20,17 @@ const VISIT_MAX_MS = 60_000;
 /** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
 
-/** Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them. */
+/**
+ * Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them.
+ * Nothing is checked while deletions of the bucket wait for a person.
+ */
 export function createVisitUnsettled({
+  state,
   maintenance,
   lookAgain,
   clock,
 }: {
+  readonly state: StateStore;
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
   readonly lookAgain: LookAgain;
   readonly clock: Clock;
@@ -40,6 +47,8 @@ export function createVisitUnsettled({
     let looks = 0;
     while (looks < LOOKS_MAX && !isOver()) {
       const documents = await maintenance.unsettled(bucket.bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
+      // what is checked may be among the documents that a person decides about: the re-indexes of that gap compare the others
+      if (documents.length > 0 && (await isAnyHeld(state, bucket))) return looks;
       const checked = await lookAgain(bucket, documents, isOver);
       looks += checked;
       if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;
