@@ -2,6 +2,7 @@
  * Checks documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
  * a check wrote them too early to be final.
  */
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
@@ -38,6 +39,12 @@ export function createVisitUnsettled({
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new Map<string, string>();
 
+  async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
+    const documents = await maintenance.unsettled(bucket, page, signal);
+    // they may be among those that a person decides about: the re-indexes of that gap compare the others
+    return documents.length > 0 && (await isAnyHeld(state, { bucket })) ? [] : documents;
+  }
+
   return async function visitUnsettled(bucket, signal) {
     const clockBelow = clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS);
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
@@ -46,9 +53,7 @@ export function createVisitUnsettled({
     positions.delete(bucket.bucket);
     let looks = 0;
     while (looks < LOOKS_MAX && !isOver()) {
-      const documents = await maintenance.unsettled(bucket.bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
-      // what is checked may be among the documents that a person decides about: the re-indexes of that gap compare the others
-      if (documents.length > 0 && (await isAnyHeld(state, bucket))) return looks;
+      const documents = await pageOf(bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
       const checked = await lookAgain(bucket, documents, isOver);
       looks += checked;
       if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;
