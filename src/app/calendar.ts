@@ -73,7 +73,7 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
     schedules.every(schedule, createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit), signal);
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   sweep(UPGRADE, 'upgrade', createVisitOutdated({ objects: core.store.objects, maintenance, state, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;

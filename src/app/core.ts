@@ -170,6 +170,7 @@ export async function createCore(
   const deadLetters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock,
     telemetry,
     queueWatch,

@@ -26,6 +26,7 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
+import { isAnyHeld } from '../pipeline/gaps/held-deletes.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
@@ -340,7 +341,9 @@ function movedLettersOf(
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
   const signal = new AbortController().signal;
   await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
-  const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
-  const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
+  const { objects: index, state } = core.store;
+  const connected = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  const isHeld = (bucket: string): Promise<boolean> => isAnyHeld(state, { bucket });
+  const catchUp = createCatchUp({ index, storage: embedded.storage, isHeld, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));
 }

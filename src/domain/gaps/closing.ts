@@ -7,6 +7,7 @@
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
  */
 import { isOfDeletes, type GapRecord } from './gap.ts';
+import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/range-transitions.ts';
 
@@ -53,6 +54,7 @@ function covers(job: JobRecord, gap: GapRecord): boolean {
  */
 export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
   if (job === undefined) return failedOf(gap, `${gap.jobId ?? 'its job'} no longer exists`, nowMs);
+  if (isHeldBy(job, gap)) return afterHeld(gap, job, nowMs);
   switch (job.state) {
     case 'queued':
     case 'running':
@@ -85,7 +87,8 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
     case 'running':
       return isBraked(gap, job) ? gap : closing(gap, job);
     case 'done':
-      return job.coversBeforeMs === undefined || heldBy(job) > 0 ? gap : afterDone(gap, job, nowMs);
+      // the job has stored what it held back itself
+      return job.coversBeforeMs === undefined || isHeldBy(job, gap) ? gap : afterDone(gap, job, nowMs);
     case 'paused':
     case 'failed':
     case 'cancelled':
@@ -115,8 +118,6 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
-  const held = heldBy(job);
-  if (held > 0) return { ...failedOf(gap, heldReason(job, held), nowMs), heldDeletes: held };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
   const aheadMs = gap.lastSeenMs - coversBeforeMs;
   if (aheadMs >= 0) {
@@ -131,18 +132,6 @@ function untried(gap: GapRecord): GapRecord {
   const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
   const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
   return kept;
-}
-
-/** How many deletions the job held back, because its brake does not allow them. */
-function heldBy({ counts }: JobRecord): number {
-  return counts?.held ?? 0;
-}
-
-/** Names the whole number and what to type. The prefix is left out of the command, because a shell may read any text in it. */
-function heldReason({ id, bucket, prefix, counts }: JobRecord, held: number): string {
-  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its brake allows';
-  const ofPrefix = prefix === '' ? '' : ' with the --prefix of the gap';
-  return `${id} held back ${held} deletions, ${why}: look at the bucket. If it is as intended, run \`tally reindex ${bucket} --allow-deletes ${held}\`${ofPrefix}`;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */

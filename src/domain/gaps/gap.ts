@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
-/** Gaps: changes that a source did not report. They are stored. A reconcile that began after `lastSeenMs` closes a gap. */
+/**
+ * Gaps: changes that a source did not report, and deletions that wait for a person. They are stored. A reconcile that began
+ * after `lastSeenMs` closes a gap.
+ */
 
-export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
+export const gapKinds = ['bulk-delete', 'lifecycle', 'loss', 'held-deletes'] as const;
 export type GapKind = (typeof gapKinds)[number];
 
 /** Whether the gaps of this kind consist of deletes: the limit of a job's brake would keep them from ever closing. */
@@ -13,6 +16,8 @@ export function isOfDeletes(kind: GapKind): boolean {
     case 'lifecycle':
       return true;
     case 'loss':
+    // they are deletes, but the limit is what holds them
+    case 'held-deletes':
       return false;
   }
 }
@@ -64,7 +69,7 @@ export const gapSchema = z.object({
   tooEarlyUntilMs: z.number().optional(),
   /** Since when the budget of its bucket keeps it open. */
   overBudgetSinceMs: z.number().optional(),
-  /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
+  /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),

@@ -49,8 +49,6 @@ export const jobSchema = z.object({
   tags: z.boolean().optional(),
   /** The job is done although deletions are held back, instead of pausing then: Tally's jobs are, since no person waits for them. */
   holds: z.boolean().optional(),
-  /** Number of tombstones that it may write at most. Absent: what the brake allows. */
-  deletesMax: z.number().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
   /** The gaps that the job closes when it is done. */

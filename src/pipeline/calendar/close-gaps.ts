@@ -28,7 +28,6 @@ export type StartJob = (
     readonly gapIds: readonly string[];
     readonly tags?: boolean;
     readonly holds?: boolean;
-    readonly deletesMax?: number;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -218,14 +217,13 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
 
 /**
  * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
- * rest is repaired all the same. Once a job has held some back, no further one deletes until a person has decided.
+ * rest is repaired all the same.
  */
 function wishesOf(gaps: readonly GapRecord[]) {
   return {
     gapIds: gaps.map(({ id }) => id),
     holds: true,
     ...(gaps.some(({ tags }) => tags === true) && { tags: true }),
-    ...(gaps.some(({ heldDeletes }) => heldDeletes !== undefined) && { deletesMax: 0 }),
   };
 }
 

@@ -13,6 +13,7 @@ import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -36,7 +37,6 @@ export interface OwnRequest {
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
   readonly holds?: boolean;
-  readonly deletesMax?: number;
 }
 
 export interface ReindexJobs {
@@ -189,7 +189,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && (allowDeletes ?? 0) <= (before.brake?.reserved ?? 0)) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
-      const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
+      const isHeld = await isAnyHeld(state, before);
+      const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await transition(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       await sendTaskOf(id);
@@ -205,7 +206,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
 }
 
 function jobOf(
-  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'deletesMax' | 'now' | 'allowDeletes'>,
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'now' | 'allowDeletes'>,
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {

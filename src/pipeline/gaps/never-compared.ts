@@ -6,6 +6,7 @@ import { gapId, withSighting, type GapRecord } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import { forgetHeld } from './held-deletes.ts';
 
 const REASON = 'never compared';
 const HELD = 'the bucket was connected without a first re-index: start one when you want it';
@@ -25,7 +26,7 @@ export interface FirstGap {
 
 /**
  * Stores the gap. `before`: the bucket's record is stored next, so a gap that is there already belongs to an earlier life of
- * the bucket and is replaced. `after`: the record is stored, and the gap only if it is missing. Throws the store's fault.
+ * the bucket and is replaced, and one of deletions that wait for a person is removed: its documents are gone. `after`: the record is stored, and the gap only if it is missing. Throws the store's fault.
  */
 export async function openNeverCompared(
   { state, clock }: NeverComparedPorts,
@@ -36,5 +37,6 @@ export async function openNeverCompared(
   const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs() });
   const stored: GapRecord = isHeld ? { ...gap, held: true, waits: { reason: HELD } } : gap;
   const ref = refs.gap(gapId(sighting));
+  if (at === 'before') await forgetHeld(state, bucket);
   await updateRecord(state, ref, (current) => (at === 'after' ? (current ?? stored) : stored));
 }

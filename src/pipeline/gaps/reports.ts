@@ -88,11 +88,19 @@ export async function isConnected(state: StateStore, bucket: string): Promise<bo
   return (await state.get(refs.bucket(bucket).id)) !== undefined;
 }
 
+/**
+ * Both in one. A standing report changes nothing where a real one is, so it must not take that one's place; what either of two
+ * real ones asks of the re-index, both ask.
+ */
 function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
+  if (later.sighting.standing === true && earlier.sighting.standing !== true) return earlier;
+  if (earlier.sighting.standing === true && later.sighting.standing !== true) return later;
   return {
     sighting: {
       ...later.sighting,
       ...callsOf(earlier, later),
+      ...(earlier.sighting.folded === true && { folded: true }),
+      ...(earlier.sighting.tags === true && { tags: true }),
       seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs),
     },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),

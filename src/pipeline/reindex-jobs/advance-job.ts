@@ -16,6 +16,7 @@ import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
@@ -129,8 +130,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
     const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful ? await lookAtBucket(job, signal) : { isEmpty: false, requests: 0 };
     const closesDeletes = await closesDeletesOf(job);
-    const { allowDeletes, deletesMax } = job;
-    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, deletesMax });
+    const { allowDeletes } = job;
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
     const begun = await transitionJob(state, job.id, {
       kind: 'compare',
       atMs: clock.nowMs(),

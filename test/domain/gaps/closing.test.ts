@@ -120,29 +120,12 @@ describe('a gap after a look at its job', () => {
     expect(after).not.toHaveProperty('jobId');
   });
 
-  it.each([
-    [
-      'the bucket is empty',
-      { prefix: '' },
-      0,
-      /back 7 deletions, because the bucket is empty: .* `tally reindex photos --allow-deletes 7`$/,
-    ],
-    ['it allows no more', { prefix: '' }, 5, /back 7 deletions, more than its brake allows: .* `tally reindex photos --allow-deletes 7`$/],
-    ['it allows no more under a prefix', { prefix: 'p' }, 0, /brake allows: .* --allow-deletes 7` with the --prefix of the gap$/],
-  ])('names the whole number and what to run when deletions are held back because %s', (_, { prefix }, listed, text) => {
-    const job = jobOf({ state: 'done', prefix, coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, listed, held: 7 } });
-    expect(gapAfterLook(gapOf({ state: 'closing', jobId: job.id, prefix: 'p' }), job, NOW_MS).waits?.reason).toMatch(text);
-  });
-
-  it('is open, and names what a person has to decide, when its job is done but held deletions back', () => {
+  it('is closed by a job that held deletions back, since these are a gap of their kind', () => {
     const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, held: 7 } });
-    const after = gapAfterLook(closing, job, NOW_MS);
-    expect(after).toMatchObject({ state: 'open', heldDeletes: 7, failures: 3 });
-    expect(after.waits?.reason).toContain('--allow-deletes 7');
-    expect(gapAfterOther(after, job, NOW_MS)).toBe(after);
-    const later = gapAfterOther(after, jobOf({ id: 'job-2', state: 'done', coversBeforeMs: SEEN_MS + 1, counts: noCounts }), NOW_MS);
-    expect(later).toMatchObject({ state: 'closed', jobId: 'job-2' });
-    expect(later).not.toHaveProperty('heldDeletes');
+    for (const kind of ['loss', 'bulk-delete', 'lifecycle'] as const) {
+      expect(gapAfterLook({ ...closing, kind }, job, NOW_MS)).toMatchObject({ state: 'closed', jobId: 'job-1' });
+      expect(gapAfterOther(gapOf({ kind }), job, NOW_MS)).toMatchObject({ state: 'closed', jobId: 'job-1' });
+    }
   });
 
   it.each<[string, JobRecord | undefined, string]>([
