@@ -58,8 +58,8 @@ export const gapSchema = z.object({
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
   /**
-   * A job is done that covers every report so far, but began before `lastSeenMs`, which the clock of a worker stored too far
-   * ahead. No job is begun for it before this time, unless the gap is reported again.
+   * A job is done that covers every report so far, but began before `lastSeenMs` by the clock of S3 or of its worker: one of
+   * them is behind, or that of the worker which reported is ahead. No job is begun for it before this time, unless the gap is reported again.
    */
   tooEarlyUntilMs: z.number().optional(),
   /** Since when the budget of its bucket keeps it open. */
