@@ -61,7 +61,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
     const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
-    const firstGap = { bucket, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
+    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else await reportChangesOf(current, planned);
     const record = await updateRecord(state, ref, (stored) =>

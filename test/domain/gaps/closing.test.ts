@@ -55,7 +55,7 @@ describe('a gap is due', () => {
         let gap = gapOf();
         for (const delayMs of delays.toSorted((a, b) => a - b)) {
           const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
-          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs });
+          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' });
         }
         expect(gapDueAtMs(gap)).toBeLessThanOrEqual(SEEN_MS + 10 * MINUTE_MS);
         expect(gapDueAtMs(gap)).toBeGreaterThanOrEqual(SEEN_MS + MINUTE_MS);
@@ -182,7 +182,7 @@ describe('a gap that a job cannot cover because of the clocks', () => {
     expect(gapDueAtMs(done)).toBe(SEEN_MS + 15 * MINUTE_MS + 1_000);
     // what is told later waits for nothing
     const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: SEEN_MS + 5 * MINUTE_MS } as const;
-    expect(withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs })).not.toHaveProperty('tooEarlyUntilMs');
+    expect(withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' })).not.toHaveProperty('tooEarlyUntilMs');
   });
 
   it('does not blame a clock where changes were told after the job began', () => {

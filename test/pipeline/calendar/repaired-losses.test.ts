@@ -4,6 +4,10 @@ import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { openChangeGap } from '../../../src/pipeline/gaps/changed-connection.ts';
+import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
+import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
+import { readNow } from '../../support/fakes/dead-letter-queues.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -11,6 +15,9 @@ import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { BUCKET, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
+
+const DLQ = 'http://queues/dead';
+const QUEUE = 'http://queues/bucket';
 
 async function createWorld({ enrich = 'none' as 'none' | 'head' | 'tags', s3AheadMs = 0 } = {}) {
   const store = createMemoryStore();
@@ -108,4 +115,74 @@ describe('the clock of S3 is not that of the workers', () => {
       await world.stop();
     },
   );
+});
+
+describe('tags of a bucket that asks for them', () => {
+  it('are right once the gap of a letter is closed that SQS moved, though the letter was a change of tags', async () => {
+    const world = await createWorld({ enrich: 'tags' });
+    await world.has('kept', { tags: {} });
+    await world.has('k', { tags: { colour: 'red' } }, { colour: 'red' });
+    // the tags change; the worker that received the event was killed twenty times, so SQS moved the message
+    world.s3.objects.set('k', { ...world.s3.objects.get('k')!, tags: { colour: 'blue' } });
+    const body = JSON.stringify({
+      Records: [
+        {
+          eventVersion: '2.3',
+          eventSource: 'aws:s3',
+          eventName: 'ObjectTagging:Put',
+          eventTime: new Date(world.clock.nowMs()).toISOString(),
+          s3: { bucket: { name: BUCKET }, object: { key: 'k', eTag: 'e-k' } },
+        },
+      ],
+    });
+    await world.queues.send(DLQ, { body, attributes: {} });
+    const moved = createMovedLetters({
+      browse: createLetterBrowser({ queues: world.queues, telemetry: world.telemetry }),
+      state: world.state,
+      gaps: world.gaps,
+      clock: world.clock,
+      telemetry: world.telemetry,
+      deadLetterQueues: await (async () => {
+        const now = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
+        return () => now;
+      })(),
+      bucketQueueUrls: [QUEUE],
+    });
+    const looking = moved(world.never);
+    await world.run(20);
+    await looking;
+    expect(await world.openGaps()).toMatchObject([{ kind: 'loss', reason: 'dead letter: message.moved' }]);
+    await world.run(1_200);
+    expect(await world.openGaps()).toEqual([]);
+    const job = (await world.allJobs()).at(-1);
+    expect(job).toMatchObject({ state: 'done' });
+    await world.stop();
+    expect((await world.stored('k'))?.tags).toEqual({ colour: 'blue' });
+  });
+
+  it.each<[string, (world: Awaited<ReturnType<typeof createWorld>>) => Promise<unknown>]>([
+    [
+      'a loss of unknown events',
+      ({ gaps, clock }) => gaps.report({ bucket: BUCKET, kind: 'loss', reason: 'expired', seenAtMs: clock.nowMs() }),
+    ],
+    [
+      'a change of the connection',
+      ({ state, clock }) => openChangeGap({ state, clock }, { bucket: BUCKET, source: 'notification', enrich: 'tags' }),
+    ],
+  ])('are right again after %s, by a job that a person asked for meanwhile or by that of the gap', async (_, lose) => {
+    const world = await createWorld({ enrich: 'tags' });
+    await world.has('k', { tags: { colour: 'red' } }, { colour: 'red' });
+    world.s3.objects.set('k', { ...world.s3.objects.get('k')!, tags: { colour: 'blue' } });
+    const lost = lose(world);
+    await world.run(2);
+    await lost;
+    const { id } = await world.request({});
+    expect(await world.job(id)).toMatchObject({ tags: true });
+    await world.run(1_500);
+    expect(await world.openGaps()).toEqual([]);
+    expect((await world.stored('k'))?.tags).toEqual({ colour: 'blue' });
+    // without a gap a job reads no tags: they cost a request for each object
+    expect(await world.job((await world.request({})).id)).not.toHaveProperty('tags');
+    await world.stop();
+  });
 });
