@@ -101,6 +101,8 @@ export const bucketRecordSchema = z.object({
   createdBy: z.string(),
   /** When region and versioning were last read. */
   checkedAtMs: z.number(),
+  /** How far S3's clock was ahead of that of the process that read them; negative: behind. Absent: not known. */
+  s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),

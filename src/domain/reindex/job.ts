@@ -57,8 +57,8 @@ export const jobSchema = z.object({
   phase: z.enum(jobPhases).optional(),
   waitUntilMs: z.number().optional(),
   /**
-   * Rule 8: the time (by S3's clock) at which the floor was stored. Changes before it are covered. Absent for reports and
-   * `--now`.
+   * Rule 8: the time at which the floor was stored, by S3's clock or that of the worker, whichever is earlier. Changes before
+   * it are covered. Absent for reports and `--now`.
    */
   coversBeforeMs: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),

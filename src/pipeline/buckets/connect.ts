@@ -61,7 +61,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
     const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
-    const firstGap = { bucket, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
+    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else await reportChangesOf(current, planned);
     const record = await updateRecord(state, ref, (stored) =>
@@ -91,8 +91,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
+    const sentMs = clock.nowMs();
     const versioning = await storage.versioningOf({ bucket, region, account }, signal);
-    return { region, versioning, checkedAtMs: clock.nowMs() };
+    const s3AheadMs = versioning.status === 'unknown' ? undefined : versioning.observedAtMs - sentMs;
+    return { region, versioning, checkedAtMs: clock.nowMs(), ...(s3AheadMs !== undefined && { s3AheadMs }) };
   }
 
   /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
@@ -139,17 +141,18 @@ const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
 const CLOCK_SLACK_MS = 5_000;
 
 /**
- * A time before which no job of this bucket began, and which the first job covers though it begins within the same second.
- * It is by S3's clock, as that of jobs is, unless versioning may not be read.
+ * A time before which no job of this bucket began, and which the first job covers though it begins within the same second: by
+ * the clocks of S3 and of this machine, as what a job covers is.
  */
 function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
-  return (versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs) - CLOCK_SLACK_MS;
+  const s3Ms = versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs;
+  return Math.min(s3Ms, checkedAtMs) - CLOCK_SLACK_MS;
 }
 
-type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs'>;
+type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs' | 's3AheadMs'>;
 
-function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Reading): BucketRecord {
-  return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
+function withRead({ s3AheadMs: _, ...stored }: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
+  return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
 }
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {

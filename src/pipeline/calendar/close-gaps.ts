@@ -4,7 +4,17 @@
  * noted is found again as the bucket's latest job.
  */
 import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
+import {
+  closing,
+  failedOf,
+  gapAfterLook,
+  gapAfterOther,
+  gapDueAtMs,
+  overBudget,
+  refused,
+  waiting,
+  withClockReason,
+} from '../../domain/gaps/closing.ts';
 import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
@@ -105,8 +115,14 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       const after = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
       if (after.jobId !== undefined || after.state === 'closed') return after;
     }
-    if (latest === undefined || latest.id === jobId) return (await readRecord(state, refs.gap(gap.id))) ?? gap;
-    return change(gap, (current) => (current.jobId === undefined ? gapAfterOther(current, latest, clock.nowMs()) : current));
+    if (latest === undefined || latest.id === jobId) {
+      const current = (await readRecord(state, refs.gap(gap.id))) ?? gap;
+      const reasoned = withClockReason(current, clock.nowMs());
+      return reasoned === current ? current : change(gap, (each) => withClockReason(each, clock.nowMs()));
+    }
+    return change(gap, (current) =>
+      current.jobId === undefined ? gapAfterOther(withClockReason(current, clock.nowMs()), latest, clock.nowMs()) : current,
+    );
   }
 
   async function begin(

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
+import { gapId } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
@@ -107,6 +108,12 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     }
   }
 
+  /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
+  async function areTagsMissed(bucket: string, signal?: AbortSignal): Promise<boolean> {
+    const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
+    return gap?.tags === true && gap.state !== 'closed';
+  }
+
   async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
     const job = JOB_ID.test(id) ? await readRecord(state, refs.job(id), signal) : undefined;
     if (job === undefined) throw notFound(id);
@@ -145,7 +152,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   return {
     async request(requested, by, signal) {
       const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
-      const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
+      const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(wanted.bucket, signal));
+      const wishes = { ...wanted, ...(tags && { tags }), ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>

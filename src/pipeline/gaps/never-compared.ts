@@ -2,6 +2,7 @@
  * The first gap of every bucket: what it held before it was connected is not in the index until a re-index has compared all of
  * it. The gap is stored before the bucket's record, so that no crash can leave a connected bucket without it.
  */
+import type { EnrichMode } from '../../domain/bucket.ts';
 import { gapId, withSighting, type GapRecord } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -18,6 +19,7 @@ interface NeverComparedPorts {
 
 export interface FirstGap {
   readonly bucket: string;
+  readonly enrich: EnrichMode;
   /** Every re-index that begins from now on covers this time. */
   readonly seenAtMs: number;
   /** The gap is shown, but no job is started for it until a re-index is requested. */
@@ -30,11 +32,11 @@ export interface FirstGap {
  */
 export async function openNeverCompared(
   { state, clock }: NeverComparedPorts,
-  { bucket, seenAtMs, isHeld }: FirstGap,
+  { bucket, enrich, seenAtMs, isHeld }: FirstGap,
   at: 'before' | 'after',
 ): Promise<void> {
   const sighting = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
-  const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs() });
+  const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs(), enrich });
   const stored: GapRecord = isHeld ? { ...gap, held: true, waits: { reason: HELD } } : gap;
   const ref = refs.gap(gapId(sighting));
   if (at === 'before') await forgetHeld(state, bucket);

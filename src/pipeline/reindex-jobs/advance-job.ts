@@ -12,6 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapSchema, isOfDeletes } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { coversBefore } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
@@ -83,9 +84,9 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<TaskEnd> {
     const phase = phaseOf(job);
     if (phase === 'comparing') return sendRanges(job);
-    const startedMs = clock.monotonicMs();
     if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
-      return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs });
+      const [startedMs, sentMs] = [clock.monotonicMs(), clock.nowMs()];
+      return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs, sentMs });
     }
     const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
     const found = await firstPage({ job, bucket, waitUntilMs }, signal);
@@ -106,7 +107,10 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   }
 
   /** Rule 8. The floor is stored first, so that every waiting job has one. */
-  async function wait(job: JobRecord, look: { readonly first: ListingPage; readonly startedMs: number }): Promise<TaskEnd> {
+  async function wait(
+    job: JobRecord,
+    look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
+  ): Promise<TaskEnd> {
     const { observedAtMs, answeredAtMs = observedAtMs } = look.first;
     const floor = (answeredAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
     const bucket = await updateRecord(
@@ -118,7 +122,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     // the latest moment, by S3's clock, at which the floor was stored
     const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
-    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
+    const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, waitUntilMs });
     return again(RECONCILE_WAIT_MS);
   }
 

@@ -359,6 +359,14 @@ describe('the weekly sweep', () => {
     expect(jobs.length).toBe(4);
     expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
     expect(jobs[0]).not.toHaveProperty('gapIds');
+    expect(jobs[0]).not.toHaveProperty('tags');
+  });
+
+  it('reads the tags again of a bucket whose documents have them: its trail may have lost a change of tags', async () => {
+    const world = await weekly('routed');
+    await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
+    await world.run(WEEK_MS);
+    expect(await world.allJobs()).toMatchObject([{ requestedBy: 'schedule', tags: true }]);
   });
 
   it.each(['notification', 'eventbridge', 'topic'] as const)(
