@@ -73,7 +73,7 @@ export function createAttemptRecord<Start extends AttemptStart>(
   takePlaces: (start: Start, ids: readonly CircuitId[]) => boolean,
 ): AttemptRecord<Start> {
   const { buckets, waiting, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
-  const { noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
+  const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
   const mayLook = (start: Start, bucket: BucketRecord): boolean => circuits.isQuiet || takePlaces(start, lookCircuits(bucket));
 
   return async function attemptRecord(record, start) {
@@ -132,13 +132,6 @@ export function createAttemptRecord<Start extends AttemptStart>(
   function arrivalOf({ bucket }: ChangeRecord, hand: InHand): Arrival {
     const { sentAtMs, receivedAtMonotonicMs } = hand.message;
     return { sentAtMs, receivedAtMonotonicMs, signal: hand.signal, enter: () => waiting.enter(bucket, hand) };
-  }
-
-  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
-  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
-    const level = circuitOf(fault.code);
-    if (level === 'cluster') circuits.clusterFailed(fault);
-    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
   }
 
   async function writeExact(record: ChangeRecord, hint: ExactHint, at: Context): Promise<Attempt> {
@@ -212,8 +205,15 @@ export function createAttemptRecord<Start extends AttemptStart>(
   }
 }
 
-/** Creates what an attempt tells the gaps beside its outcome. */
-function createNotes({ gaps, reportedKeys, clock }: Pick<AttemptDependencies, 'gaps' | 'reportedKeys' | 'clock'>) {
+/** Creates what an attempt tells the circuits and the gaps beside its outcome. */
+function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<AttemptDependencies, 'circuits' | 'gaps' | 'reportedKeys' | 'clock'>) {
+  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
+  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
+    const level = circuitOf(fault.code);
+    if (level === 'cluster') circuits.clusterFailed(fault);
+    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+  }
+
   function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
     const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
     if (isDelete && requestId !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, requestId);
@@ -232,7 +232,7 @@ function createNotes({ gaps, reportedKeys, clock }: Pick<AttemptDependencies, 'g
     await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
   }
 
-  return { noteSingleDelete, reportBulkDelete, reportLifecycle };
+  return { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle };
 }
 
 /** Waits for the store or S3 with the message in the held set. */
