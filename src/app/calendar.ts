@@ -96,7 +96,9 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
   const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });
   const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
-  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay }), signal);
+  const { isFailing } = circuits;
+  const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
+  schedules.every(CLOSE_GAPS, closeGaps, signal);
   sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
 }
 

@@ -31,7 +31,7 @@ export interface ConnectBucket {
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
-  autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
+  autoConnect(bucket: string, source: BucketSource, max: number, signal?: AbortSignal): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
@@ -114,9 +114,9 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   return {
     connect,
-    async autoConnect(bucket, source, max) {
-      if ((await state.count('bucket')) >= max) return undefined;
-      return connect({ bucket, source }, AUTO_CONNECT);
+    async autoConnect(bucket, source, max, signal) {
+      if ((await state.count('bucket', signal)) >= max) return undefined;
+      return connect({ bucket, source }, AUTO_CONNECT, signal);
     },
     async refresh(bucket, signal) {
       const before = await readRecord(state, refs.bucket(bucket), signal);
