@@ -19,7 +19,8 @@ import {
 } from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import { prefixOf } from '../../domain/provisioning/names.ts';
+import { existing } from '../../domain/provisioning/facts.ts';
+import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
@@ -31,6 +32,7 @@ import type { KeepLock, UnderLock } from './lock.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import { createOutwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
@@ -91,25 +93,32 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   async function pass(at: Pass): Promise<Applied> {
     const { wish, signal } = at;
+    const outwait = createOutwait(clock, at);
     let made: string | undefined;
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
       const connection = await readRecord(state, refs.connection(wish.bucket), signal);
-      refuse(plan, connection, at.options);
       const [change] = plan.changes;
-      if (change === undefined) return finish(wish, connection);
-      const part = `${change.part} ${change.name}`;
-      if (part === made) {
+      const part = change === undefined ? undefined : `${change.part} ${change.name}`;
+      if (made !== undefined && (part === made || made === untagged(plan, observed))) {
         // it was just made: each further write would be one more message or document while AWS only shows it late
         made = undefined;
         await clock.sleep(RETRY_AFTER_MS, signal);
         continue;
       }
+      refuse(plan, connection, at.options);
+      if (change === undefined) return finish(wish, connection);
       const begun = await begin(plan, observed, connection);
-      const ended = await makeNext(at, change, begun);
-      if (ended !== undefined) return ended;
-      if (change.part !== 'notification') made = part;
+      await at.keep();
+      try {
+        const ended = await makeNext(at, change);
+        if (ended !== undefined) return ended;
+        made = change.part === 'notification' ? undefined : part;
+      } catch (error) {
+        if (!(await outwait(error, begun.policyChangedAtMs))) return waiting('AWS to take what it refuses now');
+        made = undefined;
+      }
     }
     return waiting('AWS to show what was changed');
   }
@@ -151,8 +160,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /** Makes one part; defined if the pass ends with it. */
-  async function makeNext(at: Pass, change: Change, connection: ConnectionRecord): Promise<Applied | undefined> {
-    await at.keep();
+  async function makeNext(at: Pass, change: Change): Promise<Applied | undefined> {
     if (change.part !== 'notification') {
       await makeParts.make(at.wish, change, at.signal);
       return undefined;
@@ -165,13 +173,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
         bucket: ownedBucket(at.wish),
         before,
         after,
-        id: prefixOf(at.wish.installation),
+        id: markOf(at.wish),
         skipValidation: at.options.skipValidation === true,
-        policyChangedAtMs: connection.policyChangedAtMs,
       },
-      at,
+      at.signal,
     );
-    return written === 'waiting' ? waiting('S3 to take the notification') : undefined;
+    return written === 'waiting' ? waiting('S3 to show the notification') : undefined;
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
@@ -193,6 +200,13 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return { state: 'applied', connection: next };
   }
+}
+
+/** The topic or rule of the plan that has no tag of an owner, as {@link Change} names it. AWS may show the tags of a new one late. */
+function untagged({ wiring: { topic, rule } }: Plan, observed: Observed): string | undefined {
+  const isUntagged = (part: { readonly tags?: Tags } | undefined): boolean => part !== undefined && part.tags?.[REGISTRY_TAG] === undefined;
+  if (topic !== undefined && isUntagged(existing(observed.topic))) return `topic ${topic.arn}`;
+  return rule !== undefined && isUntagged(existing(observed.rule)) ? `rule ${rule.arn}` : undefined;
 }
 
 /** What was agreed to for one plan only is not stored. */
