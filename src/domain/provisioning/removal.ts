@@ -104,9 +104,10 @@ function trailRemoval({ wish, wiring: { selector }, observed }: Facts, made: Mad
   const name = `the selector “${selectorName(wish)}” of a trail`;
   if (selector === undefined) return undefined;
   if (wish.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
-  const [trail] = observed.trails ?? [];
-  const after = trail?.selectors && withoutSelector(trail.selectors, wish);
-  if (trail?.selectors === undefined || after === undefined) return undefined;
+  const trail = observed.trails?.[0];
+  if (trail?.selectors === undefined) return undefined;
+  const after = withoutSelector(trail.selectors, wish);
+  if (after === undefined) return undefined;
   // a basic selector has no name: an equal one may be another registry's
   if (after.kind === 'basic' && !made.selector(trail.arn)) return { name, reason: 'nothing says that Tally has made it' };
   if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };

@@ -32,7 +32,7 @@ import type { KeepLock, UnderLock } from './lock.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
-import { createOutwait } from './patience.ts';
+import { createOutwait, type Outwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
@@ -79,6 +79,7 @@ interface Pass {
   readonly wish: Wish;
   readonly options: ApplyOptions;
   readonly keep: KeepLock;
+  readonly outwait: Outwait;
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -87,21 +88,20 @@ interface Pass {
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;
-    const done = await underLock((keep) => pass({ wish, options, keep, endsMs, signal }));
+    const outwait = createOutwait(clock, { endsMs, signal });
+    const done = await underLock((keep) => pass({ wish, options, keep, outwait, endsMs, signal }));
     return done === 'held' ? waiting('another change of a connection') : done;
   };
 
   async function pass(at: Pass): Promise<Applied> {
     const { wish, signal } = at;
-    const outwait = createOutwait(clock, at);
     let made: string | undefined;
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
       const connection = await readRecord(state, refs.connection(wish.bucket), signal);
       const [change] = plan.changes;
-      const part = change === undefined ? undefined : `${change.part} ${change.name}`;
-      if (made !== undefined && (part === made || made === untagged(plan, observed))) {
+      if (made !== undefined && isShownLate(made, plan, observed)) {
         // it was just made: each further write would be one more message or document while AWS only shows it late
         made = undefined;
         await clock.sleep(RETRY_AFTER_MS, signal);
@@ -111,14 +111,9 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       if (change === undefined) return finish(wish, connection);
       const begun = await begin(plan, observed, connection);
       await at.keep();
-      try {
-        const ended = await makeNext(at, change);
-        if (ended !== undefined) return ended;
-        made = change.part === 'notification' ? undefined : part;
-      } catch (error) {
-        if (!(await outwait(error, begun.policyChangedAtMs))) return waiting('AWS to take what it refuses now');
-        made = undefined;
-      }
+      const ended = await attempt(at, change, begun);
+      if (typeof ended === 'object') return ended;
+      made = ended === 'made' && change.part !== 'notification' ? partName(change) : undefined;
     }
     return waiting('AWS to show what was changed');
   }
@@ -157,6 +152,15 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return next;
+  }
+
+  /** Makes one part. `refused`: AWS may take it later, and what is there must be read first. Else the pass ends. */
+  async function attempt(at: Pass, change: Change, { policyChangedAtMs }: ConnectionRecord): Promise<'made' | 'refused' | Applied> {
+    try {
+      return (await makeNext(at, change)) ?? 'made';
+    } catch (error) {
+      return (await at.outwait(error, policyChangedAtMs)) ? 'refused' : waiting('AWS to take what it refuses now');
+    }
   }
 
   /** Makes one part; defined if the pass ends with it. */
@@ -202,11 +206,16 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 }
 
-/** The topic or rule of the plan that has no tag of an owner, as {@link Change} names it. AWS may show the tags of a new one late. */
-function untagged({ wiring: { topic, rule } }: Plan, observed: Observed): string | undefined {
+function partName({ part, name }: Pick<Change, 'part' | 'name'>): string {
+  return `${part} ${name}`;
+}
+
+/** Whether AWS does not show what was just made: it is missing, or it is a topic or rule that has no tag of an owner yet. */
+function isShownLate(made: string, { changes: [change], wiring: { topic, rule } }: Plan, observed: Observed): boolean {
+  if (change !== undefined && partName(change) === made) return true;
   const isUntagged = (part: { readonly tags?: Tags } | undefined): boolean => part !== undefined && part.tags?.[REGISTRY_TAG] === undefined;
-  if (topic !== undefined && isUntagged(existing(observed.topic))) return `topic ${topic.arn}`;
-  return rule !== undefined && isUntagged(existing(observed.rule)) ? `rule ${rule.arn}` : undefined;
+  if (topic !== undefined && made === `topic ${topic.arn}`) return isUntagged(existing(observed.topic));
+  return rule !== undefined && made === `rule ${rule.arn}` && isUntagged(existing(observed.rule));
 }
 
 /** What was agreed to for one plan only is not stored. */

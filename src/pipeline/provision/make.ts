@@ -14,7 +14,7 @@ import {
 } from '../../domain/provisioning/policy.ts';
 import { ruleRemoval, topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { sidsOf, wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import { changedMeanwhile } from './changed-meanwhile.ts';
 
@@ -37,7 +37,6 @@ export function createMakeParts(aws: Provisioner) {
     signal?: AbortSignal,
   ): Promise<void> {
     const isQueue = arn.split(':')[2] === 'sqs';
-    const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
     const readAgain = async (): Promise<Policy | undefined> =>
       parsePolicy(isQueue ? await queuePolicy(arn, signal) : await topicPolicy(wish, arn, signal));
     if (!isQueue && !isOwn(existing(await aws.topicTags(arn, signal)), wish)) return;
@@ -47,9 +46,15 @@ export function createMakeParts(aws: Provisioner) {
     const text = policies.after.Statement.length === 0 ? '' : policyText(policies.after);
     if (isQueue) await aws.setQueuePolicy(arn, text, signal);
     else await aws.setTopicPolicy(arn, text, signal);
-    const stored = await readAgain();
-    const [theirs, wanted] = [stored ?? policies.before, policies.before].map((policy) => foreignStatements(policy, sids));
-    if (theirs === undefined || wanted === undefined || sameStatements(theirs, wanted)) return;
+    refuseChanged(wish, arn, policies.before, await readAgain());
+  }
+
+  /** A policy that is not to be seen yet, or has an unknown form, says nothing. */
+  function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | undefined): void {
+    const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
+    const wanted = foreignStatements(before, sids);
+    const theirs = now === undefined ? wanted : foreignStatements(now, sids);
+    if (sameStatements(theirs, wanted)) return;
     throw changedMeanwhile({
       bucket: wish.bucket,
       what: `the policy of ${arn}`,
@@ -95,6 +100,13 @@ export function createMakeParts(aws: Provisioner) {
     await aws.putTarget(wish.region, rule, signal);
   }
 
+  /** The queue must not get the events of a topic that has become another registry's. */
+  async function subscribe(wish: Wish, subscription: Subscription, signal?: AbortSignal): Promise<void> {
+    const { topic } = wiringOf(wish);
+    if (topic !== undefined && !isOwn(existing(await aws.topicTags(topic.arn, signal)), wish)) return;
+    await aws.subscribe(subscription, signal);
+  }
+
   async function removeRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<void> {
     const observed = { rule: await aws.ruleOf(wish.region, rule.name, signal) };
     const step = ruleRemoval({ wish, wiring: wiringOf(wish), observed });
@@ -128,7 +140,7 @@ export function createMakeParts(aws: Provisioner) {
         case 'queue-policy':
           return setPolicy(wish, change.name, change, signal);
         case 'subscription':
-          if (change.action === 'create') return aws.subscribe(change.subscription, signal);
+          if (change.action === 'create') return subscribe(wish, change.subscription, signal);
           return aws.setSubscription(change.name, change.after, signal);
         case 'rule':
           return putRule(wish, change, signal);
