@@ -292,16 +292,17 @@ export function provisioningOn(
     readonly trailBucket?: string;
     readonly queueUrl?: string;
     readonly moreQueueUrls?: readonly string[];
+    readonly newRegistryId?: () => string;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
   return createProvisioning({
     queueUrl: QUEUE_URL,
+    newRegistryId: () => REGISTRY,
     ...world,
     clock,
     aws,
     installation: INSTALLATION,
-    newRegistryId: () => REGISTRY,
     isEmbedded: false,
   });
 }
