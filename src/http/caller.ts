@@ -33,6 +33,8 @@ export interface Callers {
    * it must not be.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
+  /** Whether a request came with a credential that is valid. */
+  isKnown(request: FastifyRequest): boolean;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
   /** Where the request came from. */
@@ -63,6 +65,7 @@ export function createCallers(parts: CallerParts | undefined): Callers {
       const refusal = refusalOf(scope, actor);
       if (refusal !== undefined) throw errorOf(refusal);
     },
+    isKnown: (request) => (known.get(request)?.kind ?? 'local') !== 'local',
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };
 }
