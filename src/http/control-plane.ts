@@ -118,7 +118,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     },
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
-  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
+  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
   addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), admit);
   return listenerOf(app, address);
