@@ -26,7 +26,6 @@ import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/con
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
-import { recordingKeyUses } from '../pipeline/identity/key-uses.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -197,7 +196,7 @@ export async function createCore(
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
   const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
-  const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
+  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys });
   return {
     store,
     aws,

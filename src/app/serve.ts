@@ -211,7 +211,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     verbs: core.verbs,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
-    identity: identity && { ...identity, authenticateKey: core.keys.authenticateKey, attempts: core.keys.attempts },
+    identity: identity && {
+      ...identity,
+      authenticateKey: core.keys.authenticateKey,
+      attempts: core.keys.attempts,
+      keyUses: core.keys.uses,
+    },
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
     loadPanel,

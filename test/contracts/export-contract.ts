@@ -10,6 +10,7 @@ import { gapSchema } from '../../src/domain/gaps/gap.ts';
 import { createExportState } from '../../src/pipeline/control/export-state.ts';
 import { createImportState } from '../../src/pipeline/control/import-state.ts';
 import { createCheckKey } from '../../src/pipeline/identity/authenticate-key.ts';
+import { createLiveKeys } from '../../src/pipeline/identity/live-keys.ts';
 import { createUsers } from '../../src/pipeline/identity/users.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';
@@ -91,7 +92,13 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await importInto(target, records)).toBe(0);
       await opened.at(-1)?.refresh?.();
       const { state } = target;
-      const check = createCheckKey({ state, users: createUsers({ state }), clock, telemetry: createFakeTelemetry(), rule: {} });
+      const check = createCheckKey({
+        state,
+        liveKeys: createLiveKeys({ state, users: createUsers({ state }), clock }),
+        clock,
+        telemetry: createFakeTelemetry(),
+        rule: {},
+      });
       expect(await check(secret, signal)).toMatchObject({ kind: 'accepted' });
       expect((await readRecord(state, refs.bucket('photos')))?.lastReindexAtMs).toBeUndefined();
       const gaps = await listAllRecords(state, 'gap', gapSchema);

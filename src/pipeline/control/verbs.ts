@@ -12,7 +12,7 @@ import type { ConnectBucket } from '../buckets/connect.ts';
 import { createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
-import { createAbuseLimits, type AbuseLimits } from '../identity/limits.ts';
+import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
@@ -46,20 +46,22 @@ interface VerbDependencies {
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
-  /** Default: limits of these verbs alone. */
-  readonly limits?: Pick<AbuseLimits, 'failed'>;
+  /** What this process knows of keys in use. Default: nothing. */
+  readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** Whether the settings make administrators. Default: false. */
   readonly hasAdminRule?: boolean;
 }
 
+const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
+
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
-  const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
+  const { keyRule: rule = {}, liveKeys = noLiveKeys } = dependencies;
   const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
@@ -75,7 +77,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
+  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, rule, liveKeys });
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -170,7 +172,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule }), audited),
+    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
     exportState: audited(
       'StateExport',
       ({ body }, { signal }) => exportState(body, signal),
