@@ -28,7 +28,7 @@ import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
 import { isAnyHeld } from '../pipeline/gaps/held-deletes.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
-import { createCircuits } from '../pipeline/serving/circuits.ts';
+import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
@@ -164,6 +164,17 @@ interface ServedAt {
   readonly controlUrl?: string;
 }
 
+async function watchIndex(circuits: Circuits, probeCluster: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  if (circuits.openOf(['cluster']) !== undefined) return;
+  const sentAtMs = systemClock.monotonicMs();
+  await probeCluster(signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+    const fault = faultOf(error);
+    if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
+  });
+}
+
 /** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
 async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
   start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
@@ -250,17 +261,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     }
   }
 
-  async function watchIndex(signal: AbortSignal): Promise<void> {
-    if (circuits.openOf(['cluster']) !== undefined) return;
-    const sentAtMs = clock.monotonicMs();
-    await probeCluster(signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
-      const fault = faultOf(error);
-      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
-    });
-  }
-
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
@@ -277,7 +277,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
       if (embedded !== undefined) await connectEmbedded(core, embedded);
-      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
+      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) =>
+        watchIndex(circuits, probeCluster, signal),
+      );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);

@@ -133,11 +133,7 @@ export interface SightingFacts {
  * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
  * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
-export function withSighting(
-  current: GapRecord | undefined,
-  sighting: GapSighting,
-  { count, toldAtMs, enrich }: SightingFacts,
-): GapRecord {
+export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs, enrich }: SightingFacts): GapRecord {
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
   const { tooEarlyUntilMs: _, ...base } =

@@ -68,6 +68,8 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
   } = withSighting(current, sighting, {
     count: 1,
     toldAtMs: nowMs,
+    // a deletion has no tags
+    enrich: 'none',
   });
   const untilMs = nowMs + LOOK_INTERVAL_MS;
   return { ...gap, heldDeletes, notBeforeMs: untilMs, waits: { reason: releaseOf(job, heldDeletes), untilMs } };

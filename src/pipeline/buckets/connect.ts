@@ -151,7 +151,8 @@ function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
 
 type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs' | 's3AheadMs'>;
 
-function withRead({ s3AheadMs: _, ...stored }: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
+function withRead(record: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
+  const { s3AheadMs: _, ...stored } = record;
   return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
 }
 

@@ -153,7 +153,13 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     async request(requested, by, signal) {
       const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
       const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(wanted.bucket, signal));
-      const wishes = { ...wanted, ...(tags && { tags }), ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
+      const wishes = {
+        ...wanted,
+        ...(tags && { tags }),
+        ...(fill && { fill }),
+        ...(now && { now }),
+        ...(allowDeletes !== undefined && { allowDeletes }),
+      };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>

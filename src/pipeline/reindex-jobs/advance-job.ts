@@ -20,6 +20,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -134,7 +135,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const { cuts, requests: ofCuts } = await cutsOf(job, { first, location, documentsAtStart }, signal);
     const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
     const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful ? await lookAtBucket(job, signal) : { isEmpty: false, requests: 0 };
-    const closesDeletes = await closesDeletesOf(job);
+    const closesDeletes = await closesDeletesOf(state, job);
     const { allowDeletes } = job;
     const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
     const begun = await transitionJob(state, job.id, {
@@ -182,14 +183,6 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     }
   }
 
-  async function closesDeletesOf({ gapIds = [] }: JobRecord): Promise<boolean> {
-    for (const id of gapIds) {
-      const gap = await readRecord(state, { id, schema: gapSchema });
-      if (gap !== undefined && isOfDeletes(gap.kind)) return true;
-    }
-    return false;
-  }
-
   /** Stores the range records that are missing, and sends a task for each range that is neither done nor leased. */
   async function sendRanges(job: JobRecord): Promise<TaskEnd> {
     const ranges = new Map((await listRanges(state, job.id)).map((range) => [range.number, range]));
@@ -234,4 +227,12 @@ function isOpen(job: JobRecord): boolean {
 
 function again(delayMs: number): TaskEnd {
   return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
+}
+
+async function closesDeletesOf(state: StateStore, { gapIds = [] }: JobRecord): Promise<boolean> {
+  for (const id of gapIds) {
+    const gap = await readRecord(state, { id, schema: gapSchema });
+    if (gap !== undefined && isOfDeletes(gap.kind)) return true;
+  }
+  return false;
 }

@@ -161,7 +161,7 @@ describe('deletions that wait for a person', () => {
 
   it('are forgotten with their bucket', async () => {
     const world = await createHeldWorld();
-    await openNeverCompared(world, { bucket: BUCKET, seenAtMs: world.clock.nowMs(), isHeld: false }, 'before');
+    await openNeverCompared(world, { bucket: BUCKET, seenAtMs: world.clock.nowMs(), isHeld: false, enrich: 'none' }, 'before');
     expect(await world.open()).toEqual([['loss', undefined]]);
   });
 });

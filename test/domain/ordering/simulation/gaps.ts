@@ -30,7 +30,10 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
 
   function sight(kind: FoldedKind, seenAtMs: number, toldAtMs: number): void {
     const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
-    stored.set(kind, withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs, enrich: 'none' }));
+    stored.set(
+      kind,
+      withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs, enrich: 'none' }),
+    );
     if (isNew) lookLater();
   }
 
