@@ -109,6 +109,8 @@ export const bucketRecordSchema = z.object({
   /** The bucket queues that its events came from. */
   eventQueues: z.array(eventQueueSchema).optional(),
   lastReindexAtMs: z.number().optional(),
+  /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
+  indexId: z.string().optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */

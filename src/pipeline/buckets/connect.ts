@@ -6,6 +6,7 @@
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { indexIdOf, noteIndex } from './index-identity.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -27,7 +28,7 @@ export interface ConnectBucket {
   /**
    * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
    * topic and enrich as far as they are given, with an open gap if its events come by another way from then on, reads region and
-   * versioning again, and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
+   * versioning again, and creates the parts of its index that are missing, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
@@ -61,11 +62,15 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
     const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
     await objects.createBucket(bucket, signal);
+    const indexId = await indexIdOf(dependencies, bucket, signal);
     const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
-    else await reportChangesOf(current, planned);
+    else {
+      await noteIndex(dependencies, bucket, signal);
+      await reportChangesOf(current, planned);
+    }
     const record = await updateRecord(state, ref, (stored) =>
-      requireTopic(changed(stored === undefined ? fresh : withRead(stored, read), wishes)),
+      requireTopic(changed(stored === undefined ? { ...fresh, indexId } : withRead(stored, read), wishes)),
     );
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');

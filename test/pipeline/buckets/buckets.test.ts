@@ -59,6 +59,7 @@ describe('connecting a bucket', () => {
       source: 'notification',
       enrich: 'none',
       floor: 0,
+      indexId: expect.any(String),
       s3AheadMs: 0,
       createdAtMs: world.clock.nowMs(),
       createdBy: 'someone',

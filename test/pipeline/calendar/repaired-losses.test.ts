@@ -4,6 +4,8 @@ import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createWatchIndices } from '../../../src/pipeline/buckets/index-identity.ts';
 import { openChangeGap } from '../../../src/pipeline/gaps/changed-connection.ts';
 import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
@@ -183,6 +185,58 @@ describe('tags of a bucket that asks for them', () => {
     expect((await world.stored('k'))?.tags).toEqual({ colour: 'blue' });
     // without a gap a job reads no tags: they cost a request for each object
     expect(await world.job((await world.request({})).id)).not.toHaveProperty('tags');
+    await world.stop();
+  });
+});
+
+describe('the index of a connected bucket', () => {
+  it('is deleted, and made again by `bucket add`, as the fault advises: a gap stands for what it held', async () => {
+    const world = await createWorld();
+    await world.has('a', {});
+    await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, indexId: 'the one before' });
+    const connect = createConnectBucket({
+      state: world.state,
+      objects: world.store.objects,
+      gaps: world.gaps,
+      clock: world.clock,
+      telemetry: world.telemetry,
+      storage: {
+        ...world.s3,
+        regionOf: async () => 'us-east-1',
+        versioningOf: async () => ({ status: 'never', observedAtMs: world.clock.nowMs() }),
+      },
+    });
+    await world.store.objects.removeBucket(BUCKET);
+    const connecting = connect.connect({ bucket: BUCKET, enrich: 'none' }, 'admin');
+    await world.run(5);
+    await connecting;
+    await world.run(1_200);
+    await world.stop();
+    expect({ open: (await world.openGaps()).length, jobs: (await world.allJobs()).length, found: await world.found() }).toEqual({
+      open: 0,
+      jobs: 1,
+      found: ['a'],
+    });
+  });
+
+  it('is replaced by another and nobody tells: the watch of all buckets opens the gap, once, and says why', async () => {
+    const world = await createWorld();
+    const watch = createWatchIndices({ ...world, objects: world.store.objects });
+    const looked = async (): Promise<void> => {
+      const looking = watch(world.never);
+      await world.run(2);
+      await looking;
+    };
+    await looked();
+    await world.run(200);
+    expect(await world.openGaps()).toEqual([]);
+    await world.store.objects.removeBucket(BUCKET);
+    await looked();
+    expect(await world.openGaps()).toMatchObject([{ reason: expect.stringContaining('was found missing at ') }]);
+    await world.store.objects.createBucket(BUCKET);
+    await looked();
+    await looked();
+    expect(await world.openGaps()).toMatchObject([{ count: 2, reason: expect.stringContaining('another one') }]);
     await world.stop();
   });
 });
