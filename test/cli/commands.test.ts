@@ -313,8 +313,8 @@ describe('tally bucket', () => {
 
   it('list says when each bucket was last compared whole', async () => {
     const world = createCliWorld();
-    const compared = { ...bucketAnswer, bucket: 'aaa', last_reindex_at: '2026-01-02T04:05:05.000Z' };
-    const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_reindex_at: undefined }];
+    const compared = { ...bucketAnswer, bucket: 'aaa', last_compared_at: '2026-01-02T04:05:05.000Z' };
+    const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_compared_at: undefined }];
     world.nextAnswers({ items, unconnected: [] });
     const { stdout } = await world.run('bucket', 'list');
     expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);

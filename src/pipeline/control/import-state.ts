@@ -109,7 +109,7 @@ function grantNameIn({ email, subject }: z.infer<typeof grantRecordSchema>): str
 }
 
 /** What no longer holds of a bucket whose index is new. */
-const OF_THE_OLD_INDEX = new Set(['lastReindexAtMs', 'lifecycleCheck']);
+const OF_THE_OLD_INDEX = new Set(['lastComparedAtMs', 'lifecycleCheck']);
 
 /** The record as it is imported. Throws `request.invalid` for one that this version of Tally cannot read. */
 function restored({ id, kind, record }: ExportedRecord): ExportedRecord {

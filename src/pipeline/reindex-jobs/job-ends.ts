@@ -13,6 +13,7 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
 import { createOpenRanges } from './open-ranges.ts';
@@ -120,13 +121,6 @@ export function createJobEnds({
     return stored === 'conflict' ? 'conflict' : 'over';
   }
 
-  /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
-  async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
-    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
-    if (!certifies) return;
-    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
-  }
-
   async function attemptFinish(jobId: string): Promise<'conflict' | 'over'> {
     const { id, kind } = refs.job(jobId);
     const entry = await state.get(id);
@@ -143,7 +137,8 @@ export function createJobEnds({
     await keepExamples(state, job.id, sums);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs, sums.counts.held === 0);
+    // before the job ends, so that the bucket has its date and its gap once the job is done
+    await noteCompared(state, job, { atMs, counts: sums.counts });
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';
