@@ -74,8 +74,8 @@ describe('the watch of the connections', () => {
     expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
     expect(world.telemetry.recorded('connectionSeen').map(([fact]) => [fact.bucket, fact.state])).toEqual([
       ['photos', 'ok'],
-      ['photos', 'broken'],
       ['videos', 'broken'],
+      ['photos', 'broken'],
       ['photos', 'ok'],
     ]);
   });
