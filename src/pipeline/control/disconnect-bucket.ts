@@ -44,7 +44,12 @@ export function createDisconnectBucket({
     // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);
     if (again !== undefined) {
-      await openNeverCompared({ state, clock }, { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false }, 'after');
+      const isProven = again.provenAtMs !== undefined;
+      await openNeverCompared(
+        { state, clock },
+        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false, isProven },
+        'after',
+      );
       await objects.createBucket(bucket, signal);
     }
     if (!wasConnected) throw notConnected(bucket);

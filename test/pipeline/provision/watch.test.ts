@@ -3,7 +3,7 @@ import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -17,7 +17,7 @@ async function startWatched() {
   const telemetry = createFakeTelemetry();
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const visit = createVisitConnection({ state, provisioning, gaps, clock, telemetry });
+  const visit = createVisitConnection({ state, clock, look: createLook({ state, provisioning, gaps, clock, telemetry }) });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -74,8 +74,8 @@ describe('the watch of the connections', () => {
     expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
     expect(world.telemetry.recorded('connectionSeen').map(([fact]) => [fact.bucket, fact.state])).toEqual([
       ['photos', 'ok'],
-      ['photos', 'broken'],
       ['videos', 'broken'],
+      ['photos', 'broken'],
       ['photos', 'ok'],
     ]);
   });
