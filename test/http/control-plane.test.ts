@@ -214,8 +214,22 @@ describe('each route calls one verb and answers its result', () => {
       200,
       { items: [auditRecord] },
     ],
-    ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], 200, { replayed: 2 }],
-    ['POST', '/v1/dead-letters/discard', { all: true }, ['discardDeadLetters', { body: { all: true } }], 200, { discarded: 1 }],
+    [
+      'POST',
+      '/v1/dead-letters/replay',
+      { ids: ['a', 'b'] },
+      ['replayDeadLetters', { body: { ids: ['a', 'b'] } }],
+      200,
+      { replayed: 2, remaining: 0 },
+    ],
+    [
+      'POST',
+      '/v1/dead-letters/discard',
+      { all: true },
+      ['discardDeadLetters', { body: { all: true } }],
+      200,
+      { discarded: 1, remaining: 0 },
+    ],
   ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
     const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
     expect(fake.asked).toEqual([asked]);

@@ -72,6 +72,7 @@ describe('an unsubscribe confirmation', () => {
       account: '1',
       bucketAccount: '1',
       installation: 'i',
+      registry: 'r',
       enrich: 'none',
       queueArn: 'q',
     } as const;
