@@ -203,14 +203,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({
-    settings,
-    proxyEnv: environment.proxy,
-    store: core.store,
-    telemetry,
-    keys: core.keys,
-    publicUrl,
-  });
+  const { store, keys } = core;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,
