@@ -6,6 +6,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
+import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
@@ -48,6 +49,8 @@ const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, cl
 const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
 /** Looks for buckets whose hourly look is due, or whose connection was changed some seconds ago. */
 const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, claimMs: 10 * MINUTE_MS };
+/** One request for all buckets. */
+const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS };
 /** Looks for buckets whose weekly re-index is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
@@ -73,13 +76,14 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
     schedules.every(schedule, createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit), signal);
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   sweep(UPGRADE, 'upgrade', createVisitOutdated({ objects: core.store.objects, maintenance, state, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
   schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
+  schedules.every(INDICES, createWatchIndices({ state, objects: core.store.objects, gaps: core.gaps, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,
@@ -96,7 +100,9 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
   const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });
   const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
-  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay }), signal);
+  const { isFailing } = circuits;
+  const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
+  schedules.every(CLOSE_GAPS, closeGaps, signal);
   sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
 }
 

@@ -169,6 +169,7 @@ export async function createCore(
   const deadLetters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock,
     telemetry,
     queueWatch,

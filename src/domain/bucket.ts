@@ -101,12 +101,16 @@ export const bucketRecordSchema = z.object({
   createdBy: z.string(),
   /** When region and versioning were last read. */
   checkedAtMs: z.number(),
+  /** How far S3's clock was ahead of that of the process that read them; negative: behind. Absent: not known. */
+  s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
   /** The bucket queues that its events came from. */
   eventQueues: z.array(eventQueueSchema).optional(),
   lastReindexAtMs: z.number().optional(),
+  /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
+  indexId: z.string().optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */

@@ -50,7 +50,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       for (const bucket of ['photos', 'videos']) {
         await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastReindexAtMs: nowMs }));
       }
-      await updateRecord(state, refs.installation, () => ({ installation: 'tally-1' }));
+      await updateRecord(state, refs.installation, () => ({ installation: 'tally-1', registry: '0'.repeat(32) }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
       await updateRecord(state, refs.grant(grantNameOf({ sub: 's-1' })), () => newGrant({ sub: 's-1' }, 'alice@build-1', nowMs));
       await updateRecord(state, refs.apiKey(key.id), () => key);

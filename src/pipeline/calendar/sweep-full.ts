@@ -1,5 +1,5 @@
 /** Starts the weekly re-index of buckets whose source may lose events silently. */
-import { isBestEffort } from '../../domain/bucket.ts';
+import { isBestEffort, type BucketRecord } from '../../domain/bucket.ts';
 import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -18,7 +18,7 @@ export function createVisitFull({
   readonly startJob: StartJob;
   readonly clock: Clock;
 }): Visit {
-  return async function visitFull({ bucket, source }, signal) {
+  return async function visitFull({ bucket, source, enrich }, signal) {
     if (!isBestEffort(source)) return undefined;
     const ref = refs.schedule(fullSweepName(bucket));
     const current = await readRecord(state, ref, signal);
@@ -31,14 +31,15 @@ export function createVisitFull({
         await updateRecord(state, ref, () => action.record);
         return undefined;
       case 'begin':
-        return begin(bucket, signal);
+        return begin({ bucket, enrich }, signal);
     }
   };
 
-  async function begin(bucket: string, signal: AbortSignal): Promise<number | undefined> {
+  async function begin({ bucket, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>, signal: AbortSignal): Promise<number | undefined> {
     try {
       // without gap ids the brake keeps its limit; gaps that the job covers are closed all the same
-      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [] }, signal);
+      const tags = enrich === 'tags' ? { tags: true } : {};
+      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], ...tags }, signal);
       await updateRecord(state, refs.schedule(fullSweepName(bucket)), () => fullSweepBegun(bucket, job.id, clock.nowMs()));
       return 0;
     } catch (error) {

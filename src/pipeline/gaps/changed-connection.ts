@@ -2,7 +2,7 @@
  * The gap of a change. S3 takes about five minutes to apply a configuration, and a trail longer, so events of this time may be
  * missing although everything is right.
  */
-import type { BucketSource } from '../../domain/bucket.ts';
+import type { BucketSource, EnrichMode } from '../../domain/bucket.ts';
 import { gapId, withSighting } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -17,14 +17,14 @@ const ARRIVES_MS = 60_000;
 /** Opens the gap of a change that was made now. It is never extended by a job that began too early. */
 export async function openChangeGap(
   { state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
-  { bucket, source }: { readonly bucket: string; readonly source: BucketSource },
+  { bucket, source, enrich }: { readonly bucket: string; readonly source: BucketSource; readonly enrich: EnrichMode },
   reason = 'the connection of the bucket was changed',
 ): Promise<void> {
   const nowMs = clock.nowMs();
   const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
   const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
   await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
-    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs }),
+    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs, enrich }),
     notBeforeMs: seenAtMs + ARRIVES_MS,
   }));
 }

@@ -59,6 +59,8 @@ describe('connecting a bucket', () => {
       source: 'notification',
       enrich: 'none',
       floor: 0,
+      indexId: expect.any(String),
+      s3AheadMs: 0,
       createdAtMs: world.clock.nowMs(),
       createdBy: 'someone',
       checkedAtMs: world.clock.nowMs(),

@@ -5,6 +5,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
+import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createVisitTombstones } from '../../../src/pipeline/calendar/purge-tombstones.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
@@ -82,7 +83,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
     unsettledSweep: createSweep(
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
       'unsettled',
-      createVisitUnsettled({ maintenance, lookAgain, clock }),
+      createVisitUnsettled({ state, maintenance, lookAgain, clock }),
     ),
     tombstoneSweep: createSweep(
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
@@ -111,6 +112,20 @@ describe('the sweep of unsettled documents', () => {
     await world.unsettledSweep(never);
     expect(await world.stored('gone')).toMatchObject({ deleted: true, settled: true });
     expect(await world.stored('back')).toMatchObject({ deleted: false, settled: true });
+  });
+
+  it('deletes nothing while deletions of the bucket wait for a person, and goes on in the bucket beside it', async () => {
+    const world = await setUp(['photos', 'neighbour']);
+    await world.store([world.unsettled('gone', 11 * MINUTE_MS), { ...world.unsettled('gone', 11 * MINUTE_MS), bucket: 'neighbour' }]);
+    const id = heldGapId({ bucket: 'photos', prefix: 'other/' });
+    const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix: 'other/', reason: 'r', heldDeletes: 7, count: 1 } as const;
+    await updateRecord(world.state, refs.gap(id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, state: 'open' as const }));
+    await world.unsettledSweep(never);
+    expect(await world.stored('gone')).toMatchObject({ deleted: false });
+    expect(await world.stored('gone', 'neighbour')).toMatchObject({ deleted: true });
+    await updateRecord(world.state, refs.gap(id), (current) => current && { ...current, state: 'closed' as const });
+    await world.unsettledSweep(never);
+    expect(await world.stored('gone')).toMatchObject({ deleted: true });
   });
 
   it('leaves younger ones to their messages', async () => {
@@ -344,6 +359,14 @@ describe('the weekly sweep', () => {
     expect(jobs.length).toBe(4);
     expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
     expect(jobs[0]).not.toHaveProperty('gapIds');
+    expect(jobs[0]).not.toHaveProperty('tags');
+  });
+
+  it('reads the tags again of a bucket whose documents have them: its trail may have lost a change of tags', async () => {
+    const world = await weekly('routed');
+    await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
+    await world.run(WEEK_MS);
+    expect(await world.allJobs()).toMatchObject([{ requestedBy: 'schedule', tags: true }]);
   });
 
   it.each(['notification', 'eventbridge', 'topic'] as const)(

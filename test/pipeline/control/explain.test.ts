@@ -23,6 +23,7 @@ async function setUp(signal = new AbortController().signal) {
   const deadLetters = createDeadLetters({
     queues,
     state: store.state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues(),

@@ -77,6 +77,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
       deadLetters: createDeadLetters({
         queues: createFakeQueues(clock),
         state: store.state,
+        gaps,
         clock,
         telemetry,
         queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
