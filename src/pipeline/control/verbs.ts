@@ -60,6 +60,7 @@ interface VerbDependencies {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
+type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
@@ -168,6 +169,21 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
     cancelJob: audited('ReindexCancel', async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal))),
+    ...letterVerbs(deadLetters, audited),
+    ...keys,
+    listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
+    exportState: audited(
+      'StateExport',
+      ({ body }, { signal }) => exportState(body, signal),
+      ({ items }) => ({ records: items.length }),
+    ),
+  };
+}
+
+/** What people do with dead letters. */
+function letterVerbs(deadLetters: VerbDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterVerbs {
+  return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
     replayDeadLetters: audited(
@@ -185,14 +201,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
         return { discarded: count, remaining };
       },
       (answer) => answer,
-    ),
-    ...keys,
-    listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
-    exportState: audited(
-      'StateExport',
-      ({ body }, { signal }) => exportState(body, signal),
-      ({ items }) => ({ records: items.length }),
     ),
   };
 }
