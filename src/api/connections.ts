@@ -137,6 +137,8 @@ const AWS_ERRORS = [
   'connect.no-queue',
   'connect.denied',
   'connect.unavailable',
+  'connect.credentials',
+  'connect.quota',
   'bucket.missing',
   's3.unavailable',
   's3.throttled',

@@ -1,7 +1,7 @@
 /**
  * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. The conventions of object-index.ts hold.
- * Every function throws `connect.denied` (a RequestError with the missing action) and the fault `connect.unavailable`; those
- * about buckets also the faults of S3, such as `bucket.missing`.
+ * Every function throws `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`,
+ * `connect.credentials` and `connect.quota`; those about buckets also the faults of S3, such as `bucket.missing`.
  */
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
 import type {

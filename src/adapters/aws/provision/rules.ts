@@ -7,13 +7,13 @@ import {
   PutTargetsCommand,
   RemoveTargetsCommand,
   type EventBridgeClient,
+  type PutTargetsResultEntry,
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
-import { FaultError } from '../../../domain/fault.ts';
 import type { ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { Target } from '../../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
 
 /** The SDK's client is loaded only when a rule is needed. */
 type ClientFor = (region: string) => Promise<EventBridgeClient>;
@@ -68,8 +68,7 @@ export function createEventsProvision({
         () => client.send(command, optionsOf(signal)),
         signal,
       );
-      if ((FailedEntryCount ?? 0) > 0)
-        throw new FaultError('connect.unavailable', `${what}: ${FailedEntries[0]?.ErrorMessage ?? 'the target was refused'}`);
+      if ((FailedEntryCount ?? 0) > 0) throw refusalOf(what, 'events:PutTargets', failedEntry(FailedEntries[0]));
     },
     async removeRule(region, { name, target }, signal) {
       const client = await clientFor(region);
@@ -83,6 +82,11 @@ export function createEventsProvision({
       }
     },
   };
+}
+
+/** An entry that EventBridge did not take comes in an answer of status 200, with the code of the error that it would have been. */
+function failedEntry({ ErrorCode, ErrorMessage }: PutTargetsResultEntry = {}): Error {
+  return Object.assign(new Error(ErrorMessage ?? 'the target was refused'), { name: ErrorCode ?? 'FailedEntry' });
 }
 
 function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, ...input }: SdkTarget): ObservedTarget {
