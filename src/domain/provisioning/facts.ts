@@ -52,8 +52,19 @@ export function samePattern(rule: Rule, pattern: string | undefined): boolean {
 
 /** Whether the target is the rule's, with the same transformer and dead-letter queue and without a role. */
 export function isTargetRight(wanted: Target, target: ObservedTarget): boolean {
-  const { arn, deadLetterArn, roleArn } = target;
-  return arn === wanted.arn && deadLetterArn === wanted.deadLetterArn && roleArn === undefined && isInputRight(wanted, target);
+  const { arn, roleArn } = target;
+  return arn === wanted.arn && hasLetters(wanted, target) && roleArn === undefined && isInputRight(wanted, target);
+}
+
+/** Whether the target has the wanted dead-letter queue. Where none is known, any one is right, and must stay. */
+export function hasLetters({ deadLetterArn: wanted }: Target, { deadLetterArn }: ObservedTarget): boolean {
+  return wanted === undefined || deadLetterArn === wanted;
+}
+
+/** The rule with the dead-letter queue that its target has, where none is known: a write replaces a target as a whole. */
+export function withLetters(rule: Rule, present: ObservedTarget | undefined): Rule {
+  const deadLetterArn = rule.target.deadLetterArn ?? present?.deadLetterArn;
+  return deadLetterArn === undefined ? rule : { ...rule, target: { ...rule.target, deadLetterArn } };
 }
 
 /** Whether the target gets what it must: the event itself, or what the transformer makes of it. */

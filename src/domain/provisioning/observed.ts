@@ -18,7 +18,13 @@ export interface ObservedQueue {
   readonly policy?: string;
   readonly kmsKeyId?: string;
   readonly isFifo: boolean;
+  /** The target of its redrive policy, and after how many receives a message goes there. Absent: it has no such policy. */
+  readonly deadLetterArn?: string;
   readonly maxReceiveCount?: number;
+  /** Absent: the queue did not say, which servers other than SQS may do. */
+  readonly retentionS?: number;
+  readonly delayS?: number;
+  readonly messageBytesMax?: number;
 }
 
 /** The key of a topic or queue, as its attributes name it. */

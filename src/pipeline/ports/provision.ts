@@ -26,8 +26,8 @@ export type Tags = Readonly<Record<string, string>>;
 export interface AwsReads {
   /** The notification configuration as S3's own XML. */
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
-  /** The queue with this URL, and the ARN of its redrive target. */
-  queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue & { readonly deadLetterArn?: string }>;
+  /** The queue with this URL. */
+  queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue>;
   /** The queue with this ARN, in this account or another. */
   queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue | 'absent'>;
   /** The topic, and the subscription of the queue to it. */

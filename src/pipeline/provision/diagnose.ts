@@ -17,6 +17,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { ReadBucketQueue } from './bucket-queue.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { atQueue, wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
 
@@ -27,7 +28,8 @@ const LOST_MS = 120_000;
 
 interface DiagnoseDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf' | 'queueAt'>;
+  readonly aws: Pick<AwsReads, 'notificationOf'>;
+  readonly readBucketQueue: ReadBucketQueue;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
@@ -39,13 +41,13 @@ interface DiagnoseDependencies {
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the function. */
-export function createDiagnose({ state, aws, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({ state, aws, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
     try {
       const connection = await readRecord(state, refs.connection(record.bucket), signal);
       if (connection === undefined) return await diagnoseHandMade(record, signal);
       if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
-      const wish = await asReceived(wishOfConnection(connection), signal);
+      const wish = await asReceived(connection, signal);
       const observed = await observe(wish, signal);
       const { findings } = planOf(wish, observed);
       return [
@@ -62,10 +64,11 @@ export function createDiagnose({ state, aws, clock, queueUrls, wishOf, observe }
   };
 
   /** The wish with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
-  async function asReceived(wish: Wish, signal?: AbortSignal): Promise<Wish> {
+  async function asReceived(connection: ConnectionRecord, signal?: AbortSignal): Promise<Wish> {
+    const wish = wishOfConnection(connection);
     const queues = [];
     for (const queueUrl of queueUrls) {
-      const queue = await aws.queueAt(queueUrl, signal);
+      const queue = await readBucketQueue(queueUrl, connection, signal);
       if (queue.arn === wish.queueArn) return atQueue(wish, queue);
       queues.push(queue);
     }

@@ -24,7 +24,8 @@ export function createObserve(aws: AwsReads): Observe {
     for (const { arn } of queues) {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
-      else if (!mayBeGone) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+      // a missing dead-letter queue is a finding: nothing that is in order depends on it
+      else if (!mayBeGone && arn !== wish.deadLetterArn) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
     }
     const topic = await topicOf(wish, signal);
     const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);

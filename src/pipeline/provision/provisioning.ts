@@ -13,6 +13,7 @@ import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
+import { createReadBucketQueue } from './bucket-queue.ts';
 import { createInstallation } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
@@ -35,6 +36,8 @@ export interface ProvisionDependencies {
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */
   readonly moreQueueUrls?: readonly string[];
+  /** The dead-letter queue of the settings. */
+  readonly deadLetterUrl?: string | undefined;
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
   readonly isEmbedded: boolean;
@@ -66,9 +69,10 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [] } = dependencies;
+  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
   const installationOf = createInstallation({ state, named: dependencies.installation });
-  const wishOf = createWishOf({ ...dependencies, installationOf });
+  const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), installationOf });
+  const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws);
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
@@ -120,7 +124,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       aws: reads,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      wishOf: createWishOf({ ...dependencies, aws: reads, installationOf }),
+      readBucketQueue: readByDaemon,
+      wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, installationOf }),
       observe: createObserve(reads),
     }),
   };

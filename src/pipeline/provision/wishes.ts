@@ -5,10 +5,10 @@ import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { BucketQueue, ReadBucketQueue } from './bucket-queue.ts';
 import type { InstallationOf } from './installation.ts';
 
 /** A request about a bucket. What is left out is that of its record. */
@@ -25,7 +25,7 @@ export interface WishRequest {
 
 interface WishDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'queueAt'>;
+  readonly readBucketQueue: ReadBucketQueue;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
   readonly installationOf: InstallationOf;
   readonly queueUrl: string | undefined;
@@ -45,13 +45,13 @@ export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wis
 
 /** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
-  const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
+  const { state, readBucketQueue, storage, installationOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     refuseName(bucket);
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const { place, ...queues } = await bucketQueue(signal);
+    const { place, ...queues } = await bucketQueue(connection, signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
     const wish = {
       bucket,
@@ -68,14 +68,14 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   };
 
   /** The bucket queue, its dead-letter queue, and where they are. */
-  async function bucketQueue(signal?: AbortSignal) {
+  async function bucketQueue(connection: ConnectionRecord | undefined, signal?: AbortSignal) {
     if (isEmbedded) {
       throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
     }
     if (queueUrl === undefined) {
       throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
     }
-    const { arn: queueArn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+    const { arn: queueArn, deadLetterArn } = await readBucketQueue(queueUrl, connection, signal);
     const arn = parseArn(queueArn);
     if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
     const place = { partition: arn.partition, account: arn.account };
@@ -147,7 +147,7 @@ export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
 }
 
 /** The wish with another bucket queue, in whose account its topics are. */
-export function atQueue(wish: Wish, { arn, deadLetterArn }: { readonly arn: string; readonly deadLetterArn?: string }): Wish {
+export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
   const { deadLetterArn: _, ...rest } = wish;
   const { partition, account } = parseArn(arn) ?? wish;
   return { ...rest, partition, account, queueArn: arn, ...(deadLetterArn !== undefined && { deadLetterArn }) };

@@ -286,6 +286,26 @@ const others: readonly Broken[] = [
   ['notification', 'messages are never given up', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount],
   [
     'notification',
+    'events are deleted before an outage ends',
+    'connect.queue-retention',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 60),
+  ],
+  [
+    'eventbridge',
+    'letters do not outlast the queue',
+    'connect.letter-retention',
+    ({ aws }) => [QUEUE_ARN, LETTERS_ARN].map((arn) => (aws.parts.queues.get(arn)!.retentionS = 345_600)),
+  ],
+  ['routed', 'every message is delayed', 'connect.queue-delay', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.delayS = 900)],
+  [
+    'notification',
+    'the queue refuses events',
+    'connect.queue-message-size',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.messageBytesMax = 1_024),
+  ],
+  ['eventbridge', 'the dead-letter queue is gone', 'connect.dead-letters-missing', ({ aws }) => aws.parts.queues.delete(LETTERS_ARN)],
+  [
+    'notification',
     'anyone may unsubscribe us',
     'connect.subscription-unauthenticated',
     (world) => alterSubscription(world, { wasAuthenticated: false }),

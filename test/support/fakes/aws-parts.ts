@@ -16,6 +16,7 @@ export const REGION = 'us-east-1';
 export const INSTALLATION = '0a1b2c3d';
 export const QUEUE_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-bucket-events`;
 export const QUEUE_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-bucket-events`;
+export const LETTERS_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-dead-letters`;
 export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`;
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
@@ -31,8 +32,14 @@ interface Topic {
 
 interface Queue {
   policy?: string | undefined;
+  /** Absent: the queue has no redrive policy. */
   maxReceiveCount?: number;
+  /** The target of its redrive policy. Default: {@link LETTERS_ARN}. */
+  deadLetterArn?: string;
   kmsKeyId?: string;
+  retentionS?: number;
+  delayS?: number;
+  messageBytesMax?: number;
 }
 
 export interface AwsParts {
@@ -130,11 +137,7 @@ export function createFakeAws(): FakeAws {
         if (!skipValidation) validate(bucket, configuration);
         parts.notifications.set(bucket, configuration);
       }),
-    queueAt: (url) =>
-      call('queueAt', false, () => ({
-        ...observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`),
-        deadLetterArn: LETTERS_ARN,
-      })),
+    queueAt: (url) => call('queueAt', false, () => observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`)),
     queueOf: (arn) => call('queueOf', false, () => (parts.queues.has(arn) ? observedQueue(arn) : 'absent')),
     topicOf: (arn, queueArn) =>
       call('topicOf', false, () => {
@@ -217,12 +220,13 @@ export function createFakeAws(): FakeAws {
   };
 
   function observedQueue(arn: string) {
-    const { policy, maxReceiveCount, kmsKeyId } = queue(arn);
+    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, kmsKeyId, ...numbers } = queue(arn);
     return {
       arn,
       isFifo: false,
+      ...numbers,
       ...(policy !== undefined && { policy }),
-      ...(maxReceiveCount !== undefined && { maxReceiveCount }),
+      ...(maxReceiveCount !== undefined && { maxReceiveCount, deadLetterArn }),
       ...(kmsKeyId !== undefined && { kmsKeyId }),
     };
   }
@@ -281,6 +285,7 @@ export function provisioningOn(
     readonly trailBucket?: string;
     readonly queueUrl?: string;
     readonly moreQueueUrls?: readonly string[];
+    readonly deadLetterUrl?: string;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };

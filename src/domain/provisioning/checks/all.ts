@@ -15,7 +15,8 @@ import {
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
 import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
-import { queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
 import {
   subscriptionMissing,
   subscriptionPending,
@@ -28,12 +29,22 @@ import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, ta
 import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
 import type { Check } from './finding.ts';
 
+/** The checks of the queues themselves, which every way of the events ends in. */
+export const queueChecks: readonly Check[] = [
+  queueFifo,
+  deadLettersMissing,
+  queueMessageSize,
+  queueRetention,
+  queueRedrive,
+  letterRetention,
+  queueDelay,
+];
+
 /** All checks, in the order in which they are shown. */
 export const checks: readonly Check[] = [
   configurationUnknown,
   storeElsewhere,
   queueElsewhere,
-  queueFifo,
   topicFifo,
   topicElsewhere,
   notificationOverlap,
@@ -68,5 +79,5 @@ export const checks: readonly Check[] = [
   trailSelector,
   earlierInstallation,
   topicWithoutExpirations,
-  queueRedrive,
+  ...queueChecks,
 ];

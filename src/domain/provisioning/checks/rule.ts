@@ -1,5 +1,5 @@
 /** Checks of the EventBridge rule. */
-import { existing, isInputRight, isTargetRight, samePattern, type Facts } from '../facts.ts';
+import { existing, hasLetters, isInputRight, isTargetRight, samePattern, type Facts } from '../facts.ts';
 import { healable, type Check } from './finding.ts';
 
 export const ruleMissing: Check = (facts) => {
@@ -53,8 +53,7 @@ export const ruleTransformer: Check = (facts) => {
 
 export const targetDeadLetters: Check = (facts) => {
   const target = targetOf(facts);
-  if (target?.is === undefined || target.is.arn !== target.should.arn || target.is.deadLetterArn === target.should.deadLetterArn)
-    return undefined;
+  if (target?.is === undefined || target.is.arn !== target.should.arn || hasLetters(target.should, target.is)) return undefined;
   return {
     ...healable(
       facts,

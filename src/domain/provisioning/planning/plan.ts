@@ -6,7 +6,7 @@ import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
 import type { Finding } from '../checks/finding.ts';
-import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
+import { existing, isTargetRight, queueOf, queuePolicies, samePattern, subscriptionAttributes, withLetters, type Facts } from '../facts.ts';
 import { prefixOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
@@ -95,6 +95,7 @@ function topicChanges({ wiring, observed: { topic } }: Facts): readonly Change[]
 
 function queueChanges(facts: Facts): readonly Change[] {
   return facts.wiring.queues.flatMap((queue) => {
+    if (queueOf(facts.observed, queue.arn) === undefined) return [];
     const { before, after } = queuePolicies(facts, queue);
     return policyChange('queue-policy', queue.arn, before, after);
   });
@@ -131,7 +132,8 @@ function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Cha
 
 function targetChange(rule: Rule, present: ObservedTarget | undefined): readonly Change[] {
   if (present === undefined) return [{ part: 'target', action: 'create', name: rule.arn, rule }];
-  return isTargetRight(rule.target, present) ? [] : [{ part: 'target', action: 'change', name: rule.arn, rule, before: present }];
+  if (isTargetRight(rule.target, present)) return [];
+  return [{ part: 'target', action: 'change', name: rule.arn, rule: withLetters(rule, present), before: present }];
 }
 
 /** Only the trail that the settings give to Tally is written to, and only if it does not record the bucket by any selector. */
