@@ -22,7 +22,9 @@ const wishFields = {
     .string(must('must be the ARN of an SNS topic'))
     .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
     .exactOptional()
-    .describe('With the source topic: the SNS topic that receives the events of the bucket. Default: as stored.'),
+    .describe(
+      'With the source topic: the SNS topic that receives the events of the bucket. With the source routed: your topic that a rule of EventBridge is to publish to, instead of one that Tally makes. Default: as stored.',
+    ),
   enrich: z
     .enum(enrichModes, oneOf(enrichModes))
     .exactOptional()

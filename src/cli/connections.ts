@@ -27,7 +27,7 @@ function withWish(command: Command): Command {
   return command
     .argument('<name>', 'the bucket')
     .addOption(new Option('--source <source>', 'how its events are to reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic')
+    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic; with --source routed your own')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--minimal', 'with --source routed: the smallest input transformer')
     .option('--adopt', 'take over the notification of an earlier installation of Tally on this bucket')

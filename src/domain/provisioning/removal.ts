@@ -15,7 +15,7 @@ import {
   type Statement,
 } from './policy.ts';
 import { withoutSelector, type Selectors } from './trail.ts';
-import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from './wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type WiredTopic, type Wish } from './wiring.ts';
 
 export type Removal =
   | {
@@ -28,7 +28,7 @@ export type Removal =
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | { readonly part: 'subscription'; readonly name: string }
   | { readonly part: 'topic'; readonly name: string }
-  | { readonly part: 'queue-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
+  | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
 
 /** What stays although it is ours, and why. */
 export interface Kept {
@@ -116,16 +116,27 @@ function subscriptionRemoval({ wiring, observed }: Facts, isMade: boolean): read
   const name = existing(observed.subscription)?.arn;
   if (name === undefined) return [];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade || wiring.topic !== undefined) return [{ part: 'subscription', name }];
+  if (isMade || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 
 function topicRemoval({ wiring: { topic }, observed }: Facts): readonly (Removal | Kept)[] {
   const present = existing(observed.topic);
   if (topic === undefined || present === undefined) return [];
+  if (topic.isForeign === true) return statementRemoval(topic, present.policy);
   if (present.otherSubscriptions > 0) return [{ name: topic.arn, reason: 'others are subscribed to it' }];
   if (hasForeignStatements(present.policy, topic.statement)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
   return [{ part: 'topic', name: topic.arn }];
+}
+
+/** Of a topic of others only our statement goes. */
+function statementRemoval({ arn, statement: { Sid = '' } }: WiredTopic, text: string | undefined): readonly (Removal | Kept)[] {
+  const before = parsePolicy(text);
+  if (before?.Statement.every((each) => each.Sid !== Sid) !== false) return [];
+  const after = withoutStatements(before, new Set([Sid]));
+  if (after.Statement.length === 0)
+    return [{ name: arn, reason: `the statement ${Sid} is the only one of its policy, and a topic must have one` }];
+  return [{ part: 'topic-policy', name: arn, before, after }];
 }
 
 /** SNS gives each new topic a statement with this id. */

@@ -38,6 +38,8 @@ export interface AwsReads {
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
   /** The rule on the default bus of the region. */
   ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The rules on the default bus of the region whose patterns name the bucket, with their targets. */
+  rulesAbout(region: string, bucket: string, signal?: AbortSignal): Promise<readonly (ObservedRule & { readonly name: string })[]>;
   /** The key of a region with this ID, ARN or alias, and its policy. */
   keyOf(
     region: string,

@@ -105,6 +105,7 @@ export function createMakeParts(aws: Provisioner) {
           return aws.unsubscribe(removal.name, signal);
         case 'topic':
           return aws.deleteTopic(removal.name, signal);
+        case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, removal.name, removal, signal);
       }

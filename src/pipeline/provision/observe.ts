@@ -3,7 +3,8 @@ import { FaultError, faultOf } from '../../domain/fault.ts';
 import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
+import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
+import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
@@ -60,12 +61,24 @@ export function createObserve(aws: AwsReads): Observe {
     return found === 'absent' ? { topic: found, subscription: found } : found;
   }
 
-  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
     const { rule, selector } = wiringOf(wish);
     if (rule === undefined) return {};
     const found = await aws.ruleOf(wish.region, rule.name, signal);
+    const handMadeRule = found === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { rule: found, ...(trails !== undefined && { trails }) };
+    return { rule: found, ...(handMadeRule !== undefined && { handMadeRule }), ...(trails !== undefined && { trails }) };
+  }
+
+  /** A rule of another name that sends the bucket's events where Tally's would: one that is enabled comes first. */
+  async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
+    const wiring = wiringOf(wish);
+    const needed = neededEvents(wish, wiring);
+    const found = (await aws.rulesAbout(wish.region, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+      const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
+      return target !== undefined && namesBucket(needed, rule.pattern) ? [{ ...rule, target }] : [];
+    });
+    return found.find(({ isEnabled }) => isEnabled) ?? found[0];
   }
 
   async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {

@@ -3,7 +3,7 @@ import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSour
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { routedTopic, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -53,13 +53,14 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const { place, ...queues } = await bucketQueue(connection, signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
+    const installation = await installationOf(signal);
     const wish = {
       bucket,
       ...place,
       region,
       bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
-      installation: await installationOf(signal),
-      ...choiceOf(request, record),
+      installation,
+      ...choiceOf(request, record, installation),
       ...queues,
       ...trailNames(dependencies),
       ...flagsOf(request, connection),
@@ -98,21 +99,36 @@ function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'tr
 
 type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
 
-function choiceOf(request: WishRequest, record: BucketRecord | undefined): Choice {
+function choiceOf(request: WishRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
   const enrich = request.enrich ?? record?.enrich ?? 'none';
   if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
+  if (source === 'routed') return { source, enrich, ...ownTopic(request.topic_arn ?? storedTopic(record, source), installation) };
   if (request.topic_arn === undefined) return { source, enrich };
-  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`;
+  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic" if S3 publishes to it, or "routed" if a rule of EventBridge is to`;
   throw new RequestError('request.invalid', detail);
+}
+
+function ownTopic(named: string | undefined, installation: string): Pick<Wish, 'topicArn'> {
+  const topicArn = routedTopic(named, installation);
+  return topicArn === undefined ? {} : { topicArn: standardTopic(topicArn) };
+}
+
+/** A topic belongs to its source. */
+function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
+  return record?.source === source ? record.topicArn : undefined;
 }
 
 /** The topic of the source `topic`: that of the request, else the stored one. */
 function foreignTopic(request: WishRequest, record: BucketRecord | undefined): string {
-  const topicArn = request.topic_arn ?? (record?.source === 'topic' ? record.topicArn : undefined);
+  const topicArn = request.topic_arn ?? storedTopic(record, 'topic');
   if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
+  return standardTopic(topicArn);
+}
+
+function standardTopic(topicArn: string): string {
   if (!topicArn.endsWith('.fifo')) return topicArn;
-  throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+  throw new RequestError('request.invalid', 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics');
 }
 
 /** The wish that a connection was made with. */

@@ -18,6 +18,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
+import { minimalTransformer } from '../../../src/domain/provisioning/transformer.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -136,6 +137,42 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect(await provisioning.remove(bucket, { keepAws: false })).toEqual([]);
     const { Attributes } = await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }));
     expect(Attributes).toMatchObject({ TopicArn: topicArn });
+  });
+
+  it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
+    const { bucket, provisioning, queue, topics, store } = await startWorld();
+    const topicArn = await aws.createTopic();
+    const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
+    const before = JSON.parse((await policyOf())!) as object;
+    const { paths, template } = minimalTransformer;
+    const requestParameters = { bucketName: [bucket] };
+    const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
+    if (how === 'made by hand') await aws.createRule({ pattern, targetArn: topicArn, transformer: { paths: { ...paths }, template } });
+    const wish = { bucket, source: 'routed', topic_arn: topicArn } as const;
+    const { plan } = await provisioning.plan(wish);
+    const parts = new Set(plan.changes.map(({ part }) => part));
+    expect([parts.has('topic'), parts.has('topic-policy'), parts.has('rule')]).toEqual([false, true, how === 'made by Tally']);
+    expect((await provisioning.apply(wish, {})).applied).toMatchObject({ state: 'applied' });
+    expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
+    const record = (await readRecord(store.state, refs.bucket(bucket)))!;
+    const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).map(({ code }) => code);
+    expect(codes).toEqual(['connect.trail-unchecked', ...(how === 'made by hand' ? ['connect.target-dead-letters'] : [])].toSorted());
+    await aws.putEvents([
+      {
+        source: 'aws.s3',
+        detailType: 'AWS API Call via CloudTrail',
+        detail: {
+          eventSource: 's3.amazonaws.com',
+          eventName: 'PutObject',
+          eventTime: '2026-07-01T10:00:00Z',
+          requestParameters: { bucketName: bucket, key: 'a.txt' },
+        },
+      },
+    ]);
+    await eventArrives(queue.url);
+    await provisioning.remove(bucket, { keepAws: false });
+    expect(JSON.parse((await policyOf())!)).toEqual(before);
+    expect(await topics()).toEqual([]);
   });
 
   it('is paused and resumed', async () => {

@@ -155,6 +155,10 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
+    rulesAbout: (_region, bucket) =>
+      call('rulesAbout', false, () =>
+        [...parts.rules].flatMap(([name, rule]) => (rule.pattern?.includes(JSON.stringify(bucket)) === true ? [{ name, ...rule }] : [])),
+      ),
     createTopic: (arn) =>
       call('createTopic', true, () => {
         if (!parts.topics.has(arn)) parts.topics.set(arn, { policy: DEFAULT_POLICY, subscriptions: new Map() });

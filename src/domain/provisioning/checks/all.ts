@@ -27,6 +27,7 @@ import {
 } from './subscription.ts';
 import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, targetDeadLetters } from './rule.ts';
 import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
+import { handMadeDisabled, handMadeInput, handMadeLetters, handMadePattern } from './hand-made.ts';
 import type { Check } from './finding.ts';
 
 /** The checks of the queues themselves, which every way of the events ends in. */
@@ -68,6 +69,10 @@ export const checks: readonly Check[] = [
   ruleTarget,
   ruleTransformer,
   targetDeadLetters,
+  handMadeDisabled,
+  handMadePattern,
+  handMadeInput,
+  handMadeLetters,
   notificationMissing,
   notificationAltered,
   eventBridgeOff,

@@ -1,8 +1,18 @@
 /** Checks of the bucket queue and its dead-letter queue. */
+import { queueDeliveries } from '../deliveries.ts';
+import { admits } from '../denials.ts';
 import { queueOf, queuePolicies, type Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedQueue } from '../observed.ts';
-import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
+import {
+  parsePolicy,
+  policyBytes,
+  policyText,
+  QUEUE_POLICY_BYTES_MAX,
+  QUEUE_STATEMENTS_MAX,
+  sameStatements,
+  type Policy,
+} from '../policy.ts';
 import { blocking, healable, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
 import { setAttributes } from './queue-attributes.ts';
 
@@ -13,7 +23,7 @@ export const queuePolicyMissing: Check = (facts) => {
   for (const queue of facts.wiring.queues) {
     if (queueOf(facts.observed, queue.arn) === undefined) continue;
     const { before, after } = queuePolicies(facts, queue);
-    if (sameStatements(before.Statement, after.Statement)) continue;
+    if (sameStatements(before.Statement, after.Statement) || isOpen(facts, queue.arn, before)) continue;
     return healable(
       facts,
       'connect.queue-policy',
@@ -23,6 +33,12 @@ export const queuePolicyMissing: Check = (facts) => {
   }
   return undefined;
 };
+
+/** Whether the policy admits all that is sent to the queue, by whosever statements: a plan writes Tally's own all the same. */
+function isOpen(facts: Facts, queueArn: string, policy: Policy): boolean {
+  const deliveries = queueDeliveries(facts).filter(({ delivery }) => delivery.resource === queueArn);
+  return deliveries.every(({ delivery }) => admits(policy, delivery) === 'admitted');
+}
 
 /** Why the policy of a queue cannot be written. */
 function unwritable(facts: Facts, queue: Facts['wiring']['queues'][number]): Finding | undefined {

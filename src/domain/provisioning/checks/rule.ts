@@ -3,7 +3,7 @@ import { existing, hasLetters, isInputRight, isTargetRight, samePattern, type Fa
 import { healable, type Check } from './finding.ts';
 
 export const ruleMissing: Check = (facts) => {
-  if (facts.observed.rule !== 'absent' || facts.wiring.rule === undefined) return undefined;
+  if (facts.observed.rule !== 'absent' || facts.wiring.rule === undefined || facts.observed.handMadeRule !== undefined) return undefined;
   return healable(facts, 'connect.rule-missing', `there is no rule ${facts.wiring.rule.name}`, 'no event of the bucket reaches the queue');
 };
 

@@ -6,13 +6,14 @@ import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
 import type { Finding } from '../checks/finding.ts';
+import { topicPolicies } from '../deliveries.ts';
 import { existing, isTargetRight, queueOf, queuePolicies, samePattern, subscriptionAttributes, withLetters, type Facts } from '../facts.ts';
 import { prefixOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
-import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
+import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
-import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -81,15 +82,14 @@ export function planOf(wish: Wish, observed: Observed): Plan {
   };
 }
 
-function topicChanges({ wiring, observed: { topic } }: Facts): readonly Change[] {
-  if (wiring.topic === undefined) return [];
-  const { arn, statement } = wiring.topic;
-  const present = existing(topic);
-  const policy = parsePolicy(present?.policy) ?? { Statement: [] };
-  const after = withStatements(policy, [topicStatement(statement, policy.Statement)]);
+function topicChanges(facts: Facts): readonly Change[] {
+  const { topic } = facts.wiring;
+  if (topic === undefined) return [];
+  const isMade = facts.observed.topic !== 'absent' || topic.isForeign === true;
+  const policies = topicPolicies(facts);
   return [
-    ...(present === undefined ? [{ part: 'topic', action: 'create', name: arn } as const] : []),
-    ...policyChange('topic-policy', arn, policy, after),
+    ...(isMade ? [] : [{ part: 'topic', action: 'create', name: topic.arn } as const]),
+    ...(policies === undefined ? [] : policyChange('topic-policy', topic.arn, policies.before, policies.after)),
   ];
 }
 
@@ -119,7 +119,8 @@ function subscriptionChanges({ wiring: { subscription }, observed }: Facts): rea
 }
 
 function ruleChanges({ wiring: { rule }, observed }: Facts): readonly Change[] {
-  if (rule === undefined) return [];
+  // a second rule beside one that was made by hand would send every event twice
+  if (rule === undefined || observed.handMadeRule !== undefined) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
   return [...ruleChange(rule, present), ...targetChange(rule, target)];
