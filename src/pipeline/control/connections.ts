@@ -56,8 +56,8 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
     applyAdded: ({ bucket, bucket_account: account, plan }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
       apply({ bucket, ...(account !== undefined && { bucket_account: account }) }, plan === undefined ? {} : { token: plan }, by, signal),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
-      const { plan, connection } = await provisioning.plan(wishRequest(bucket, query), signal);
-      return planView(plan, connection?.state ?? 'none');
+      const { plan, connection, isConnected } = await provisioning.plan(wishRequest(bucket, query), signal);
+      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
     },
     emit: async (bucket: string, query: WishFields, signal: AbortSignal) => ({
       script: await provisioning.emit(wishRequest(bucket, query), signal),

@@ -11,6 +11,7 @@ import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { lostEntries, restoreCommand } from '../../domain/provisioning/restore.ts';
+import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -81,9 +82,13 @@ export function createDiagnose({ state, aws, readBucketQueue, clock, queueUrls, 
     const { wish: asked } = await wishOf(handMade(record), signal);
     const { wish, isStraight } = await asWired(asked, signal);
     const observed = await observe(wish, signal);
-    const { findings, wiring } = planOf(wish, observed);
+    const plan = planOf(wish, observed);
+    const { findings, wiring } = plan;
     const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
     if (isStraight) return ofQueues;
+    if (wish.source === 'notification') {
+      return withNotMade(plan, { observed, command: `tally bucket apply ${record.bucket}`, severity: 'broken' });
+    }
     if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return findings;
     return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
   }

@@ -4,6 +4,8 @@ import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { emitScript } from '../../domain/provisioning/emit.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
+import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -48,6 +50,8 @@ export interface ProvisionDependencies {
 export interface Planned {
   readonly plan: Plan;
   readonly connection: ConnectionRecord | undefined;
+  /** Whether there is a record of the bucket. */
+  readonly isConnected: boolean;
 }
 
 export interface Provisioning {
@@ -97,8 +101,17 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
   return {
     async plan(request, signal) {
-      const { wish, connection } = await wishOf(request, signal);
-      return { plan: planOf(wish, await observe(wish, signal)), connection };
+      const { wish, connection, record } = await wishOf(request, signal);
+      const observed = await observe(wish, signal);
+      const plan = planOf(wish, observed);
+      const isConnected = record !== undefined;
+      const command = applyCommand(request, plan, isConnected);
+      const unmade = { observed, command, severity: 'note' } as const;
+      const found = connection === undefined ? withNotMade(plan, unmade) : plan.findings;
+      // what heals a finding is to apply this plan, whose wish may be another one than the stored one
+      const heals = `tally bucket apply ${request.bucket}`;
+      const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
+      return { plan: { ...plan, findings }, connection, isConnected };
     },
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);

@@ -104,7 +104,12 @@ function choiceOf(request: WishRequest, record: BucketRecord | undefined, instal
   const enrich = request.enrich ?? record?.enrich ?? 'none';
   if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
   if (source === 'routed') return { source, enrich, ...ownTopic(request.topic_arn ?? storedTopic(record, source), installation) };
-  if (request.topic_arn === undefined) return { source, enrich };
+  refuseTopic(source, request);
+  return { source, enrich };
+}
+
+function refuseTopic(source: BucketSource, { topic_arn: topicArn }: WishRequest): void {
+  if (topicArn === undefined) return;
   const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic" if S3 publishes to it, or "routed" if a rule of EventBridge is to`;
   throw new RequestError('request.invalid', detail);
 }

@@ -376,6 +376,9 @@ describe('the doctor', () => {
     const record = { ...(await recordOf(world)), source: 'topic' as const, topicArn: THEIR_TOPIC };
     const codesOf = async (found: BucketRecord): Promise<readonly string[]> =>
       (await world.provisioning.diagnose(found)).map(({ code }) => code);
+    // the queues are open to everyone already
+    expect(await codesOf(record)).toEqual(['connect.topic-incomplete', 'connect.subscription-missing']);
+    delete world.aws.parts.queues.get(QUEUE_ARN)!.policy;
     expect(await codesOf(record)).toEqual(['connect.topic-incomplete', 'connect.queue-policy', 'connect.subscription-missing']);
     const elsewhere = THEIR_TOPIC.replace('us-east-1', 'eu-west-1');
     expect(await codesOf({ ...record, topicArn: elsewhere })).toEqual(
@@ -396,7 +399,7 @@ describe('the doctor', () => {
     world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
     const record = { ...(await recordOf(world)), topicArn: THEIR_TOPIC };
     const codes = (await world.provisioning.diagnose(record)).map(({ code }) => code);
-    expect(codes).toEqual(['connect.queue-policy', 'connect.subscription-missing']);
+    expect(codes).toEqual(['connect.subscription-missing']);
   });
 
   it('says of a pause since when it lasts', async () => {
