@@ -185,7 +185,7 @@ export const connectionRows = {
     query: z.strictObject(wishFields),
     answer: z.object({ script: z.string().describe('For bash, with the AWS CLI 2 and jq.') }),
     status: 200,
-    errors: AWS_ERRORS,
+    errors: [...AWS_ERRORS, 'connect.overlap', 'connect.unknown-configuration', 'connect.blocked'],
     example: { ...PHOTOS, query: { source: 'eventbridge' } },
   },
   'POST /v1/buckets/{bucket}/apply': {

@@ -8,7 +8,9 @@ import { applyCommand } from '../../domain/provisioning/planning/apply-command.t
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { existing, withLetters } from '../../domain/provisioning/facts.ts';
+import type { Observed } from '../../domain/provisioning/observed.ts';
+import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
@@ -116,7 +118,11 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);
       await refuseUnknown(wish, signal);
-      return emitScript(wish, wiringOf(wish));
+      // who may not read AWS gets the script all the same: it reads by itself
+      const observed = await observe(wish, signal).catch(unlessDenied);
+      if (observed === undefined) return emitScript(wish, wiringOf(wish));
+      refuseBlocked(planOf(wish, observed));
+      return emitScript(wish, asFound(wiringOf(wish), observed));
     },
     async apply(request, options, signal) {
       const { wish, record } = await wishOf(request, signal);
@@ -146,6 +152,29 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
 function unlessDenied(error: unknown): undefined {
   if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
+}
+
+/** What keeps an apply from writing keeps a script from it as well: S3 would refuse it half-way, or events would be missing. */
+function refuseBlocked({ findings, token }: Plan): void {
+  const blocking = findings.find(({ blocks }) => blocks);
+  if (blocking === undefined) return;
+  const { code, what, why, fix } = blocking;
+  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `no script is written: ${what}: ${why}. ${fix}`, {
+    finding: code,
+    token,
+  });
+}
+
+/** The wiring as an apply would write it: a rule that was made by hand stays as it is, and a target keeps a dead-letter queue that nothing else names. */
+function asFound({ rule, ...wiring }: Wiring, { rule: present, handMadeRule }: Observed): Wiring {
+  if (rule === undefined || handMadeRule !== undefined) return wiring;
+  return {
+    ...wiring,
+    rule: withLetters(
+      rule,
+      existing(present)?.targets.find(({ id }) => id === rule.target.id),
+    ),
+  };
 }
 
 /** A person with the permission can run the script. */

@@ -36,10 +36,11 @@ describe('the script of a plan', () => {
         'sns set-topic-attributes',
         'sqs set-queue-attributes',
         'sns subscribe',
+        'sns set-subscription-attributes',
         's3api put-bucket-notification-configuration',
       ],
     ],
-    ['topic', { topicArn: THEIR_TOPIC }, ['sqs set-queue-attributes', 'sns subscribe']],
+    ['topic', { topicArn: THEIR_TOPIC }, ['sqs set-queue-attributes', 'sns subscribe', 'sns set-subscription-attributes']],
     [
       'eventbridge',
       {},
@@ -53,6 +54,7 @@ describe('the script of a plan', () => {
         'sns set-topic-attributes',
         'sqs set-queue-attributes',
         'sns subscribe',
+        'sns set-subscription-attributes',
         'events put-rule',
         'events put-targets',
       ],
@@ -61,7 +63,7 @@ describe('the script of a plan', () => {
     const script = scriptOf({ source, ...change });
     // -n reads the script without running it
     execFileSync('bash', ['-n'], { input: script });
-    const found = [...script.matchAll(/^aws (\w+ (?:create|set|put|subscribe)[\w-]*)/gm)].map(([, name]) => name);
+    const found = [...script.matchAll(/^ *aws (\w+ (?:create|set|put|subscribe)[\w-]*)/gm)].map(([, name]) => name);
     expect(found.filter((name, index) => name !== found[index - 1])).toEqual(writes);
     // both queues
     expect(script.match(/^aws sqs set-queue-attributes/gm)).toHaveLength(2);

@@ -266,6 +266,36 @@ function renamed() {
   return { paths, template };
 }
 
+describe('the script of a plan', () => {
+  it('is not written where the plan is blocked, and says why', async () => {
+    const world = await startOwn();
+    const entry = { kind: 'queue', id: 'x', arn: QUEUE_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
+    world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
+    await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' })).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringMatching(/^no script is written: photos has notifications for the same events: x/),
+    });
+    expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' })).toContain('put-rule');
+  });
+
+  it('makes no topic in place of the operator’s, and no rule beside one that was made by hand', async () => {
+    const world = await startOwn(open);
+    const script = await world.provisioning.emit({ bucket: 'photos' });
+    expect(script).not.toContain('create-topic');
+    expect(script).toContain('put-rule');
+    world.aws.parts.rules.set('ops', handMade());
+    expect(await world.provisioning.emit({ bucket: 'photos' })).not.toContain('put-rule');
+  });
+
+  it('leaves its dead-letter queue to a target where nothing else names the queue', async () => {
+    const world = await startOwn();
+    await world.apply();
+    delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
+    await world.provisioning.remove('photos', { keepAws: true });
+    expect(await world.provisioning.emit({ bucket: 'photos' })).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
+  });
+});
+
 describe('the source topic with a topic that does not get everything', () => {
   const entry = {
     kind: 'topic',
