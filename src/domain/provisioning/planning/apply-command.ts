@@ -12,7 +12,7 @@ interface Asked {
   readonly adopt?: boolean;
 }
 
-/** The words of the command that applies what was asked for. A bucket that is not connected is connected by it. */
+/** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
 export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
   const { bucket, source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt } = asked;
   const wish = [

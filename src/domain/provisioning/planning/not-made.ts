@@ -22,7 +22,7 @@ export interface Unmade {
   readonly observed: Observed;
   /** The command that makes the parts. */
   readonly command: string;
-  /** `note` for a plan, which is asked before they are made. */
+  /** `note` for a plan, which comes before they are made. */
   readonly severity: 'note' | 'broken';
 }
 
