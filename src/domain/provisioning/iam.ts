@@ -49,6 +49,8 @@ export const permissions: readonly Permission[] = [
     actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
     resource: 'topics',
   },
+  // whose a topic is, whatever its name
+  { sid: 'ReadTags', roles: BOTH, sources: ['notification', 'routed'], actions: ['sns:ListTagsForResource'], resource: 'own-topics' },
   {
     sid: 'ReadTheBucket',
     roles: BOTH,
@@ -63,7 +65,13 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
     resource: 'objects',
   },
-  { sid: 'ReadRules', roles: BOTH, sources: BY_RULES, actions: ['events:DescribeRule'], resource: 'rules' },
+  {
+    sid: 'ReadRules',
+    roles: BOTH,
+    sources: BY_RULES,
+    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
+    resource: 'rules',
+  },
   // a rule that a person made for a bucket has any name, and is known by the list of all rules
   { sid: 'FindRules', roles: BOTH, sources: BY_RULES, actions: ['events:ListRules', 'events:ListTargetsByRule'], resource: 'all-rules' },
   {

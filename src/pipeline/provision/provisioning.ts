@@ -18,7 +18,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue } from './bucket-queue.ts';
-import { createInstallation } from './installation.ts';
+import { createOwner } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
@@ -44,6 +44,8 @@ export interface ProvisionDependencies {
   readonly deadLetterUrl?: string | undefined;
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
+  /** Makes the id of a registry that has none. Default: random. */
+  readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
@@ -76,8 +78,8 @@ export interface Provisioning {
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
-  const installationOf = createInstallation({ state, named: dependencies.installation });
-  const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), installationOf });
+  const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
+  const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws);
   const underLock = createConnectLock({ state, clock });
@@ -144,7 +146,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       readBucketQueue: readByDaemon,
-      wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, installationOf }),
+      wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
       observe: createObserve(reads),
     }),
   };

@@ -9,7 +9,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { BucketQueue, ReadBucketQueue } from './bucket-queue.ts';
-import type { InstallationOf } from './installation.ts';
+import type { OwnerOf } from './installation.ts';
 
 /** A request about a bucket. What is left out is that of its record. */
 export interface WishRequest {
@@ -27,7 +27,7 @@ interface WishDependencies {
   readonly state: StateStore;
   readonly readBucketQueue: ReadBucketQueue;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
-  readonly installationOf: InstallationOf;
+  readonly ownerOf: OwnerOf;
   readonly queueUrl: string | undefined;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
@@ -45,7 +45,7 @@ export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wis
 
 /** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
-  const { state, readBucketQueue, storage, installationOf, queueUrl, isEmbedded } = dependencies;
+  const { state, readBucketQueue, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     refuseName(bucket);
@@ -53,14 +53,14 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const { place, ...queues } = await bucketQueue(connection, signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
-    const installation = await installationOf(signal);
+    const owner = await ownerOf(signal);
     const wish = {
       bucket,
       ...place,
       region,
       bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
-      installation,
-      ...choiceOf(request, record, installation),
+      ...owner,
+      ...choiceOf(request, record, owner.installation),
       ...queues,
       ...trailNames(dependencies),
       ...flagsOf(request, connection),
@@ -138,8 +138,8 @@ function standardTopic(topicArn: string): string {
 
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
-  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
-  const { minimal, trailArn, trailBucket } = connection;
+  const { bucket, region, partition, account, bucketAccount, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  const { installation, registry, minimal, trailArn, trailBucket } = connection;
   return {
     bucket,
     region,
@@ -147,6 +147,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     account,
     bucketAccount,
     installation,
+    registry,
     source,
     enrich,
     queueArn,

@@ -10,7 +10,7 @@ import { refusalOf } from '../../../src/adapters/aws/provision/refusals.ts';
 import { createEventsProvision } from '../../../src/adapters/aws/provision/rules.ts';
 import { createSnsProvision } from '../../../src/adapters/aws/provision/topics.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -33,10 +33,13 @@ async function startService(status: number, type: string, body: string) {
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
     maxAttempts: 1,
   };
+  const topics = () => new SNSClient(config);
+  const queues = () => new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
+  const rules = async () => new EventBridgeClient(config);
   return {
-    topics: createSnsProvision({ clientFor: () => new SNSClient(config) }),
-    queues: createSqsProvision({ clientFor: () => new SQSClient({ ...config, useQueueUrlAsEndpoint: false }), queueUrl: QUEUE_URL }),
-    rules: createEventsProvision({ clientFor: async () => new EventBridgeClient(config) }),
+    topics: createSnsProvision({ clientFor: topics, writerFor: topics }),
+    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL }),
+    rules: createEventsProvision({ clientFor: rules, writerFor: rules }),
   };
 }
 
@@ -51,6 +54,7 @@ const { rule } = wiringOf({
   account: ACCOUNT,
   bucketAccount: ACCOUNT,
   installation: INSTALLATION,
+  registry: REGISTRY,
   source: 'eventbridge',
   enrich: 'none',
   queueArn: QUEUE_ARN,

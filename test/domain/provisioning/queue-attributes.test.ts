@@ -3,7 +3,7 @@ import { queueChecks } from '../../../src/domain/provisioning/checks/all.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { ObservedQueue } from '../../../src/domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
 
 const wish: Wish = {
   bucket: 'photos',
@@ -12,6 +12,7 @@ const wish: Wish = {
   account: ACCOUNT,
   bucketAccount: ACCOUNT,
   installation: INSTALLATION,
+  registry: REGISTRY,
   source: 'notification',
   enrich: 'none',
   queueArn: QUEUE_ARN,

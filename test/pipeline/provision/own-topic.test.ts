@@ -138,6 +138,7 @@ function handMade(change: { readonly pattern?: object; readonly target?: object;
     pattern: JSON.stringify(change.pattern ?? pattern),
     isEnabled: change.isEnabled ?? true,
     targets: [{ ...target, ...change.target }],
+    tags: {},
   };
 }
 

@@ -3,6 +3,7 @@ import {
   DeleteRuleCommand,
   DescribeRuleCommand,
   ListRulesCommand,
+  ListTagsForResourceCommand,
   ListTargetsByRuleCommand,
   PutRuleCommand,
   PutTargetsCommand,
@@ -12,7 +13,7 @@ import {
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
 import { FaultError } from '../../../domain/fault.ts';
-import type { ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
+import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { Target } from '../../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
@@ -25,11 +26,13 @@ const PAGES_MAX = 50;
 /** Few rules are about one bucket. Enough to find one that leads here. */
 const FOUND_MAX = 20;
 
-/** Creates the functions. A rule has at most five targets, so one page holds them all. */
+/** Creates the functions. A rule has at most five targets, so one page holds them all. The clients of `writerFor` send each request once. */
 export function createEventsProvision({
   clientFor,
+  writerFor,
 }: {
   readonly clientFor: ClientFor;
+  readonly writerFor: ClientFor;
 }): Pick<Provisioner, 'ruleOf' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
     async ruleOf(region, name, signal) {
@@ -42,7 +45,10 @@ export function createEventsProvision({
           () => client.send(new DescribeRuleCommand({ Name: name }), options),
           signal,
         );
+        const listTags = () => client.send(new ListTagsForResourceCommand({ ResourceARN: rule.Arn }), options);
+        const { Tags = [] } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
         return {
+          tags: Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value])),
           isEnabled: rule.State !== 'DISABLED',
           targets: await targetsOf(client, name, signal),
           ...(rule.EventPattern !== undefined && { pattern: rule.EventPattern }),
@@ -55,7 +61,7 @@ export function createEventsProvision({
     async rulesAbout(region, bucket, signal) {
       const client = await clientFor(region);
       const options = optionsOf(signal);
-      const found: (ObservedRule & { readonly name: string })[] = [];
+      const found: NamedRule[] = [];
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const command = new ListRulesCommand({ Limit: 100, ...(NextToken !== undefined && { NextToken }) });
@@ -71,7 +77,7 @@ export function createEventsProvision({
       throw new FaultError('connect.unavailable', `ListRules ${region}: the default bus has more than ${PAGES_MAX * 100} rules`);
     },
     async putRule(region, { name, pattern }, tags, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const command = new PutRuleCommand({
         Name: name,
         EventPattern: JSON.stringify(pattern),
@@ -82,7 +88,7 @@ export function createEventsProvision({
       await asking(`PutRule ${name}`, 'events:PutRule', () => client.send(command, optionsOf(signal)), signal);
     },
     async putTarget(region, { name, target }, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
       const what = `PutTargets ${name}`;
       const { FailedEntryCount, FailedEntries = [] } = await asking(
@@ -94,7 +100,7 @@ export function createEventsProvision({
       if ((FailedEntryCount ?? 0) > 0) throw refusalOf(what, 'events:PutTargets', failedEntry(FailedEntries[0]));
     },
     async removeRule(region, { name, target }, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const options = optionsOf(signal);
       try {
         const untarget = () => client.send(new RemoveTargetsCommand({ Rule: name, Ids: [target.id] }), options);

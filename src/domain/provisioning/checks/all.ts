@@ -12,6 +12,7 @@ import {
   eventBridgeOff,
   earlierInstallation,
 } from './configuration.ts';
+import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
 import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
@@ -45,6 +46,8 @@ export const queueChecks: readonly Check[] = [
 export const checks: readonly Check[] = [
   configurationUnknown,
   storeElsewhere,
+  topicForeign,
+  ruleForeign,
   queueElsewhere,
   topicFifo,
   topicElsewhere,

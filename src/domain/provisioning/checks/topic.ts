@@ -1,6 +1,6 @@
 /** Checks of the topic that events come through. */
 import { topicPolicies } from '../deliveries.ts';
-import { existing } from '../facts.ts';
+import { existing, ownTopic } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
@@ -87,8 +87,7 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
 
 export const topicPolicyMissing: Check = (facts) => {
   const { topic } = facts.wiring;
-  const present = existing(facts.observed.topic);
-  if (topic === undefined || present === undefined) return undefined;
+  if (topic === undefined || ownTopic(facts) === undefined) return undefined;
   const policies = topicPolicies(facts);
   if (policies === undefined) return unreadable(topic.arn);
   const { before, after } = policies;
