@@ -4,12 +4,12 @@ import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
-const ID = `tally-${INSTALLATION}`;
+const ID = MARK;
 const wish = { source: 'routed', topic_arn: THEIR_TOPIC } as const;
 const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sns:Subscribe', Resource: THEIR_TOPIC };
 const open = {
