@@ -109,6 +109,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
   ListRulesCommand: ['events:ListRules'],
+  ListTagsForResourceCommand: ['events:ListTagsForResource', 'sns:ListTagsForResource'],
   DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
   GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],
   GetEventSelectorsCommand: ['cloudtrail:GetEventSelectors'],

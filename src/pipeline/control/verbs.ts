@@ -172,12 +172,18 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
     replayDeadLetters: audited(
       'DeadLettersReplay',
-      async ({ body }, { signal }) => ({ replayed: await deadLetters.replay(body, signal) }),
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.replay(body, signal);
+        return { replayed: count, remaining };
+      },
       (answer) => answer,
     ),
     discardDeadLetters: audited(
       'DeadLettersDiscard',
-      async ({ body }, { signal }) => ({ discarded: await deadLetters.discard(body, signal) }),
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.discard(body, signal);
+        return { discarded: count, remaining };
+      },
       (answer) => answer,
     ),
     ...keys,
