@@ -52,6 +52,7 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
   return {
     aws,
     clock,
+    storage,
     provisioning,
     state: store.state,
     apply,
