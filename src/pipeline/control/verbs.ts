@@ -9,7 +9,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { createListGaps } from '../gaps/reports.ts';
+import { createGapReports, createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
@@ -72,7 +72,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage });
   const listBuckets = createListBuckets({ state, clock });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps: createGapReports({ state, clock, telemetry }), clock });
   const connections = createConnections({ state, provisioning, connectBucket });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
