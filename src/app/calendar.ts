@@ -25,7 +25,7 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
-import { createVisitConnection } from '../pipeline/provision/watch.ts';
+import { createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -51,7 +51,7 @@ const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, cla
 const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, claimMs: 10 * MINUTE_MS };
 /** One request for all buckets. */
 const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS };
-/** Looks for buckets whose weekly re-index is due. */
+/** Looks for buckets whose scheduled compare is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
 /** Of its claim, the time in which a run of a sweep may begin visits. The rest is for the visit that began last. */
@@ -92,7 +92,8 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, provisioning, gaps: core.gaps, clock, telemetry }));
+    const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }));
   }
   if (core.sendTask === undefined) return;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
@@ -103,7 +104,8 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const { isFailing } = circuits;
   const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
-  sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
+  const intervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 24 * HOUR_MS;
+  sweep(FULL, 'full', createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

@@ -215,19 +215,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store: core.store, telemetry, publicUrl });
+  const { store, keys } = core;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,
     verbs: core.verbs,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
-    identity: identity && {
-      ...identity,
-      authenticateKey: core.keys.authenticateKey,
-      attempts: core.keys.attempts,
-      keyUses: core.keys.uses,
-    },
+    identity,
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
     loadPanel,
@@ -282,7 +278,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
+      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket };
+      watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();

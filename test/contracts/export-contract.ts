@@ -48,7 +48,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       const owner = { userId: USER, userEmail: 'bob@example.com', scopes: ['read'] as const };
       const key = keyRecordOf({ secret, name: 'ci', ...owner, expiresInDays: 90, nowMs });
       for (const bucket of ['photos', 'videos']) {
-        await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastReindexAtMs: nowMs }));
+        await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastComparedAtMs: nowMs }));
       }
       await updateRecord(state, refs.installation, () => ({ installation: 'tally-1', registry: '0'.repeat(32) }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
@@ -100,7 +100,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
         rule: {},
       });
       expect(await check(secret, signal)).toMatchObject({ kind: 'accepted' });
-      expect((await readRecord(state, refs.bucket('photos')))?.lastReindexAtMs).toBeUndefined();
+      expect((await readRecord(state, refs.bucket('photos')))?.lastComparedAtMs).toBeUndefined();
       const gaps = await listAllRecords(state, 'gap', gapSchema);
       expect(gaps.map(({ bucket, reason, state: is }) => `${bucket}: ${reason}, ${is}`).toSorted()).toEqual([
         'photos: never compared, open',

@@ -30,13 +30,25 @@ const CLOCK_WORDS = 'which the clock of this worker says is';
 /** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
+const UNPROVEN = 'no event of the bucket has arrived yet: a re-index follows once events are known to arrive';
+
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
-  if (gap.held === true) return Infinity;
+  if (gap.held === true || isCoveredButUnproven(gap)) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
   return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
+}
+
+/** Whether a re-index has covered all that was reported, so that only the proof of the bucket's events is awaited: none could cover that now. */
+function isCoveredButUnproven({ unproven, reconciledBeforeMs = 0, lastSeenMs }: GapRecord): boolean {
+  return unproven === true && reconciledBeforeMs > lastSeenMs;
+}
+
+/** Whether a look at the job would say nothing new about a gap that awaits the proof of its bucket's events. */
+function isKnownToCover({ coversBeforeMs = Infinity }: JobRecord, gap: GapRecord): boolean {
+  return isCoveredButUnproven(gap) && coversBeforeMs <= (gap.reconciledBeforeMs ?? 0);
 }
 
 /**
@@ -84,7 +96,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
  * reason. The gap is closed or closing if that job covers all of its changes; else the same object is returned.
  */
 export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  if (!canClose(job, gap) || !covers(job, gap)) return gap;
+  if (!canClose(job, gap) || !covers(job, gap) || isKnownToCover(job, gap)) return gap;
   switch (job.state) {
     case 'queued':
     case 'running':
@@ -124,6 +136,7 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
   if (gap.lastSeenMs >= coversBeforeMs)
     return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly(gap, job, { coversBeforeMs, nowMs }) };
+  if (gap.unproven === true) return { ...rest, state: 'open', reconciledBeforeMs, waits: { reason: UNPROVEN } };
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
 }
 
@@ -161,7 +174,8 @@ function tooEarly(
 export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
   const toldMs = Math.max(gap.toldAtMs ?? 0, gap.openedAtMs ?? 0);
   const seconds = Math.round((toldMs - nowMs) / 1_000);
-  if (gap.state !== 'open' || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;
+  // one that is held waits for a person, whatever the clocks say
+  if (gap.state !== 'open' || gap.held === true || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;
   // not by the second: the record would change at every look
   if (gap.waits?.reason.includes(CLOCK_WORDS) === true) return gap;
   const reason = `it was reported at ${new Date(toldMs).toISOString()}, ${CLOCK_WORDS} ${seconds} s ahead: a clock is wrong, so compare those of the machines that run Tally`;

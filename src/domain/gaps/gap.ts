@@ -74,6 +74,10 @@ export const gapSchema = z.object({
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),
+  /** What the last report of its prefix found, until a re-index closes the gap or a later report finds no difference. */
+  differences: z.object({ jobId: z.string(), atMs: z.number(), missing: z.number(), stale: z.number(), phantom: z.number() }).optional(),
+  /** The events of the bucket are not known to arrive, so no re-index closes the gap that began before they are. */
+  unproven: z.boolean().optional(),
   /** No job is started for it until a re-index is requested: the bucket was connected so. */
   held: z.boolean().optional(),
 });
@@ -160,6 +164,22 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
  */
 function mayMissTags({ kind, folded, tags }: GapSighting, enrich: EnrichMode): boolean {
   return tags === true || (kind === 'loss' && folded !== true && enrich === 'tags');
+}
+
+/** The gap once the events of its bucket are known to arrive: what changed until now may be missing. Returns the same object if it does not wait for that. */
+export function withProof(gap: GapRecord, atMs: number): GapRecord {
+  if (gap.unproven !== true) return gap;
+  const { unproven: _, waits, ...rest } = gap;
+  // S3 needs its minutes all the same after a change
+  const stillWaits = waits !== undefined && (gap.notBeforeMs ?? 0) > atMs ? { waits } : {};
+  return { ...rest, ...stillWaits, state: 'open', lastSeenMs: Math.max(gap.lastSeenMs, atMs), toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs) };
+}
+
+/** The gap after a report that found no difference in its keys. */
+export function withoutDifferences(gap: GapRecord): GapRecord {
+  if (gap.differences === undefined) return gap;
+  const { differences: _, ...rest } = gap;
+  return rest;
 }
 
 /** The open gap. One that knows none of its calls was stored by an earlier version of Tally, which did not tell them apart: none of them is proven. */

@@ -42,6 +42,8 @@ interface ConnectDependencies {
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly gaps: GapReports;
+  /** The buckets are those of the embedded storage, which sends an event for each change. Default: false. */
+  readonly isEmbedded?: boolean;
   /** Absent if the existence of topics is not checked. */
   readonly topics?: Pick<TopicClient, 'isMissing'>;
   readonly clock: Clock;
@@ -50,7 +52,7 @@ interface ConnectDependencies {
 
 /** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
-  const { state, objects, storage, gaps, topics, clock, telemetry } = dependencies;
+  const { state, objects, storage, gaps, topics, clock, telemetry, isEmbedded = false } = dependencies;
 
   async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
@@ -59,19 +61,23 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     await refuse(wishes, signal);
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
-    const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
+    const isProven = by === AUTO_CONNECT || isEmbedded;
+    const atMs = read.checkedAtMs;
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: atMs, createdBy: by };
+    // the event that it is connected for has arrived, and the embedded storage sends its own
+    const proof = isProven ? { provenAtMs: atMs } : {};
+    const after = (stored: BucketRecord | undefined): BucketRecord =>
+      requireTopic(stored === undefined ? { ...changed(fresh, wishes), ...proof } : changed(withRead(stored, read), wishes));
+    const planned = after(current);
     await objects.createBucket(bucket, signal);
     const indexId = await indexIdOf(dependencies, bucket, signal);
-    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
+    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false, isProven };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else {
       await noteIndex(dependencies, bucket, signal);
       await reportChangesOf(current, planned);
     }
-    const record = await updateRecord(state, ref, (stored) =>
-      requireTopic(changed(stored === undefined ? { ...fresh, indexId } : withRead(stored, read), wishes)),
-    );
+    const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
       telemetry.bucketConnected(bucket, by);
@@ -113,7 +119,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
-    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, after);
+    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, { ...after, isUnproven: after.provenAtMs === undefined });
     await reportLossOf(before, after);
   }
 
@@ -163,10 +169,13 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, ...rest } = record;
+  const { topicArn: _, unsubscribed, provenAtMs, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
+  const way = { source: source ?? record.source, ...(newTopicArn !== undefined && { topicArn: newTopicArn }) };
   return {
     ...rest,
+    // what arrived by another way proves nothing
+    ...(provenAtMs !== undefined && !isOtherWay(record, way) && { provenAtMs }),
     ...(source !== undefined && { source }),
     ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
     // another topic delivers from now on
@@ -177,7 +186,7 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
 }
 
 /** Whether its events come by another way. A topic that is forgotten still delivers. */
-function isOtherWay(before: BucketRecord, { source, topicArn }: BucketRecord): boolean {
+function isOtherWay(before: BucketRecord, { source, topicArn }: Pick<BucketRecord, 'source' | 'topicArn'>): boolean {
   return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
 }
 

@@ -48,7 +48,12 @@ export function createDisconnectBucket({
     // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);
     if (again !== undefined) {
-      await openNeverCompared({ state, clock }, { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false }, 'after');
+      const isProven = again.provenAtMs !== undefined;
+      await openNeverCompared(
+        { state, clock },
+        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false, isProven },
+        'after',
+      );
       await objects.createBucket(bucket, signal);
       // the record may name the index that was removed: found only by the next watch, it would cost another re-index
       await noteIndex({ state, objects, gaps, clock }, bucket, signal);
@@ -60,9 +65,9 @@ export function createDisconnectBucket({
     const prefix = `gap:${bucket}:`;
     for (;;) {
       const entries = await state.list('gap', { after: prefix, limit: GAPS_MAX });
-      const gaps = entries.filter(({ id }) => id.startsWith(prefix));
-      for (const { id } of gaps) await removeRecord(state, id);
-      if (gaps.length < GAPS_MAX) return;
+      const found = entries.filter(({ id }) => id.startsWith(prefix));
+      for (const { id } of found) await removeRecord(state, id);
+      if (found.length < GAPS_MAX) return;
     }
   }
 }

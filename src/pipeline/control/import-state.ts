@@ -108,8 +108,8 @@ function grantNameIn({ email, subject }: z.infer<typeof grantRecordSchema>): str
   return grantNameOf(email === undefined ? { sub: subject ?? '' } : { email });
 }
 
-/** What no longer holds of a bucket whose index is new. */
-const OF_THE_OLD_INDEX = new Set(['lastReindexAtMs', 'lifecycleCheck', 'indexId']);
+/** What no longer holds of a bucket whose index is new, and whose events may come by another way. */
+const OF_THE_OLD_INDEX = new Set(['lastComparedAtMs', 'lifecycleCheck', 'indexId', 'provenAtMs']);
 
 /** The record as it is imported. Throws `request.invalid` for one that this version of Tally cannot read. */
 function restored({ id, kind, record }: ExportedRecord): ExportedRecord {

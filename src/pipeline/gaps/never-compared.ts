@@ -24,6 +24,8 @@ export interface FirstGap {
   readonly seenAtMs: number;
   /** The gap is shown, but no job is started for it until a re-index is requested. */
   readonly isHeld: boolean;
+  /** The events of the bucket are known to arrive. */
+  readonly isProven?: boolean;
 }
 
 /**
@@ -32,12 +34,16 @@ export interface FirstGap {
  */
 export async function openNeverCompared(
   { state, clock }: NeverComparedPorts,
-  { bucket, enrich, seenAtMs, isHeld }: FirstGap,
+  { bucket, enrich, seenAtMs, isHeld, isProven }: FirstGap,
   at: 'before' | 'after',
 ): Promise<void> {
   const sighting = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
   const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs(), enrich });
-  const stored: GapRecord = isHeld ? { ...gap, held: true, waits: { reason: HELD } } : gap;
+  const stored: GapRecord = {
+    ...gap,
+    ...(isProven !== true && { unproven: true }),
+    ...(isHeld && { held: true, waits: { reason: HELD } }),
+  };
   const ref = refs.gap(gapId(sighting));
   if (at === 'before') await forgetHeld(state, bucket);
   await updateRecord(state, ref, (current) => (at === 'after' ? (current ?? stored) : stored));

@@ -14,6 +14,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { keepHeld } from '../gaps/held-deletes.ts';
+import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
 import { createOpenRanges } from './open-ranges.ts';
@@ -129,13 +130,6 @@ export function createJobEnds({
     return stored === 'conflict' ? 'conflict' : 'over';
   }
 
-  /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
-  async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
-    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
-    if (!certifies) return;
-    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
-  }
-
   async function attemptFinish(jobId: string): Promise<'conflict' | 'over'> {
     const { id, kind } = refs.job(jobId);
     const entry = await state.get(id);
@@ -153,7 +147,8 @@ export function createJobEnds({
     await hold(finished, ranges);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs, sums.counts.held === 0);
+    // before the job ends, so that the bucket has its date and its gap once the job is done
+    await noteCompared(state, job, { atMs, counts: sums.counts });
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';

@@ -50,7 +50,7 @@ it.each([
   const { state, clock, telemetry, names } = await setUp(region);
   const gaps = createGapReports({ state, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
-  let begunAtMs: number | undefined;
+  const begunAtMs: number[] = [];
   const closeGaps = createCloseGaps({
     state,
     clock,
@@ -58,7 +58,7 @@ it.each([
     requestsPerDay: 200_000,
     scan: { countLive: async () => 10 },
     startJob: (request, signal) => {
-      if (request.bucket === HEALTHY) begunAtMs ??= clock.nowMs();
+      if (request.bucket === HEALTHY) begunAtMs.push(clock.nowMs());
       return jobs.start(request, signal);
     },
     askToRepair: async ({ bucket }, _prefix, signal) => {
@@ -81,12 +81,12 @@ it.each([
     closeGaps,
     stop.signal,
   );
-  for (let count = 0; count < 15 * 60 && begunAtMs === undefined; count += 1) {
+  for (let count = 0; count < 15 * 60 && begunAtMs.length === 0; count += 1) {
     await clock.advance(SECOND_MS);
     await settled();
   }
   stop.abort(new Error('over'));
-  expect((begunAtMs ?? Infinity) - dueAtMs).toBeLessThan(withinMinutes * MINUTE_MS);
+  expect((begunAtMs[0] ?? Infinity) - dueAtMs).toBeLessThan(withinMinutes * MINUTE_MS);
 });
 
 it('Fix: a sweep visits the buckets of a region that does not answer last, and each run asks that region again', async () => {
@@ -126,8 +126,8 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
     checked.push(bucket);
     return undefined;
   };
-  watchState({ state, clock, telemetry, connect: { refresh } }, stop.signal);
-  for (let elapsedMs = 0; elapsedMs < 15 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {
+  watchState({ state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0 }, stop.signal);
+  for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {
     await clock.advance(20 * SECOND_MS);
     await settled();
   }

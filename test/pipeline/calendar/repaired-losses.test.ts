@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
+import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -21,7 +22,7 @@ import { createJobsWorld } from '../../support/worlds/jobs.ts';
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';
 
-async function createWorld({ enrich = 'none' as 'none' | 'head' | 'tags', s3AheadMs = 0 } = {}) {
+async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich?: EnrichMode; readonly s3AheadMs?: number } = {}) {
   const store = createMemoryStore();
   const world = await createJobsWorld({ store });
   const { clock, s3, state, jobs, queues } = world;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
+import { bucketRecordSchema, bucketSources, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
@@ -328,11 +328,18 @@ describe('a sweep that takes longer than its run', () => {
 });
 
 describe('the weekly sweep', () => {
-  async function weekly(source: BucketSource) {
+  async function weekly(source: BucketSource, { requestsPerDay = 1_000, objects = 0 } = {}) {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
-    const visit = createVisitFull({ state, clock, startJob: (request, signal) => jobs.start(request, signal) });
+    const visit = createVisitFull({
+      state,
+      scan: { countLive: async () => objects },
+      clock,
+      startJob: (request, signal) => jobs.start(request, signal),
+      requestsPerDay,
+      intervalMs: WEEK_MS,
+    });
     const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'full', visit);
     return {
       ...world,
@@ -352,8 +359,8 @@ describe('the weekly sweep', () => {
     };
   }
 
-  it('re-indexes a bucket of audit-trail events once a week, the whole of it, with its brake on', async () => {
-    const world = await weekly('routed');
+  it.each(bucketSources)('compares a bucket of the source %s once a week, the whole of it, with its brake on', async (source) => {
+    const world = await weekly(source);
     await world.run(4 * WEEK_MS);
     const jobs = await world.allJobs();
     expect(jobs.length).toBe(4);
@@ -369,14 +376,21 @@ describe('the weekly sweep', () => {
     expect(await world.allJobs()).toMatchObject([{ requestedBy: 'schedule', tags: true }]);
   });
 
-  it.each(['notification', 'eventbridge', 'topic'] as const)(
-    'leaves buckets of source %s alone, whose events are not lost',
-    async (source) => {
-      const world = await weekly(source);
-      await world.run(2 * WEEK_MS);
-      expect(await world.allJobs()).toEqual([]);
-    },
-  );
+  it('waits where it would take more LIST requests than the day has left, and begins when they are free again', async () => {
+    const world = await weekly('notification', { requestsPerDay: 10, objects: 9_000 });
+    const spent = { atMs: world.clock.nowMs() + WEEK_MS, requests: 5 };
+    await updateRecord(world.state, refs.gapBudget('photos'), () => ({ bucket: 'photos', running: [], spent: [spent] }));
+    await world.run(WEEK_MS);
+    expect(await world.allJobs()).toEqual([]);
+    await world.run(2 * WEEK_MS);
+    expect(await world.allJobs()).not.toEqual([]);
+  });
+
+  it('is not begun where Tally may start no job by itself', async () => {
+    const world = await weekly('notification', { requestsPerDay: 0 });
+    await world.run(2 * WEEK_MS);
+    expect(await world.allJobs()).toEqual([]);
+  });
 
   it('is tried again six hours after it failed', async () => {
     const world = await weekly('routed');

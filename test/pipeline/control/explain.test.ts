@@ -66,6 +66,7 @@ describe('explaining a key', () => {
       clocks: { document: document.clock, floor: 0, observation: (clock.nowMs() - 20_000) * 1_000 },
       agrees: true,
       sentence: expect.stringMatching(/^A search finds it/),
+      bucket_status: expect.objectContaining({ state: 'events_unproven' }),
     });
   });
 

@@ -176,7 +176,7 @@ describe('the id of a registry', () => {
 describe('a topic whose tags AWS shows late', () => {
   it('is waited for by the apply that has made it', async () => {
     const { production, aws } = await startBoth();
-    const { topicTags } = aws;
+    const topicTags = aws.topicTags.bind(aws);
     let looks = 0;
     aws.topicTags = async (...args) => {
       looks += 1;

@@ -3,7 +3,7 @@ import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -17,7 +17,7 @@ async function startWatched() {
   const telemetry = createFakeTelemetry();
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const visit = createVisitConnection({ state, provisioning, gaps, clock, telemetry });
+  const visit = createVisitConnection({ state, clock, look: createLook({ state, provisioning, gaps, clock, telemetry }) });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -74,10 +74,35 @@ describe('the watch of the connections', () => {
     expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
     expect(world.telemetry.recorded('connectionSeen').map(([fact]) => [fact.bucket, fact.state])).toEqual([
       ['photos', 'ok'],
-      ['photos', 'broken'],
       ['videos', 'broken'],
+      ['photos', 'broken'],
       ['photos', 'ok'],
     ]);
+  });
+
+  it('opens the gap of a connection that stays broken again each day, and once more when it is in order again', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.clock.advance(60_000);
+    await world.look();
+    const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const subscription = subscriptions.get(QUEUE_ARN)!;
+    subscriptions.clear();
+    let opened = 0;
+    for (let hours = 0; hours < 14 * 24; hours += 1) {
+      await world.closeGap();
+      await world.clock.advance(HOUR_MS);
+      await world.look();
+      if ((await world.gap())?.state === 'open') opened += 1;
+    }
+    expect(opened).toBe(14);
+    await world.closeGap();
+    subscriptions.set(QUEUE_ARN, subscription);
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    const gap = await world.gap();
+    expect(gap?.state).toBe('open');
+    expect(gap?.lastSeenMs).toBeGreaterThan(world.clock.nowMs());
   });
 
   it('opens no gap for what may not be read, and none for a bucket that is paused', async () => {

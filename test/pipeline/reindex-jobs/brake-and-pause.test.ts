@@ -110,7 +110,7 @@ describe('a job that holds deletions back', () => {
     expect(done).toMatchObject({ state: 'done', counts: { missing: 300, written: 300, phantom: 1_205, tombstones: 1_000, held: 205 } });
     expect(await world.found()).toHaveLength(305 + 205);
     // the index does not equal the bucket
-    expect((await world.bucketRecord())?.lastReindexAtMs).toBeUndefined();
+    expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
   });
 
   it('deletes nothing where the bucket is empty', async () => {

@@ -105,7 +105,8 @@ function forgetsTheFuture(...[hints, observedAtMs]: Parameters<Rules['plan']>): 
 }
 
 /** The clock of S3 is taken for that of SQS. */
-function knowsNoSkew(...[record, { s3AheadMs: _, ...bucket }, times]: Parameters<Rules['hintOf']>): ReturnType<Rules['hintOf']> {
+function knowsNoSkew(...[record, known, times]: Parameters<Rules['hintOf']>): ReturnType<Rules['hintOf']> {
+  const { s3AheadMs: _, ...bucket } = known;
   return hintOf(record, bucket, times);
 }
 
