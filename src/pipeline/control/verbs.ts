@@ -71,7 +71,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
-  const look = createLook({ state, provisioning, gaps: createGapReports({ state, clock, telemetry }), clock, telemetry });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const look = createLook({ state, provisioning, gaps, clock, telemetry });
   const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const requireForms = createRequireCurrentForms({ maintenance, clock });
@@ -79,7 +80,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
   const connections = createConnections({ state, provisioning, connectBucket, look });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });

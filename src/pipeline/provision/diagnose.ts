@@ -5,6 +5,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
+import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseNotification, sdkConfiguration } from '../../domain/provisioning/notification.ts';
@@ -18,6 +19,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReadBucketQueue } from './bucket-queue.ts';
 import { ownedBucket, type Observe } from './observe.ts';
@@ -32,6 +34,7 @@ interface DiagnoseDependencies {
   readonly state: StateStore;
   readonly aws: Pick<AwsReads, 'notificationOf'>;
   readonly readBucketQueue: ReadBucketQueue;
+  readonly storage: Pick<ObjectStorage, 'versioningOf'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
@@ -43,27 +46,51 @@ interface DiagnoseDependencies {
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the function. */
-export function createDiagnose({ state, aws, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({ state, aws, storage, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
+    const connection = await readable(record, diagnoseConnection, signal);
+    // S3 would fail again, and be found twice
+    if (!connection.isRead) return connection.findings;
+    return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings];
+  };
+
+  /** What the read finds; a read that fails is a finding. */
+  async function readable(
+    record: BucketRecord,
+    read: Diagnose,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly isRead: boolean; readonly findings: readonly Finding[] }> {
     try {
-      const connection = await readRecord(state, refs.connection(record.bucket), signal);
-      if (connection === undefined) return await diagnoseHandMade(record, signal);
-      if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
-      const wish = await asReceived(connection, signal);
-      const observed = await observe(wish, signal);
-      const { findings } = planOf(wish, observed);
-      return [
-        ...queueChangedFindings(connection, wish),
-        ...lostFindings(connection, observed, clock.nowMs()),
-        ...findings,
-        ...leftOverFindings(connection),
-      ];
+      return { isRead: true, findings: await read(record, signal) };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-      return [unreadFinding(record.bucket, error)];
+      return { isRead: false, findings: [unreadFinding(record.bucket, error)] };
     }
-  };
+  }
+
+  async function diagnoseConnection(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const connection = await readRecord(state, refs.connection(record.bucket), signal);
+    if (connection === undefined) return diagnoseHandMade(record, signal);
+    if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
+    const wish = await asReceived(connection, signal);
+    const observed = await observe(wish, signal);
+    const { findings } = planOf(wish, observed);
+    return [
+      ...queueChangedFindings(connection, wish),
+      ...lostFindings(connection, observed, clock.nowMs()),
+      ...findings,
+      ...leftOverFindings(connection),
+    ];
+  }
+
+  /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
+  async function diagnoseClock({ bucket, region, account }: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const sentAtMs = clock.nowMs();
+    const versioning = await storage.versioningOf({ bucket, region, account }, signal);
+    if (versioning.status === 'unknown') return [];
+    return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
+  }
 
   /** The wish with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
   async function asReceived(connection: ConnectionRecord, signal?: AbortSignal): Promise<Wish> {

@@ -34,7 +34,7 @@ export interface ProvisionDependencies {
   readonly aws: Provisioner;
   /** For checks, which the daemon makes by itself. Default: the same. */
   readonly reads?: AwsReads;
-  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf'>;
   readonly clock: Clock;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
@@ -143,6 +143,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     diagnose: createDiagnose({
       state,
       aws: reads,
+      storage: dependencies.storage,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       readBucketQueue: readByDaemon,

@@ -424,6 +424,48 @@ describe('the doctor', () => {
     expect(await diagnose(world)).toMatchObject([{ code, severity: 'unknown', fix }]);
   });
 
+  it.each([
+    ['ahead of', 61_500],
+    ['behind', -62_500],
+  ])('compares the clock of S3, which is a minute %s that of this machine, and finds nothing once it is right', async (differs, byMs) => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    let s3AheadMs = byMs;
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
+    };
+    expect(await diagnose(world)).toMatchObject([
+      {
+        code: 'connect.clock-skew',
+        severity: 'degraded',
+        what: expect.stringMatching(new RegExp(`is \\d+ s ${differs} the clock`)),
+        blocks: false,
+      },
+    ]);
+    // a difference within a minute is that of two requests
+    s3AheadMs = Math.sign(byMs) * 58_000;
+    expect(await diagnose(world)).toEqual([]);
+  });
+
+  it('does not blame the clock of S3 for an answer that came late', async () => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      await world.clock.advance(90_000);
+      return answer;
+    };
+    expect(await diagnose(world)).toEqual([]);
+  });
+
+  it('finds what is broken though the clock of S3 cannot be read', async () => {
+    const world = await applied('notification');
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    world.storage.versioningOf = () => Promise.reject(new FaultError('s3.unavailable', 'no answer'));
+    expect((await diagnose(world)).map(({ code }) => code)).toEqual(['connect.notification-missing', 's3.unavailable']);
+  });
+
   it('names a policy that cannot be written before what an apply would heal', async () => {
     const world = await startWorld();
     await world.apply();

@@ -54,6 +54,7 @@ export async function startWorld(
   return {
     aws,
     clock,
+    storage,
     provisioning,
     state: store.state,
     apply,
