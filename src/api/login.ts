@@ -154,7 +154,7 @@ export const loginRows = {
       .describe('A code, or a refresh token.'),
     answer: tokens,
     status: 200,
-    errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant', 'request.too-many-failures'],
+    errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
     example: {
       body: { grant_type: 'authorization_code', code: CODE, code_verifier: VERIFIER, redirect_uri: 'http://127.0.0.1:49152/callback' },
     },

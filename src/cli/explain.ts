@@ -26,7 +26,7 @@ export function addExplainCommand(program: Command, cli: Cli): void {
 }
 
 function explanationText(explanation: Explanation): string {
-  const { bucket, key, index, storage, clocks, agrees, sentence } = explanation;
+  const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
   const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation));
   const facts = fieldsText({
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
@@ -36,6 +36,7 @@ function explanationText(explanation: Explanation): string {
     floor: clocks.floor === 0 ? undefined : clockText(clocks.floor),
     'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
     advice: 'fault' in storage ? storage.advice : undefined,
+    'the bucket': status.state === 'ok' ? undefined : status.sentence,
   });
   return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }

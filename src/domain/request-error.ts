@@ -11,7 +11,6 @@ export const requestErrors = {
   'request.too-large': 413,
   'request.too-many-streams': 429,
   'request.overloaded': 503,
-  'request.too-many-failures': 429,
   'request.rate-limited': 429,
   'request.too-many-logins': 429,
   'authentication.failed': 401,

@@ -118,8 +118,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        const isFormer = body.grant_type === 'refresh_token' && (await sessions.isOfSession(body.refresh_token));
-        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid`, isFormer });
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
       }
       throw error;
     }

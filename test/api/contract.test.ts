@@ -176,6 +176,7 @@ async function startWorld({ operation }: PlacedRow) {
   const deadLetters = createDeadLetters({
     queues: { ...fake, receive },
     state: store.state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),

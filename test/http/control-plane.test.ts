@@ -391,9 +391,9 @@ describe('requests that are not as documented', () => {
 
 describe('a limit', () => {
   it('tells in Retry-After when to try again', async () => {
-    fake.nextDoes(() => Promise.reject(new RequestError('request.too-many-failures', 'too many', { retry_after_s: 17 })));
+    fake.nextDoes(() => Promise.reject(new RequestError('request.rate-limited', 'too many', { retry_after_s: 17 })));
     const answer = await sendJson('POST', '/v1/api-keys/revoke', { secret: 'x' });
-    expectProblem(answer, 429, 'request.too-many-failures');
+    expectProblem(answer, 429, 'request.rate-limited');
     expect(answer.headers['retry-after']).toBe('17');
   });
 });

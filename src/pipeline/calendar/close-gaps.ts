@@ -4,7 +4,17 @@
  * noted is found again as the bucket's latest job.
  */
 import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
+import {
+  closing,
+  failedOf,
+  gapAfterLook,
+  gapAfterOther,
+  gapDueAtMs,
+  overBudget,
+  refused,
+  waiting,
+  withClockReason,
+} from '../../domain/gaps/closing.ts';
 import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
@@ -30,7 +40,6 @@ export type StartJob = (
     readonly gapIds: readonly string[];
     readonly tags?: boolean;
     readonly holds?: boolean;
-    readonly deletesMax?: number;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -124,8 +133,14 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       const after = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
       if (after.jobId !== undefined || after.state === 'closed') return after;
     }
-    if (latest === undefined || latest.id === jobId) return (await readRecord(state, refs.gap(gap.id))) ?? gap;
-    return change(gap, (current) => (current.jobId === undefined ? gapAfterOther(current, latest, clock.nowMs()) : current));
+    if (latest === undefined || latest.id === jobId) {
+      const current = (await readRecord(state, refs.gap(gap.id))) ?? gap;
+      const reasoned = withClockReason(current, clock.nowMs());
+      return reasoned === current ? current : change(gap, (each) => withClockReason(each, clock.nowMs()));
+    }
+    return change(gap, (current) =>
+      current.jobId === undefined ? gapAfterOther(withClockReason(current, clock.nowMs()), latest, clock.nowMs()) : current,
+    );
   }
 
   async function begin(
@@ -245,14 +260,13 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
 
 /**
  * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
- * rest is repaired all the same. Once a job has held some back, no further one deletes until a person has decided.
+ * rest is repaired all the same.
  */
 function wishesOf(gaps: readonly GapRecord[]) {
   return {
     gapIds: gaps.map(({ id }) => id),
     holds: true,
     ...(gaps.some(({ tags }) => tags === true) && { tags: true }),
-    ...(gaps.some(({ heldDeletes }) => heldDeletes !== undefined) && { deletesMax: 0 }),
   };
 }
 

@@ -5,13 +5,14 @@ import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { noteProof } from '../gaps/proven-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
-import { listAllRecords, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -63,10 +64,17 @@ export function createFinishServiceMessage({
   }
 
   async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
-    if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
+    if (message.kind === 'test-event') return tested(message.bucket, hand);
     hand.turnSlow();
     if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
     return unsubscribed(message.topicArn, hand.message.sentAtMs);
+  }
+
+  /** S3 reaches the queue from this bucket. A test from before it was connected says nothing about the way of now. */
+  async function tested(bucket: string | undefined, hand: InHand): Promise<Outcome> {
+    const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), hand.signal);
+    if (record !== undefined && hand.message.sentAtMs >= record.createdAtMs) await noteProof({ state, clock }, record);
+    return { kind: 'ignored', reason: 'no-effect' };
   }
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {

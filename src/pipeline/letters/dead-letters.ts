@@ -11,6 +11,8 @@ import {
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import { lossesOf } from './moved.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -24,6 +26,8 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
  * the number of records must have a bound. The reasons are in the attributes all the same.
  */
 const RECORDS_MAX = 10_000;
+/** How many buckets a call remembers that it has reported: bodies may name any number, and reporting one again does no harm. */
+const REPORTED_MAX = 10_000;
 
 /** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
 const NEW_ONLY_MAX = 3;
@@ -50,7 +54,10 @@ export interface DeadLetters {
    * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found` if none of the named is there.
    */
   replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
-  /** Removes the chosen letters. Throws as replay does. */
+  /**
+   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens a gap of each bucket that it
+   * names. Throws as replay does.
+   */
   discard(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
 }
 
@@ -63,6 +70,7 @@ export interface LettersTaken {
 interface DeadLetterDependencies {
   readonly queues: QueueClient;
   readonly state: StateStore;
+  readonly gaps: Pick<GapReports, 'report'>;
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   readonly telemetry: Telemetry;
   readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
@@ -72,7 +80,7 @@ interface DeadLetterDependencies {
 
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
-  const { queues, clock, telemetry, queueWatch } = dependencies;
+  const { queues, state, gaps, clock, telemetry, queueWatch } = dependencies;
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
@@ -181,6 +189,27 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
+  /** The act of one call. A crash between gap and delete leaves a gap too many, never one too few. */
+  function discarding(): typeof remove {
+    /** The latest time that this call has reported of each bucket: it covers all letters that were sent before. */
+    const reportedMs = new Map<string, number>();
+    return async function discard(letters) {
+      const kept = await Promise.all(letters.map(({ messageId }) => readRecord(state, refs.deadLetter(messageId))));
+      for (const [at, letter] of letters.entries()) {
+        // a record says that Tally sent the letter or has reported it: the gap of its loss was stored before
+        if (kept[at] === undefined) await reportMoved(letter, reportedMs);
+      }
+      return remove(letters);
+    };
+  }
+
+  async function reportMoved(letter: QueueMessage, reportedMs: Map<string, number>): Promise<void> {
+    const losses = lossesOf(letter, clock.nowMs()).filter(({ bucket }) => (reportedMs.get(bucket) ?? -Infinity) < letter.sentAtMs);
+    await Promise.all(losses.map((loss) => gaps.report(loss)));
+    if (reportedMs.size + losses.length > REPORTED_MAX) reportedMs.clear();
+    for (const { bucket, seenAtMs } of losses) reportedMs.set(bucket, seenAtMs);
+  }
+
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
     // all letters of one visit are from the same queue
     const queueUrl = letters[0]?.queueUrl;
@@ -199,7 +228,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
-    discard: (choice, signal) => take(choice, remove, signal),
+    discard: (choice, signal) => take(choice, discarding(), signal),
   };
 }
 

@@ -40,12 +40,20 @@ describe('a look at a connection is due', () => {
     expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe(false);
   });
 
-  it('not while parts are being made, by an apply or by hand, or taken away', () => {
+  it('at once where it is new, and each minute while it may be wired by hand, until its events are known to arrive', () => {
+    const last = checked('broken', { atMs: NOW - 60_000 });
+    const isDue = (fresh: Partial<Parameters<typeof isLookDue>[0]>) => isLookDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
+    expect(isDue({})).toBe(true);
+    expect(isDue({ connectionCheck: last })).toBe(true);
+    expect(isDue({ connectionCheck: { ...last, atMs: NOW - 59_999 } })).toBe(false);
+    expect(isDue({ connectionCheck: last, provenAtMs: NOW })).toBe(false);
+    expect(isDue({ connectionCheck: last, createdAtMs: NOW - 600_000 })).toBe(false);
+  });
+
+  it('not while parts are being made by an apply, or taken away', () => {
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
     expect(due(undefined, { state: 'removing' })).toBe(false);
-    expect(isLookDue({ createdAtMs: NOW - 599_999 }, undefined, NOW)).toBe(false);
-    expect(isLookDue({ createdAtMs: NOW - 600_000 }, undefined, NOW)).toBe(true);
   });
 
   it('when a notification was paused or resumed since', () => {
@@ -71,8 +79,18 @@ describe('after a look', () => {
     expect(second.gap).toBeUndefined();
     expect(look(second.check, [])).toEqual({
       gap: 'restored',
+      isProof: true,
       check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
     });
+  });
+
+  it('proves that events arrive only where every part was found', () => {
+    expect(look(undefined, []).isProof).toBe(true);
+    expect(look(undefined, [finding('degraded')]).isProof).toBe(true);
+    expect(look(undefined, [finding('unknown')]).isProof).toBe(false);
+    expect(look(undefined, [finding('broken')]).isProof).toBe(false);
+    expect(look(undefined, [{ ...finding('degraded'), code: 'connect.trail-unchecked' }]).isProof).toBe(false);
+    expect(look(undefined, [], { state: 'paused' }).isProof).toBe(false);
   });
 
   it('opens no second gap if an apply has repaired it, which opens its own', () => {

@@ -255,6 +255,7 @@ async function startWorld() {
   const deadLetters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues({ queueUrl: LETTERS, of: [QUEUE] }),

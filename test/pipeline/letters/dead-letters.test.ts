@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
@@ -17,7 +18,8 @@ function setUp(queueWatch = fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST, SE
   const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   const { state } = createMemoryStore();
-  const dependencies = { queues, state, clock, telemetry, queueWatch, bucketQueueUrls: [FIRST, SECOND] };
+  const gaps = createGapReports({ state, clock, telemetry });
+  const dependencies = { queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [FIRST, SECOND] };
   return { ...dependencies, letters: createDeadLetters(dependencies) };
 }
 

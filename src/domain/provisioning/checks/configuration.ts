@@ -33,8 +33,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const [first, ...more] = overlapsOf(wiring.entry, others);
   if (first === undefined) return undefined;
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
-  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish.installation)))
-    return earlierOverlap(wish.bucket, first);
+  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish.bucket, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const plan = `tally bucket plan ${wish.bucket} --source`;
   const fix = topic === undefined ? `${plan} eventbridge` : `${plan} topic --topic ${topic}`;
@@ -47,12 +46,12 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   );
 };
 
-/** The other installation may be in use: only a person knows. */
+/** The other registry may be in use: only a person knows. */
 function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding {
   return blocking(
     'connect.overlap',
-    `${bucket} has the notification ${id} (${arn}) of another installation of Tally for the same events`,
-    'S3 refuses overlapping configurations of one bucket. If that installation is not used any more, its notification can be taken over; if only its store was lost, set TALLY_INSTALLATION to its name',
+    `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
+    'S3 refuses overlapping configurations of one bucket. If that registry is not used any more, its notification can be taken over',
     `tally bucket plan ${bucket} --adopt`,
   );
 }
@@ -104,15 +103,16 @@ export const eventBridgeOff: Check = (facts) => {
 
 export const earlierInstallation: Check = ({ wish, observed: { notification } }) => {
   if (!notification.ok) return undefined;
-  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish.installation) !== undefined);
+  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish) !== undefined);
   if (found === undefined) return undefined;
-  const other = otherInstallationOf(found.id, wish.installation) ?? '';
   return {
     code: 'connect.earlier-installation',
     severity: 'degraded',
-    what: `${wish.bucket} has the notification ${found.id}, perhaps of an earlier installation of Tally`,
-    why: `it is not touched, because another installation may use it. If only the store of that one was lost, set TALLY_INSTALLATION=${other}`,
-    fix: isOfEarlierInstallation(found, wish.installation) ? `tally bucket plan ${wish.bucket} --adopt` : `TALLY_INSTALLATION=${other}`,
+    what: `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
+    why: 'it is not touched, because that registry may be in use',
+    fix: isOfEarlierInstallation(found, wish)
+      ? `tally bucket plan ${wish.bucket} --adopt`
+      : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
     blocks: false,
   };
 };

@@ -18,31 +18,39 @@ const LOOK_MS = 3_600_000;
 const AFTER_CHANGE_MS = [5_000, 30_000] as const;
 /** An apply that no one continues is looked at after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
-/** A bucket that is wired by hand is connected before or after its wiring: the watch does not judge what is being made. */
+/** A bucket that is wired by hand is connected before or after its wiring: for so long the watch looks each minute, until events are known to arrive. */
 const WIRING_MS = 600_000;
+const WIRING_LOOK_MS = 60_000;
 /** Enough to show the kind of trouble. The doctor shows all. */
 const FINDINGS_MAX = 3;
 const WHAT_LENGTH_MAX = 500;
 
 type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
-type Seen = Pick<BucketRecord, 'createdAtMs' | 'connectionCheck'>;
+type Seen = Pick<BucketRecord, 'createdAtMs' | 'provenAtMs' | 'connectionCheck'>;
+
+/** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
+const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked']);
 
 /** Whether the watch looks at the bucket now. */
 export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
   const { connectionCheck: last } = record;
-  if (isBeingMade(record, connection, nowMs)) return false;
+  if (isBeingMade(connection, nowMs)) return false;
   // a clock that was set back must not stop the watch
-  if (last === undefined || Math.abs(nowMs - last.atMs) >= LOOK_MS) return true;
+  if (last === undefined || Math.abs(nowMs - last.atMs) >= intervalOf(record, nowMs)) return true;
   if ((connection?.state === 'paused') !== (last.state === 'paused')) return true;
   const changedAtMs = connection?.changedAtMs ?? 0;
   return AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs);
 }
 
 /** Parts are being made or taken away now, so that some are missing rightfully. */
-function isBeingMade({ createdAtMs }: Seen, connection: Watched | undefined, nowMs: number): boolean {
-  if (connection === undefined) return nowMs - createdAtMs < WIRING_MS;
+export function isBeingMade(connection: Watched | undefined, nowMs: number): boolean {
+  if (connection === undefined) return false;
   return connection.state === 'removing' || (connection.state === 'applying' && nowMs - (connection.changedAtMs ?? 0) < APPLYING_MS);
+}
+
+function intervalOf({ createdAtMs, provenAtMs }: Seen, nowMs: number): number {
+  return provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS ? WIRING_LOOK_MS : LOOK_MS;
 }
 
 export interface Looked {
@@ -56,6 +64,8 @@ export interface AfterLook {
   readonly check: ConnectionCheck;
   /** `lost`: events are being lost. `restored`: they arrive again, and those of the meantime are missing. */
   readonly gap?: 'lost' | 'restored';
+  /** Every part was found, so that events arrive. */
+  readonly isProof: boolean;
 }
 
 /** What is stored after a look, and the gap that is opened before that. */
@@ -72,7 +82,8 @@ export function afterLook(before: ConnectionCheck | undefined, { findings, conne
     ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
   const gap = gapOf(before?.brokenSinceMs, check, connection);
-  return gap === undefined ? { check } : { check, gap };
+  const isProof = isInOrder(state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
+  return { check, isProof, ...(gap !== undefined && { gap }) };
 }
 
 function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
