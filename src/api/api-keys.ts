@@ -41,7 +41,7 @@ const createdKey = z.object({
   secret: z.string().describe('The secret. No later answer contains it.'),
 });
 
-const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, without control and bidi characters`;
+const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
 const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;
 const STATUS_MISTAKE = `must be one of ${keyStatuses.join(', ')}`;
 const SCOPES_MISTAKE = `must be a list of ${keyScopes.join(', ')}`;

@@ -78,7 +78,7 @@ export const loginRows = {
       return_to: returnTo.exactOptional().describe('The path to which a browser goes after its own login.'),
     }),
     status: 302,
-    errors: ['request.invalid', 'login.not-configured', 'request.too-many-logins', 'issuer.unreachable'],
+    errors: ['request.invalid', 'login.not-configured', 'request.overloaded', 'issuer.unreachable'],
     example: {
       query: {
         code_challenge: CHALLENGE,
@@ -100,7 +100,15 @@ export const loginRows = {
       error: textOf(ANSWER_LENGTH_MAX).exactOptional().describe('Why the issuer refused the login.'),
     }),
     status: 303,
-    errors: ['request.invalid', 'login.not-configured', 'login.expired', 'login.refused', 'issuer.unreachable', 'issuer.refused'],
+    errors: [
+      'request.invalid',
+      'login.not-configured',
+      'login.expired',
+      'login.refused',
+      'request.overloaded',
+      'issuer.unreachable',
+      'issuer.refused',
+    ],
     example: { query: { state: 'af0ifjsldkj', code: 'SplxlOBeZQQYbYS6WxSbIA' } },
   },
   'GET /login/consent': {

@@ -17,8 +17,8 @@ import type { Settings } from '../settings/settings.ts';
 export interface KeyParts extends StoresWindows {
   readonly rule: ExpiryRule;
   /** Shared by everything that checks credentials. */
-  readonly attempts: Pick<FailedAttempts, 'failed'>;
-  readonly uses: Pick<KeyUses, 'used'>;
+  readonly attempts: Pick<FailedAttempts, 'failed' | 'loginFailed'>;
+  readonly keyUses: Pick<KeyUses, 'used'>;
   /** What this process knows of keys in use; the verbs that change keys and users say so. */
   readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   readonly authenticateKey: AuthenticateKey;
@@ -35,7 +35,7 @@ export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>,
   return {
     rule,
     attempts,
-    uses,
+    keyUses: uses,
     liveKeys,
     authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, limits, attempts }),
     storeEnded: async () => void (await Promise.all([uses.storeEnded(), attempts.storeEnded()])),

@@ -215,19 +215,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store: core.store, telemetry, publicUrl });
+  const { store, keys } = core;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,
     verbs: core.verbs,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
-    identity: identity && {
-      ...identity,
-      authenticateKey: core.keys.authenticateKey,
-      attempts: core.keys.attempts,
-      keyUses: core.keys.uses,
-    },
+    identity,
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
     loadPanel,

@@ -66,6 +66,8 @@ export const connectionCheckSchema = z.object({
   findings: z.array(z.object({ code: z.string(), what: z.string() })),
   /** Since when events have been lost; absent: they arrive, as far as is known. */
   brokenSinceMs: z.number().optional(),
+  /** When a gap was last opened for what is lost. */
+  lossToldAtMs: z.number().optional(),
   /** It was in order once. */
   wasInOrder: z.boolean().optional(),
 });

@@ -12,7 +12,6 @@ export const requestErrors = {
   'request.too-many-streams': 429,
   'request.overloaded': 503,
   'request.rate-limited': 429,
-  'request.too-many-logins': 429,
   'authentication.failed': 401,
   'authorization.denied': 403,
   'session.required': 403,

@@ -106,7 +106,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
-    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
+    ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>

@@ -72,6 +72,16 @@ export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: s
   );
 }
 
+/** The headers that decide who may do what. Node keeps the first of several, and a proxy in front may have judged another one. */
+const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'sec-fetch-site', 'x-tally-csrf', 'content-type']);
+
+/** Throws `request.invalid` for a request that has one of these headers more than once. */
+export function requireSingleHeaders({ raw: { rawHeaders } }: Pick<FastifyRequest, 'raw'>): void {
+  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  const twice = names.find((name, at) => ONCE.has(name) && names.indexOf(name) !== at);
+  if (twice !== undefined) throw new RequestError('request.invalid', `the header ${twice} must not be given more than once`);
+}
+
 /** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */
 const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
 

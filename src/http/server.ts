@@ -7,6 +7,7 @@ import type { Problem } from '../api/problem.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { boundConnections, hasBody } from './connections.ts';
+import { requireSingleHeaders } from './guard.ts';
 import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken } from './problem.ts';
 
 export interface Address {
@@ -102,6 +103,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const answerUnknown = unknownAnswerer(served);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
+    requireSingleHeaders(request);
     guard(request);
     // before the body is parsed: for some methods Fastify answers an error of the body first
     if (!request.is404) return undefined;

@@ -64,7 +64,8 @@ const troubles: readonly (readonly [string, (url: string) => Promise<unknown>])[
   ['send a body without an end', (url) => say(url, endlessBody(url))],
   ['send a body without a credential to an operation that needs one', (url) => say(url, slowBody(url).replace('/login/token', '/v1/jobs'))],
   ['never end their headers', (url) => say(url, `GET /v1/session HTTP/1.1\r\n${host(url)}X-Slow: `)],
-  ['do not read what they ask for', (url) => say(url, `GET /openapi.json HTTP/1.1\r\n${host(url)}\r\n`.repeat(2), false)],
+  ['begin logins', async (url) => expect((await get(`${url}${authorizePath}`)).status).toBe(302)],
+  ['do not read what they ask for', (url) => say(url, `GET /openapi.json HTTP/1.1\r\n${host(url)}\r\n`, false)],
   ['do not read many small answers', (url) => say(url, `GET /livez HTTP/1.1\r\n${host(url)}\r\n`.repeat(5), false)],
 ];
 

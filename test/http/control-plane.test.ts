@@ -389,6 +389,24 @@ describe('requests that are not as documented', () => {
   });
 });
 
+describe('a header that decides who may do what', () => {
+  it.each(['Host: 127.0.0.1', 'Authorization: Bearer qk_x', 'Origin: http://127.0.0.1', 'Content-Type: application/json'])(
+    'Fix: is not given twice: %s',
+    async (header) => {
+      const host = header.startsWith('Host') ? '' : 'Host: 127.0.0.1\r\n';
+      const text = await new Promise<string>((resolve, reject) => {
+        const socket = connect({ host: '127.0.0.1', port });
+        let answer = '';
+        socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
+        socket.on('end', () => resolve(answer)).on('error', reject);
+        socket.write(`GET /v1/buckets HTTP/1.1\r\n${host}${header}\r\n${header}\r\nConnection: close\r\n\r\n`);
+      });
+      expect(text).toMatch(/^HTTP\/1\.1 400 /);
+      expect(text).toContain('"code":"request.invalid"');
+    },
+  );
+});
+
 describe('a limit', () => {
   it('tells in Retry-After when to try again', async () => {
     fake.nextDoes(() => Promise.reject(new RequestError('request.rate-limited', 'too many', { retry_after_s: 17 })));

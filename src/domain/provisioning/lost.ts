@@ -1,5 +1,5 @@
 /**
- * What is said of the entries of others that changed while Tally wrote. Nothing that is printed writes: a document that was seen
+ * How the entries of others are named that changed while Tally wrote. Nothing that is printed writes: a document that was seen
  * is old by the time at which a person pastes it, and a write of it would take what came in between.
  */
 import {

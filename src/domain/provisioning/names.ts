@@ -1,6 +1,6 @@
 /**
  * The names of what Tally makes in AWS, and the parts of ARNs. Every name begins with `tally-<installation>`. A name can be
- * copied with the settings, so the owner of a part is told by the id of its registry: in its tags, or in the Id of a
+ * copied with the settings, so the owner of a part is known by the id of its registry: in its tags, or in the Id of a
  * notification, the Sid of a statement, the name of a selector.
  */
 import { createHash } from 'node:crypto';

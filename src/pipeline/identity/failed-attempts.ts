@@ -20,9 +20,13 @@ interface FailedAttempt {
 }
 
 export interface FailedAttempts extends StoresWindows {
+  /** Notes a login that failed before the issuer named a person. `reason` must be one of few. */
+  loginFailed(failure: Pick<FailedAttempt, 'address' | 'reason'>): void;
   /** Notes a credential that failed. */
   failed(attempt: FailedAttempt): void;
 }
+
+const unknownPerson = { kind: 'session', userId: '', email: 'unknown', role: 'user', sessionId: '' } as const;
 
 interface FailedAttemptsDependencies extends AuditWindowDependencies {
   /** The name of this machine. */
@@ -34,6 +38,11 @@ export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDe
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
     ...windows,
+    loginFailed({ address, reason }) {
+      const actor = { ...unknownPerson, ...(address !== undefined && { address }) };
+      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), reason]);
+      count(name, { event: 'LoginFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
     failed({ address, reason, key }) {
       const name = JSON.stringify([addressGroupOf(address ?? ''), reason, key?.id]);
       const actor = {

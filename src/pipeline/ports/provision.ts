@@ -54,7 +54,7 @@ export interface AwsReads {
 }
 
 /**
- * Each function sends each of its requests once: whoever repeats one must read first what is there by then, because another may
+ * Each function sends each of its requests once: a caller that repeats one must read first what is there by then, because another may
  * have written in between, or the first may have had its effect.
  */
 export interface AwsWrites {

@@ -20,7 +20,7 @@ export function changedMeanwhile<Item>({ bucket, what, before, now, same, name }
   const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, { same, name });
   return new RequestError(
     'connect.changed-meanwhile',
-    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If nobody removed it on purpose, its owner must add it again. Then look at the present plan: ${command}`,
+    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If it was not removed on purpose, its owner must add it again. Then look at the present plan: ${command}`,
     { before: before.map(name).join(', '), now: now?.map(name).join(', ') ?? 'not known to this version', command },
   );
 }

@@ -1,6 +1,6 @@
 /**
  * What follows a write that failed. Nothing sends it again as it was: a document that was refused with "another change is under
- * way" is old, and one whose answer was lost may be stored already. Whoever gets such a refusal waits, reads AWS again, makes a
+ * way" is old, and one whose answer was lost may be stored already. The caller that gets such a refusal waits, reads AWS again, makes a
  * new plan of what is there then, and so finds out what is left to write.
  */
 import { FaultError, type FaultCode } from '../../domain/fault.ts';

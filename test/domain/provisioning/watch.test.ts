@@ -72,7 +72,7 @@ describe('after a look', () => {
   const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof isLookDue>[1] = applied) =>
     afterLook(before, { findings, connection, nowMs: NOW });
 
-  it('a connection that breaks opens one gap, once, and one more when it is in order again', () => {
+  it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
     const first = look(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
     expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
     const second = look(first.check, [finding('broken')]);
@@ -93,9 +93,24 @@ describe('after a look', () => {
     expect(look(undefined, [], { state: 'paused' }).isProof).toBe(false);
   });
 
-  it('opens no second gap if an apply has repaired it, which opens its own', () => {
+  it('that stays broken opens its gap again each day, also while it cannot be read, and a last one when it is in order', () => {
+    let check = checked('ok', { wasInOrder: true });
+    const gaps: string[] = [];
+    for (let hours = 0; hours <= 72; hours += 1) {
+      const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
+      const after = afterLook(check, { findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
+      ({ check } = after);
+      if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
+    }
+    expect(gaps).toEqual(['lost 0', 'lost 24', 'lost 48', 'lost 72']);
+    const after = afterLook(check, { findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
+    expect(after.gap).toBe('restored');
+    expect(after.check).not.toHaveProperty('lossToldAtMs');
+  });
+
+  it('opens a last gap also after an apply, which others may have completed later', () => {
     const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true });
-    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBeUndefined();
+    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
   });
 
   it('what cannot be read opens none, and hides none', () => {

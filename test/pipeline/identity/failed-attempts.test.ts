@@ -42,4 +42,18 @@ describe('credentials that fail', () => {
     for (let attempt = 0; attempt < 200; attempt += 1) expect(await a.authenticate(createSecret(), '10.0.0.9')).toBe(undefined);
     expect(await a.authenticate(secret, '10.0.0.9')).toMatchObject({ userId: 'u-bob' });
   });
+
+  it('Fix: at the login leave one record for each address, reason and minute, while no person was named', async () => {
+    const { a, store } = await createKeyWorld();
+    for (let attempt = 0; attempt < 300; attempt += 1)
+      a.attempts.loginFailed({ address: '10.0.0.9', reason: 'the issuer refused the login' });
+    a.attempts.loginFailed({ address: '10.0.0.10', reason: 'the issuer refused the login' });
+    await a.attempts.flush(signal);
+    const records = await store.audit.list({ event: 'LoginFailed', limit: 100 });
+    expect(records.map(({ sourceipaddress, parameters }) => `${sourceipaddress}: ${String(parameters?.['count'])}`).toSorted()).toEqual([
+      '10.0.0.10: 1',
+      '10.0.0.9: 300',
+    ]);
+    expect(records).toMatchObject([{ outcome: 'failed', useridentity: { email: 'unknown' } }, {}]);
+  });
 });

@@ -2,9 +2,9 @@
  * The watch of a connection: when it looks, and what follows from what it finds. It only reads, because a watch that repairs
  * would wage war with whatever else manages the same parts.
  *
- *   ok, degraded ──found broken──► broken: a gap, once
+ *   ok, degraded ──found broken──► broken: a gap at once, and again each day
  *        ▲                           │
- *        └──found in order again─────┘  a second gap for what was lost since, unless an apply has opened one
+ *        └──found in order again─────┘  a last gap, for what was lost until now
  *
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
@@ -16,6 +16,8 @@ import type { ConnectionRecord } from '../connection.ts';
 const LOOK_MS = 3_600_000;
 /** A write of others that crossed ours shows soon after it. */
 const AFTER_CHANGE_MS = [5_000, 30_000] as const;
+/** While a connection stays broken, the index is repaired this often: each repair is a re-index of the whole bucket. */
+const LOSS_MS = 86_400_000;
 /** An apply that no one continues is looked at after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
 /** A bucket that is wired by hand is connected before or after its wiring: for so long the watch looks each minute, until events are known to arrive. */
@@ -81,9 +83,11 @@ export function afterLook(before: ConnectionCheck | undefined, { findings, conne
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
-  const gap = gapOf(before?.brokenSinceMs, check, connection);
+  const gap = gapOf(before, check, connection);
   const isProof = isInOrder(state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
-  return { check, isProof, ...(gap !== undefined && { gap }) };
+  const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
+  const told = brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
+  return { check: told, isProof, ...(gap !== undefined && { gap }) };
 }
 
 function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
@@ -105,14 +109,14 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
 }
 
 function gapOf(
-  beforeMs: number | undefined,
-  { brokenSinceMs: nowMs, wasInOrder }: ConnectionCheck,
+  before: ConnectionCheck | undefined,
+  { brokenSinceMs, atMs, wasInOrder }: ConnectionCheck,
   connection: Watched | undefined,
 ): AfterLook['gap'] {
   // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
   if (connection === undefined && wasInOrder !== true) return undefined;
-  if (beforeMs === undefined) return nowMs === undefined ? undefined : 'lost';
-  if (nowMs !== undefined) return undefined;
-  // the apply that repaired it has opened a gap that covers this time
-  return (connection?.changedAtMs ?? 0) > beforeMs ? undefined : 'restored';
+  // also after an apply, whose gap ends with it: it need not be what has repaired the connection
+  if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
+  // a clock that was set back must not stop the reports
+  return Math.abs(atMs - (before?.lossToldAtMs ?? -Infinity)) >= LOSS_MS ? 'lost' : undefined;
 }
