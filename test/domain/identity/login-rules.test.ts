@@ -52,6 +52,37 @@ describe('an e-mail address', () => {
   });
 });
 
+describe('an address that the issuer denies', () => {
+  it.each([
+    [false, true],
+    ['false', true],
+    [0, true],
+    [true, undefined],
+    [undefined, undefined],
+    [null, undefined],
+  ])('with email_verified %j is denied: %s, and only then no rule lets its person in', (email_verified, emailDenied) => {
+    const claims = { email: 'bob@example.com', email_verified };
+    expect(identified(claims).emailDenied).toBe(emailDenied);
+    expect(loginWith(rulesOf(['any']), claims).isAllowed).toBe(emailDenied === undefined);
+    expect(loginWith({ ...rulesOf(['any']), allowsUnverified: true }, claims).isAllowed).toBe(true);
+    expect(loginWith({ ...rulesOf(['domain=example.com']), allowsUnverified: true }, claims).isAllowed).toBe(email_verified === true);
+  });
+
+  it('is none where the subject stands for the person', () => {
+    expect(identified({ email_verified: false }).emailDenied).toBeUndefined();
+  });
+});
+
+it.each([
+  [undefined, 'https://id.example.com', true],
+  ['https://id.example.com', 'https://id.example.com/', true],
+  ['https://ID.example.com', 'https://id.example.com', true],
+  ['https://id.example.com', 'https://id.example.com/other', false],
+  ['https://id.example.com', 'https://other.example.com', false],
+])('at the issuer %s a user of %s is known: %s', (issuer, ofUser, expected) => {
+  expect(isOfIssuer({ issuer }, { issuer: ofUser })).toBe(expected);
+});
+
 describe('a rule on a claim', () => {
   it.each([
     ['groups', 'admins', { groups: ['users', 'admins'] }, true],

@@ -228,6 +228,17 @@ const acts: readonly Act[] = [
     good: (control, context) => control.grantAdmin({ body: { email: 'carol@example.com' } }, context),
     names: { email: 'carol@example.com' },
   },
+  {
+    verb: 'withdrawGrant',
+    event: 'UserGrantWithdraw',
+    good: async (control, context) => {
+      await control.grantAdmin({ body: { email: 'dave@example.com' } }, context);
+      return control.withdrawGrant({ body: { email: 'dave@example.com' } }, context);
+    },
+    names: { email: 'dave@example.com' },
+    bad: (control, context) => control.withdrawGrant({ body: { email: 'nobody@example.com' } }, context),
+    code: 'grant.not-found',
+  },
 ];
 
 /** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */

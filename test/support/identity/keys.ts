@@ -47,11 +47,11 @@ interface ProcessParts {
   readonly clock: FakeClock;
   readonly rule?: ExpiryRule | undefined;
   /** What the settings say about administrators. */
-  readonly rules?: Parameters<typeof createUsers>[0]['rules'];
+  readonly rules?: Parameters<typeof createUsers>[0]['rules'] | undefined;
 }
 
 /** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
-export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessParts) {
+export function createKeyProcess({ store, clock, rule = {}, rules = { adminEmails: [] } }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
   const state: StateStore = {
@@ -63,7 +63,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
   };
   const { maintenance, usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
-  const liveKeys = createLiveKeys({ state, users: createUsers({ state, ...(rules && { rules }) }), clock });
+  const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
@@ -85,6 +85,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
       }),
       provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
       keyRule: rule,
+      loginRules: rules,
       liveKeys,
     }),
   );
