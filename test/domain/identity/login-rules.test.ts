@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { claimHas, identityOf, type Claims } from '../../../src/domain/identity/claims.ts';
 import { granteesOf, grantNameOf, isGrantOver, newGrant } from '../../../src/domain/identity/grant.ts';
 import { isPublicIssuer } from '../../../src/domain/identity/issuers.ts';
-import { allowedRuleOf, claimRuleOf, isAllowed, matchedRules, roleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
+import {
+  allowedRuleOf,
+  claimRuleOf,
+  isAllowed,
+  isOfIssuer,
+  matchedRules,
+  roleOf,
+  type LoginRules,
+} from '../../../src/domain/identity/login-rules.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 
 const ISSUER = 'https://id.example.com/tenant';
