@@ -75,7 +75,7 @@ describe('the login of a program', () => {
     });
     const session = await world.send('GET', '/v1/session', { headers: bearer(tokens.access_token) });
     expect(jsonOf(session)).toEqual({
-      user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com' },
+      user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com', email_verified: true },
       role: 'user',
       scopes: ['read'],
       kind: 'session',

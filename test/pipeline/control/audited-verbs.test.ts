@@ -4,6 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
 import { createSecret, keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
+import { grantNameOf, newGrant } from '../../../src/domain/identity/grant.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
@@ -231,10 +232,7 @@ const acts: readonly Act[] = [
   {
     verb: 'withdrawGrant',
     event: 'UserGrantWithdraw',
-    good: async (control, context) => {
-      await control.grantAdmin({ body: { email: 'dave@example.com' } }, context);
-      return control.withdrawGrant({ body: { email: 'dave@example.com' } }, context);
-    },
+    good: (control, context) => control.withdrawGrant({ body: { email: 'dave@example.com' } }, context),
     names: { email: 'dave@example.com' },
     bad: (control, context) => control.withdrawGrant({ body: { email: 'nobody@example.com' } }, context),
     code: 'grant.not-found',
@@ -285,6 +283,8 @@ async function startWorld() {
     pausedBecause: 'requested' as const,
   }));
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
+  const dave = { email: 'dave@example.com' };
+  await updateRecord(state, refs.grant(grantNameOf(dave)), () => newGrant(dave, 'root@build-1', clock.nowMs()));
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };

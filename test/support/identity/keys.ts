@@ -42,16 +42,19 @@ export async function putUser(state: StateStore, clock: FakeClock, more: Partial
   await updateRecord(state, refs.user(more.userId), () => user);
 }
 
+/** Settings that name ann, by either of the addresses that tests give her. */
+const annRules = { adminEmails: ['ann@example.com', 'ann@elsewhere.example.com'] };
+
 interface ProcessParts {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
   readonly clock: FakeClock;
   readonly rule?: ExpiryRule | undefined;
   /** What the settings say about administrators. */
-  readonly rules?: Parameters<typeof createUsers>[0]['rules'] | undefined;
+  readonly rules?: Parameters<typeof createUsers>[0]['rules'];
 }
 
 /** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
-export function createKeyProcess({ store, clock, rule = {}, rules = { adminEmails: [] } }: ProcessParts) {
+export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
   const state: StateStore = {
