@@ -15,6 +15,7 @@ import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
@@ -54,18 +55,28 @@ interface VerbDependencies {
   readonly compareIntervalMs?: number;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
-  /** Whether the settings make administrators. Default: false. */
-  readonly hasAdminRule?: boolean;
+  /** What the settings say about the issuer and about administrators. Default: nothing. */
+  readonly loginRules?: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
 type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
-type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
+type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin' | 'listGrants' | 'withdrawGrant'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
+  const {
+    store,
+    storage,
+    clock,
+    telemetry,
+    sendTask,
+    connectBucket,
+    deadLetters,
+    provisioning,
+    loginRules: rules = { adminEmails: [] },
+  } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
@@ -85,7 +96,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, rule, liveKeys });
+  const keys = createKeyVerbs({ state, users: createUsers({ state, rules }), clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, signal));
@@ -173,7 +184,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ...letterVerbs(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
+    ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',
       ({ body }, { signal }) => exportState(body, signal),
@@ -221,5 +232,7 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
       ({ email }) => ({ email }),
     ),
     grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
+    listGrants: ({ query }, { signal }) => people.listGrants(query, signal),
+    withdrawGrant: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
   };
 }
