@@ -304,7 +304,7 @@ const BRAKE_MIN = 1_000;
 
 /**
  * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
- * if it closes a gap of deletes. Only what the caller allows if deletions of its keys wait for a person, or if the bucket is
+ * if it closes gaps of deletes and no others. Only what the caller allows if deletions of its keys wait for a person, or if the bucket is
  * empty and the index is not: whatever the job closes, a bulk delete that names no keys consents to none of them.
  */
 export function tombstoneLimit(facts: {

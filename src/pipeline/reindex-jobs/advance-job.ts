@@ -229,10 +229,12 @@ function again(delayMs: number): TaskEnd {
   return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
 }
 
+/**
+ * Whether what the job finds to delete was announced: it closes gaps of deletes and no others. Where changes were lost as well, nobody
+ * knows which deletions were meant.
+ */
 async function closesDeletesOf(state: StateStore, { gapIds = [] }: JobRecord): Promise<boolean> {
-  for (const id of gapIds) {
-    const gap = await readRecord(state, { id, schema: gapSchema });
-    if (gap !== undefined && isOfDeletes(gap.kind)) return true;
-  }
-  return false;
+  const gaps = await Promise.all(gapIds.map((id) => readRecord(state, { id, schema: gapSchema })));
+  const open = gaps.filter((gap) => gap !== undefined);
+  return open.length > 0 && open.every(({ kind }) => isOfDeletes(kind));
 }

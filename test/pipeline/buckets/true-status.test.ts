@@ -15,6 +15,7 @@ import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts'
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { keepHeld } from '../../../src/pipeline/gaps/held-deletes.ts';
 import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
@@ -108,6 +109,8 @@ async function createWorld() {
     const keys = differing(job.prefix);
     const phantoms = keys.filter((key) => !inBucket.has(key));
     const held = job.mode === 'apply' && isBraked ? phantoms : [];
+    const nowMs = clock.nowMs();
+    await keepHeld(state, { ...job, coversBeforeMs: nowMs }, { held: held.length, isWhole: true, nowMs });
     if (held.length > 0 && job.holds !== true)
       return set(job, { state: 'paused', pausedBecause: 'brake', brake: { reserved: 0, waiting: held.length } });
     const [missing, stale] = [
