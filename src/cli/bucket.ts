@@ -3,6 +3,7 @@ import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
+import { allBuckets } from './all-buckets.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -133,7 +134,7 @@ function addList(bucket: Command, cli: Cli): void {
     .summary('list buckets')
     .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
   printing(list, 'tally bucket list').action(async (options: JsonOption) => {
-    const answer = await cli.withControl((control, context) => control.listBuckets({}, context));
+    const answer = await cli.withControl(allBuckets);
     const { items, unconnected } = answer;
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME')}`);
     const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');

@@ -111,11 +111,12 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     },
     getUsage: ({ query }, { signal }) => getUsage(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
-    async listBuckets(_request, { signal }) {
-      const { connected, unconnected } = await listBuckets(signal);
+    async listBuckets({ query }, { signal }) {
+      const { connected, unconnected, next } = await listBuckets(query, signal);
       return {
         items: connected.map(({ record, status }) => bucketView(record, status)),
         unconnected: unconnected.map(unconnectedView),
+        next,
       };
     },
     addBucket: audited(
