@@ -46,7 +46,16 @@ interface DiagnoseDependencies {
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the function. */
-export function createDiagnose({ state, aws, storage, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({
+  state,
+  aws,
+  storage,
+  readBucketQueue,
+  clock,
+  queueUrls,
+  wishOf,
+  observe,
+}: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
     const connection = await readable(record, diagnoseConnection, signal);
     // S3 would fail again, and be found twice

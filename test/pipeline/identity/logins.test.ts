@@ -398,7 +398,8 @@ describe('a grant that waits', () => {
   it('is listed until it is used, is withdrawn or ends', async () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
-    const waiting = async () => (await people.listGrants({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
+    const waiting = async () =>
+      (await people.listGrants({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
     await people.grant({ email: 'Bob@Example.com' }, 'root');
     await people.grant({ sub: 's-alice' }, 'root');
     await people.grant({ sub: 's-carol' }, 'root');
