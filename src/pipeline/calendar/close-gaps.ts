@@ -105,7 +105,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
       try {
         if (connected.has(bucket)) return await closeOf(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
-        await forget(bucket, ofBucket);
+        await forget(state, bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
         const { code, reason } = faultOf(error);
@@ -130,18 +130,8 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     }
     if (due.length === 0) return 'done';
     // the list is some time old: a gap may have been reported again since, or be closing by the job of another worker
-    const current = await readAgain(open, signal);
+    const current = await readAgain(state, open, signal);
     return begin(bucket, { due: dueOf(current, clock.nowMs()), open: current }, round);
-  }
-
-  /** Those of the open gaps that are still open without a job, as they are stored now. */
-  async function readAgain(open: readonly GapRecord[], signal: AbortSignal): Promise<readonly GapRecord[]> {
-    const current: GapRecord[] = [];
-    for (const { id } of open) {
-      const gap = await readRecord(state, refs.gap(id), signal);
-      if (gap?.state === 'open' && gap.jobId === undefined) current.push(gap);
-    }
-    return current;
   }
 
   /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
@@ -217,12 +207,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
   }
 
-  /** Removes the gaps of a bucket that is no longer connected: no job can close them. */
-  async function forget(bucket: string, gaps: readonly GapRecord[]): Promise<void> {
-    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-    for (const { id } of gaps) await removeRecord(state, id);
-  }
-
   /**
    * Stores what `alter` returns for the current record, unless that is closed; reports whether the gap closed or a job failed to
    * close it. Where `alter` changes nothing of the gap as it was listed, nothing is read: gaps that only wait cost no request.
@@ -240,6 +224,22 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
     return after;
   }
+}
+
+/** Those of the open gaps that are still open without a job, as they are stored now. */
+async function readAgain(state: StateStore, open: readonly GapRecord[], signal: AbortSignal): Promise<readonly GapRecord[]> {
+  const current: GapRecord[] = [];
+  for (const { id } of open) {
+    const gap = await readRecord(state, refs.gap(id), signal);
+    if (gap?.state === 'open' && gap.jobId === undefined) current.push(gap);
+  }
+  return current;
+}
+
+/** Removes the gaps of a bucket that is no longer connected: no job can close them. */
+async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
+  if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
+  for (const { id } of gaps) await removeRecord(state, id);
 }
 
 interface JobReads {
