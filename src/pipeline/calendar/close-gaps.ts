@@ -96,8 +96,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();
-    const slots = unclosed.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
-    const latestJobs = new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+    const latestJobs = await latestJobsOf(state, unclosed);
     jobs.beginRound();
     await visitInTurn(inTurn(Map.groupBy(unclosed, (gap) => gap.bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
@@ -131,7 +130,8 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if (due.length === 0) return 'done';
     // the list is some time old: a gap may have been reported again since, or be closing by the job of another worker
     const current = await readAgain(state, open, signal);
-    return begin(bucket, { due: dueOf(current, clock.nowMs()), open: current }, round);
+    const still = dueOf(current, clock.nowMs());
+    return still.length > 0 ? begin(bucket, { due: still, open: current }, round) : 'done';
   }
 
   /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
@@ -144,11 +144,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       if (looked.jobId !== undefined || looked.state === 'closed') return looked;
     }
     const other = latest?.id === jobId ? undefined : latest;
-    return change(looked, (current) => {
-      if (current.jobId !== undefined) return current;
-      const reasoned = withClockReason(current, clock.nowMs());
-      return other === undefined ? reasoned : gapAfterOther(reasoned, other, clock.nowMs());
-    });
+    return change(looked, (current) => afterOther(current, other, clock.nowMs()));
   }
 
   async function begin(
@@ -156,7 +152,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
     round: Round,
   ): Promise<Turn> {
-    if (gaps.due.length === 0) return 'done';
     const { signal } = round;
     const asked = requestsPerDay > 0 ? await ask(bucket, gaps.due, round) : 'answers';
     if (asked !== 'answers') return asked;
@@ -240,6 +235,19 @@ async function readAgain(state: StateStore, open: readonly GapRecord[], signal: 
 async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
   if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
   for (const { id } of gaps) await removeRecord(state, id);
+}
+
+/** The latest apply job of each bucket, by one list. */
+async function latestJobsOf(state: StateStore, gaps: readonly GapRecord[]): Promise<ReadonlyMap<string, string>> {
+  const slots = gaps.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
+  return new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+}
+
+/** The gap that names no job, after a look at the clocks and at the latest job of its bucket. */
+function afterOther(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
+  if (gap.jobId !== undefined) return gap;
+  const reasoned = withClockReason(gap, nowMs);
+  return job === undefined ? reasoned : gapAfterOther(reasoned, job, nowMs);
 }
 
 interface JobReads {
