@@ -75,6 +75,8 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   disableUser: people,
   enableUser: people,
   grantAdmin: people,
+  listGrants: people,
+  withdrawGrant: people,
   exportState: people,
 };
 

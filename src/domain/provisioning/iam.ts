@@ -5,7 +5,19 @@ export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
 export type IamRole = (typeof iamRoles)[number];
 
-type Resource = 'queues' | 'topics' | 'own-topics' | 'bucket' | 'objects' | 'rules' | 'trails' | 'role' | 'key' | 'key-policies';
+type Resource =
+  | 'queues'
+  | 'topics'
+  | 'own-topics'
+  | 'named-topics'
+  | 'bucket'
+  | 'objects'
+  | 'rules'
+  | 'all-rules'
+  | 'trails'
+  | 'role'
+  | 'key'
+  | 'key-policies';
 
 interface Permission {
   readonly sid: string;
@@ -57,9 +69,11 @@ export const permissions: readonly Permission[] = [
     sid: 'ReadRules',
     roles: BOTH,
     sources: BY_RULES,
-    actions: ['events:DescribeRule', 'events:ListTargetsByRule', 'events:ListTagsForResource'],
+    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
     resource: 'rules',
   },
+  // a rule that a person made for a bucket has any name, and is known by the list of all rules
+  { sid: 'FindRules', roles: BOTH, sources: BY_RULES, actions: ['events:ListRules', 'events:ListTargetsByRule'], resource: 'all-rules' },
   {
     sid: 'ReadTrails',
     roles: BOTH,
@@ -80,6 +94,13 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
     resource: 'own-topics',
+  },
+  {
+    sid: 'AdmitEventBridge',
+    roles: ['connecting'],
+    sources: ['routed'],
+    actions: ['sns:SetTopicAttributes'],
+    resource: 'named-topics',
   },
   {
     sid: 'SubscribeTheQueue',
@@ -117,7 +138,7 @@ export interface IamNames {
   readonly connectRoleArn?: string | undefined;
   /** The key of the queues; absent: that of SQS. */
   readonly keyArn?: string | undefined;
-  /** The topics of the source `topic`, in this account or others; absent: all topics of this account. */
+  /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
   readonly topicArns?: readonly string[] | undefined;
 }
 
@@ -131,7 +152,8 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
       roles.includes(role) &&
       (only === undefined || only.some((source) => sources.includes(source))) &&
       (resource !== 'role' || names.connectRoleArn !== undefined) &&
-      (!KEYS.has(resource) || names.keyArn !== undefined),
+      (!KEYS.has(resource) || names.keyArn !== undefined) &&
+      (resource !== 'named-topics' || names.topicArns !== undefined),
   );
   return {
     Version: '2012-10-17',
@@ -160,10 +182,15 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return topicsOf(sources, names);
     case 'own-topics':
       return `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
+    case 'named-topics':
+      return names.topicArns ?? [];
     case 'bucket':
       return `arn:${partition}:s3:::${bucket}`;
     case 'objects':
       return `arn:${partition}:s3:::${bucket}/*`;
+    case 'all-rules':
+      // ListRules takes no resource
+      return '*';
     case 'trails':
       // DescribeTrails takes no resource, and trails may have any name
       return '*';
@@ -177,13 +204,14 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
   }
 }
 
-/** Tally's own topics, and with the source `topic` those of others: a topic of another account only if it is named. */
+/** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
 function topicsOf(
   sources: readonly BucketSource[],
   { partition, region, account, installation, topicArns }: IamNames,
 ): string | readonly string[] {
   const own = `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
-  if (!sources.includes('topic')) return own;
+  const isForeign = sources.includes('topic') || (sources.includes('routed') && topicArns !== undefined);
+  if (!isForeign) return own;
   if (topicArns === undefined) return `arn:${partition}:sns:${region}:${account}:*`;
   return sources.some((source) => source === 'notification' || source === 'routed') ? [own, ...topicArns] : topicArns;
 }

@@ -15,6 +15,7 @@ import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
@@ -54,23 +55,35 @@ interface VerbDependencies {
   readonly compareIntervalMs?: number;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
-  /** Whether the settings make administrators. Default: false. */
-  readonly hasAdminRule?: boolean;
+  /** What the settings say about the issuer and about administrators. Default: nothing. */
+  readonly loginRules?: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
-type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
+type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
+type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin' | 'listGrants' | 'withdrawGrant'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
+  const {
+    store,
+    storage,
+    clock,
+    telemetry,
+    sendTask,
+    connectBucket,
+    deadLetters,
+    provisioning,
+    loginRules: rules = { adminEmails: [] },
+  } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
-  const look = createLook({ state, provisioning, gaps: createGapReports({ state, clock, telemetry }), clock, telemetry });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const look = createLook({ state, provisioning, gaps, clock, telemetry });
   const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const requireForms = createRequireCurrentForms({ maintenance, clock });
@@ -78,12 +91,12 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
   const connections = createConnections({ state, provisioning, connectBucket, look });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, rule, liveKeys });
+  const keys = createKeyVerbs({ state, users: createUsers({ state, rules }), clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, signal));
@@ -169,6 +182,21 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
     cancelJob: audited('ReindexCancel', async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal))),
+    ...letterVerbs(deadLetters, audited),
+    ...keys,
+    listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
+    exportState: audited(
+      'StateExport',
+      ({ body }, { signal }) => exportState(body, signal),
+      ({ items }) => ({ records: items.length }),
+    ),
+  };
+}
+
+/** What people do with dead letters. */
+function letterVerbs(deadLetters: VerbDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterVerbs {
+  return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
     replayDeadLetters: audited(
@@ -186,14 +214,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
         return { discarded: count, remaining };
       },
       (answer) => answer,
-    ),
-    ...keys,
-    listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
-    exportState: audited(
-      'StateExport',
-      ({ body }, { signal }) => exportState(body, signal),
-      ({ items }) => ({ records: items.length }),
     ),
   };
 }
@@ -213,5 +233,7 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
       ({ email }) => ({ email }),
     ),
     grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
+    listGrants: ({ query }, { signal }) => people.listGrants(query, signal),
+    withdrawGrant: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
   };
 }

@@ -106,7 +106,7 @@ export function createLedger(worldOf: () => World): Ledger {
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
     if (repaired.length === 0) return;
     duties = duties.filter((duty) => !repaired.includes(duty));
-    if ((job.counts?.held ?? 0) > 0) return void (await checkHeld(job));
+    if ((job.counts?.held ?? 0) > 0) return checkHeld(job);
     const found = await worldOf().found(job.bucket);
     for (const { keys } of repaired) for (const key of keys) compareKey(job, key, found);
   }
