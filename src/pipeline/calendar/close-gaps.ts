@@ -96,8 +96,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();
-    const slots = unclosed.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
-    const latestJobs = new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+    const latestJobs = await latestJobsOf(state, unclosed);
     jobs.beginRound();
     await visitInTurn(inTurn(Map.groupBy(unclosed, (gap) => gap.bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
@@ -105,7 +104,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
       try {
         if (connected.has(bucket)) return await closeOf(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
-        await forget(bucket, ofBucket);
+        await forget(state, bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
         const { code, reason } = faultOf(error);
@@ -130,18 +129,9 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     }
     if (due.length === 0) return 'done';
     // the list is some time old: a gap may have been reported again since, or be closing by the job of another worker
-    const current = await readAgain(open, signal);
-    return begin(bucket, { due: dueOf(current, clock.nowMs()), open: current }, round);
-  }
-
-  /** Those of the open gaps that are still open without a job, as they are stored now. */
-  async function readAgain(open: readonly GapRecord[], signal: AbortSignal): Promise<readonly GapRecord[]> {
-    const current: GapRecord[] = [];
-    for (const { id } of open) {
-      const gap = await readRecord(state, refs.gap(id), signal);
-      if (gap?.state === 'open' && gap.jobId === undefined) current.push(gap);
-    }
-    return current;
+    const current = await readAgain(state, open, signal);
+    const still = dueOf(current, clock.nowMs());
+    return still.length > 0 ? begin(bucket, { due: still, open: current }, round) : 'done';
   }
 
   /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
@@ -154,11 +144,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       if (looked.jobId !== undefined || looked.state === 'closed') return looked;
     }
     const other = latest?.id === jobId ? undefined : latest;
-    return change(looked, (current) => {
-      if (current.jobId !== undefined) return current;
-      const reasoned = withClockReason(current, clock.nowMs());
-      return other === undefined ? reasoned : gapAfterOther(reasoned, other, clock.nowMs());
-    });
+    return change(looked, (current) => afterOther(current, other, clock.nowMs()));
   }
 
   async function begin(
@@ -166,7 +152,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
     round: Round,
   ): Promise<Turn> {
-    if (gaps.due.length === 0) return 'done';
     const { signal } = round;
     const asked = requestsPerDay > 0 ? await ask(bucket, gaps.due, round) : 'answers';
     if (asked !== 'answers') return asked;
@@ -217,12 +202,6 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
   }
 
-  /** Removes the gaps of a bucket that is no longer connected: no job can close them. */
-  async function forget(bucket: string, gaps: readonly GapRecord[]): Promise<void> {
-    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-    for (const { id } of gaps) await removeRecord(state, id);
-  }
-
   /**
    * Stores what `alter` returns for the current record, unless that is closed; reports whether the gap closed or a job failed to
    * close it. Where `alter` changes nothing of the gap as it was listed, nothing is read: gaps that only wait cost no request.
@@ -240,6 +219,35 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
     return after;
   }
+}
+
+/** Those of the open gaps that are still open without a job, as they are stored now. */
+async function readAgain(state: StateStore, open: readonly GapRecord[], signal: AbortSignal): Promise<readonly GapRecord[]> {
+  const current: GapRecord[] = [];
+  for (const { id } of open) {
+    const gap = await readRecord(state, refs.gap(id), signal);
+    if (gap?.state === 'open' && gap.jobId === undefined) current.push(gap);
+  }
+  return current;
+}
+
+/** Removes the gaps of a bucket that is no longer connected: no job can close them. */
+async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
+  if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
+  for (const { id } of gaps) await removeRecord(state, id);
+}
+
+/** The latest apply job of each bucket, by one list. */
+async function latestJobsOf(state: StateStore, gaps: readonly GapRecord[]): Promise<ReadonlyMap<string, string>> {
+  const slots = gaps.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
+  return new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+}
+
+/** The gap that names no job, after a look at the clocks and at the latest job of its bucket. */
+function afterOther(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
+  if (gap.jobId !== undefined) return gap;
+  const reasoned = withClockReason(gap, nowMs);
+  return job === undefined ? reasoned : gapAfterOther(reasoned, job, nowMs);
 }
 
 interface JobReads {
