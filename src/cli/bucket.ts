@@ -59,18 +59,9 @@ function addAdd(bucket: Command, cli: Cli): void {
     .addOption(accountOption());
   printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich, reindex, apply, plan, bucketAccount } = options;
+      const { apply, plan, bucketAccount } = options;
       if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
-      const body = {
-        bucket: name,
-        ...(source !== undefined && { source }),
-        ...(topic !== undefined && { topic_arn: topic }),
-        ...(enrich !== undefined && { enrich }),
-        ...(!reindex && { reindex }),
-        ...(apply === true && { apply }),
-        ...(plan !== undefined && { plan }),
-        ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
-      };
+      const body = addBody(name, options);
       const record = await cli.withControl(async (control, context) => {
         const added = await control.addBucket({ body }, context);
         if (apply !== true || added.connection?.state === 'applied') return added;
@@ -83,6 +74,19 @@ function addAdd(bucket: Command, cli: Cli): void {
       for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
     },
   );
+}
+
+function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {
+  return {
+    bucket,
+    ...(source !== undefined && { source }),
+    ...(topic !== undefined && { topic_arn: topic }),
+    ...(enrich !== undefined && { enrich }),
+    ...(!reindex && { reindex }),
+    ...(apply === true && { apply }),
+    ...(plan !== undefined && { plan }),
+    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+  };
 }
 
 interface SetOptions extends JsonOption {

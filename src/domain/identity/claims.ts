@@ -38,10 +38,13 @@ export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly is
       emailDenied: undefined,
     };
   }
-  const verified = own(claims, 'email_verified');
-  const isVerified = verified === true || verified === 'true' || (verified === undefined && trustEmail);
-  const isDenied = !isVerified && verified !== undefined && verified !== null;
-  return { issuer, subject, email: email.toLowerCase(), emailVerified: isVerified, emailDenied: isDenied ? true : undefined };
+  return { issuer, subject, email: email.toLowerCase(), ...verificationOf(own(claims, 'email_verified'), trustEmail) };
+}
+
+function verificationOf(stated: unknown, trustEmail: boolean): Pick<Identity, 'emailVerified' | 'emailDenied'> {
+  const isVerified = stated === true || stated === 'true' || (stated === undefined && trustEmail);
+  const isDenied = !isVerified && stated !== undefined && stated !== null;
+  return { emailVerified: isVerified, emailDenied: isDenied ? true : undefined };
 }
 
 /**

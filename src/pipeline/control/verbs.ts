@@ -161,10 +161,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
     cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
-    async listGaps({ query }, { signal }) {
-      const { items, ...rest } = await listGaps(query, signal);
-      return { ...rest, items: items.map(gapView) };
-    },
+    listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),
     startReindex: audited(
       'ReindexStart',
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {
@@ -174,10 +171,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       },
       ({ id }) => ({ job_id: id }),
     ),
-    async listJobs({ query }, { signal }) {
-      const { items, ...rest } = await jobs.list(query, signal);
-      return { ...rest, items: items.map(jobView) };
-    },
+    listJobs: async ({ query }, { signal }) => shownPage(await jobs.list(query, signal), jobView),
     getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
@@ -192,6 +186,14 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ items }) => ({ records: items.length }),
     ),
   };
+}
+
+/** A page of records as it is shown. */
+function shownPage<Item, View, Rest extends object>(
+  { items, ...rest }: Rest & { readonly items: readonly Item[] },
+  view: (item: Item) => View,
+) {
+  return { ...rest, items: items.map(view) };
 }
 
 /** What people do with dead letters. */
