@@ -1,5 +1,6 @@
 /** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema } from '../../domain/provisioning/connection.ts';
 import { afterLook, isBeingMade, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
@@ -66,7 +67,7 @@ export function createConnectionsDue({ state, clock }: { readonly state: StateSt
   };
 }
 
-/** Creates the visit of one bucket. */
+/** Creates the visit of one bucket. Throws what AWS did not answer, once it is stored: other buckets of the region are visited later then. */
 export function createVisitConnection({
   state,
   clock,
@@ -81,7 +82,9 @@ export function createVisitConnection({
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
     if (record === undefined || !isLookDue(record, connection, clock.nowMs())) return undefined;
-    await look(record, signal);
+    const findings = await look(record, signal);
+    const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
+    if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
     return 0;
   };
 }

@@ -30,6 +30,15 @@ async function startWatched() {
   };
 }
 
+it('tells the sweep of a look that AWS did not answer, so that other buckets of the region are visited later', async () => {
+  const { state, clock } = await startWatched();
+  const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
+  const record = await readRecord(state, refs.bucket('photos'));
+  const visit = (findings: readonly (typeof finding)[]) => createVisitConnection({ state, clock, look: async () => findings });
+  await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
+  expect(await visit([])(record!, new AbortController().signal)).toBe(0);
+});
+
 describe('the watch of the connections', () => {
   it('never writes, whatever it finds, and looks again every hour', async () => {
     const world = await startWatched();
