@@ -9,6 +9,7 @@ import {
   type UnconnectedRecord,
 } from '../domain/bucket.ts';
 import type { CircuitRecord } from '../domain/circuit-record.ts';
+import { commandOf } from '../domain/commands.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -309,12 +310,12 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
 
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
-  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in: tally reindex ${name} --fill`;
+  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`${commandOf('reindex', name)} --fill\``;
 }
 
 /** What to do about parts in AWS that were made for another source. */
 export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
-  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these: tally bucket apply ${name}`;
+  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`${commandOf('bucket apply', name)}\``;
 }
 
 function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {

@@ -161,10 +161,10 @@ function addRemove(bucket: Command, cli: Cli): void {
 /** What happens to the objects that the bucket holds already. */
 function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich }: AddedBucket): string {
   if (advice !== undefined) {
-    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed(`reindex ${bucket} --fill`)}`;
+    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed('reindex', bucket, '--fill')}`;
   }
-  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed(`jobs ${jobId}`)}`;
-  return `To index what it holds already: ${cli.typed(`reindex ${bucket}`)}`;
+  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed('jobs', jobId)}`;
+  return `To index what it holds already: ${cli.typed('reindex', bucket)}`;
 }
 
 function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {

@@ -63,7 +63,7 @@ function addPlan(bucket: Command, cli: Cli): void {
     async (name: string, options: JsonOption & WishOptions) => {
       const request = { params: { bucket: name }, query: wishOf(options) };
       const answer = await cli.withControl((control, context) => control.planBucket(request, context));
-      cli.print(options, answer, () => planText(answer));
+      cli.print(options, answer, () => planText(answer, cli));
       cli.hint(options, nextText(cli, name, options, answer));
     },
   );
@@ -74,15 +74,15 @@ function nextText(cli: Cli, name: string, options: WishOptions, { changes, findi
   if (findings.some(({ blocks }) => blocks)) return 'Nothing can be applied as it is.';
   if (changes.length === 0) return 'Nothing to do: AWS is as it must be.';
   const wish = [
-    ...(options.source === undefined ? [] : [`--source ${options.source}`]),
-    ...(options.topic === undefined ? [] : [`--topic ${options.topic}`]),
-    ...(options.enrich === undefined ? [] : [`--enrich ${options.enrich}`]),
-    ...(options.bucketAccount === undefined ? [] : [`--bucket-account ${options.bucketAccount}`]),
+    ...(options.source === undefined ? [] : ['--source', options.source]),
+    ...(options.topic === undefined ? [] : ['--topic', options.topic]),
+    ...(options.enrich === undefined ? [] : ['--enrich', options.enrich]),
+    ...(options.bucketAccount === undefined ? [] : ['--bucket-account', options.bucketAccount]),
     ...(options.minimal === true ? ['--minimal'] : []),
     ...(options.adopt === true ? ['--adopt'] : []),
-    ...(foreign.length === 0 ? [] : [`--plan ${token}`]),
+    ...(foreign.length === 0 ? [] : ['--plan', token]),
   ];
-  return `To apply it: ${cli.typed(['bucket apply', name, ...wish].join(' '))}`;
+  return `To apply it: ${cli.typed('bucket apply', name, ...wish)}`;
 }
 
 function addApply(bucket: Command, cli: Cli): void {
@@ -147,7 +147,7 @@ function addPause(bucket: Command, cli: Cli): void {
   printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
     const paused = await cli.withControl((control, context) => control.pauseNotification({ params: { bucket: name } }, context));
     cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
-    cli.hint(options, `To restore it: ${cli.typed(`bucket resume-notification ${name}`)}`);
+    cli.hint(options, `To restore it: ${cli.typed('bucket resume-notification', name)}`);
   });
 }
 
@@ -180,7 +180,7 @@ function addClean(bucket: Command, cli: Cli): void {
   });
 }
 
-function planText(plan: PlanView): string {
+function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
   const { bucket, region, source, topic_arn: topic, enrich, account, bucket_account: owner, installation, state, token } = plan;
   const facts = fieldsText({
     bucket,
@@ -197,12 +197,12 @@ function planText(plan: PlanView): string {
   const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
-  return linesText([facts, ...changes, ...foreign, ...plan.findings.map(findingText)].join('\n\n'));
+  return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding, cli))].join('\n\n'));
 }
 
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix }: FindingView): string {
-  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
+export function findingText({ code, severity, what, why, fix }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
+  return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}`;
 }

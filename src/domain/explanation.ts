@@ -139,9 +139,9 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
     return `it was last modified at ${changedAt} and that event has not arrived yet; events take seconds, sometimes minutes`;
   }
   if (clockOfMs(lastModifiedMs) <= bucket.floor) {
-    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with tally jobs`;
+    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with \`tally jobs\``;
   }
-  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check tally gaps and tally dead-letters, or re-index`;
+  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
 }
 
 function removalReason({ source }: ExplanationFacts['bucket']): string {

@@ -1,4 +1,5 @@
 /** Checks of the notification configuration of the bucket. */
+import { commandOf } from '../../commands.ts';
 import { canonicalJson } from '../canonical.ts';
 import { otherInstallationOf } from '../names.ts';
 import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
@@ -42,7 +43,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   return blocking(
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or tally bucket pause-notification around the moment when the other one is made`,
+    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or \`${commandOf('bucket pause-notification', wish.bucket)}\` around the moment when the other one is made`,
     fix,
   );
 };
