@@ -3,6 +3,7 @@
  * wired by hand has no record of it, so it is judged by what leads to the bucket queue.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -130,7 +131,7 @@ function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish
       severity: 'broken',
       what: `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`,
       why: 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read',
-      fix: `tally bucket apply ${bucket}`,
+      fix: commandOf('bucket apply', bucket),
       blocks: false,
     },
   ];
@@ -149,7 +150,7 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
       severity: 'degraded',
       what: `parts of ${bucket} may be left in AWS from before its source or queue was changed: ${names.join(', ')}`,
       why: 'they stay until the present ones have proved themselves, and cost messages',
-      fix: `tally bucket clean ${bucket}`,
+      fix: commandOf('bucket clean', bucket),
       blocks: false,
     },
   ];
@@ -161,7 +162,7 @@ function byHandFinding({ bucket, source }: Wish): Finding {
     severity: 'unknown',
     what: `${bucket} has the source ${source} and no rule that Tally has made`,
     why: 'a rule that was made by hand is not known, so whether it is right cannot be checked',
-    fix: `tally bucket plan ${bucket}`,
+    fix: commandOf('bucket plan', bucket),
     blocks: false,
   };
 }
@@ -173,7 +174,7 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
     severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
     what: `the notification of ${bucket} is paused${since}`,
     why: 'no events arrive until it is resumed',
-    fix: `tally bucket resume-notification ${bucket}`,
+    fix: commandOf('bucket resume-notification', bucket),
     blocks: false,
   };
 }
@@ -182,13 +183,22 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
 function unreadFinding(bucket: string, error: unknown): Finding {
   const isKnown = error instanceof RequestError || error instanceof FaultError;
   const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-  const isDenied = error instanceof RequestError && error.code === 'connect.denied';
   return {
     code: isKnown ? error.code : 'internal.unexpected',
     severity: 'unknown',
     what: `the connection of ${bucket} could not be read: ${reason}`,
     why: 'whether events arrive is not known',
-    fix: isDenied ? 'tally iam-policy --for daemon' : `tally doctor ${bucket}`,
+    fix: remedyOf(bucket, error),
     blocks: true,
   };
+}
+
+/** What is gone stays gone, so another look is a remedy only for what may pass. */
+function remedyOf(bucket: string, error: unknown): string {
+  if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
+  // the plan shows what the new queue lacks
+  if (error instanceof RequestError && error.code === 'connect.queue-missing')
+    return `${error.extra['create']} && ${commandOf('bucket plan', bucket)}`;
+  if (error instanceof FaultError && error.code === 'bucket.missing') return commandOf('bucket remove', bucket);
+  return commandOf('doctor', bucket);
 }

@@ -2,7 +2,9 @@
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
+import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
 import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -24,7 +26,7 @@ export function createObserve(aws: AwsReads): Observe {
     for (const { arn } of queues) {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
-      else if (!mayBeGone) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+      else if (!mayBeGone) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
     }
     const topic = await topicOf(wish, signal);
     const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
@@ -71,6 +73,11 @@ export function createObserve(aws: AwsReads): Observe {
     if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
     return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
   }
+}
+
+function placeOf(queueArn: string): Parameters<typeof queueMissing>[1] {
+  const { resource, region } = parseArn(queueArn) ?? {};
+  return { name: resource ?? queueArn, region };
 }
 
 /** The bucket of a wish for requests to S3. */

@@ -1,5 +1,6 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
 import { FaultError } from '../../../src/domain/fault.ts';
+import { queueMissing } from '../../../src/domain/provisioning/queue-missing.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { prefixOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
@@ -98,7 +99,8 @@ export function createFakeAws(): FakeAws {
 
   function queue(arn: string): Queue {
     const found = parts.queues.get(arn);
-    if (found === undefined) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+    if (found === undefined)
+      throw queueMissing(`GetQueueAttributes ${arn}`, { name: arn.split(':').at(-1) ?? '', region: arn.split(':')[3] });
     return found;
   }
 

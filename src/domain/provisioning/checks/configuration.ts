@@ -37,8 +37,8 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish.installation)))
     return earlierOverlap(wish.bucket, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
-  const plan = `tally bucket plan ${wish.bucket} --source`;
-  const fix = topic === undefined ? `${plan} eventbridge` : `${plan} topic --topic ${topic}`;
+  const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
+  const fix = commandOf('bucket plan', wish.bucket, ...other);
   const fanOut = first.kind === 'topic' ? '' : '. Or put a topic between the bucket and its destination, and use --source topic';
   return blocking(
     'connect.overlap',

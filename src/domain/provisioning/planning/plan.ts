@@ -2,10 +2,11 @@
  * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
  * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
  */
+import { commandOf } from '../../commands.ts';
 import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
-import type { Finding } from '../checks/finding.ts';
+import { apply, type Finding } from '../checks/finding.ts';
 import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
 import { prefixOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
@@ -70,15 +71,21 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...trailChanges(facts),
     ...(notification === undefined ? [] : [notification]),
   ];
+  const foreign = [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)];
   const findings = checks.flatMap((check) => check(facts) ?? []);
   return {
     wish,
     wiring,
     changes,
-    findings,
-    foreign: [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)],
+    findings: foreign.length === 0 ? findings : findings.map((finding) => withPlanFirst(facts, finding)),
+    foreign,
     token: tokenOf(facts),
   };
+}
+
+/** An apply is refused until a person has seen what it touches of others, and only a plan shows that, with the command that agrees to it. */
+function withPlanFirst(facts: Facts, finding: Finding): Finding {
+  return { ...finding, fix: finding.fix.replace(apply(facts), commandOf('bucket plan', facts.wish.bucket)) };
 }
 
 function topicChanges({ wiring, observed: { topic } }: Facts): readonly Change[] {
