@@ -129,6 +129,10 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);
   },
+  readDeadLetterArns: async (settings, aws) => {
+    const { readDeadLetterArns } = await import('./app/core.ts');
+    return readDeadLetterArns(settings, aws);
+  },
   createFile: createPrivateFile,
   readText: readTextFile,
   openImport: async (settings, aws) => {

@@ -71,6 +71,8 @@ export interface CliDependencies {
     settings: Settings,
     environment: OuterEnvironment,
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+  readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
   readonly createFile: (path: string) => NewFile;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
@@ -102,6 +104,8 @@ export interface Cli {
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Opens the store for an import, and closes it whatever happens. */
   withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
+  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+  deadLetterArns(settings: Settings): Promise<readonly string[]>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -214,6 +218,7 @@ export function createCli(dependencies: CliDependencies): Cli {
         await opened.close();
       }
     },
+    deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
     async withImport(work) {
       const opened = await openImport(settings(), outerEnvironment());
       try {

@@ -37,7 +37,16 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const names = { partition: 'aws', region: 'us-east-1', account: '123456789012', queues: ['a'], bucket: 'photos', installation: '*' };
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
+      bucket: 'photos',
+      installation: '*',
+    };
     const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
     expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
     expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
@@ -51,7 +60,9 @@ describe('the table of permissions', () => {
       partition: 'aws',
       region: 'us-east-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -67,7 +78,9 @@ describe('the table of permissions', () => {
       partition: 'aws',
       region: 'us-east-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -90,7 +103,9 @@ describe('the table of permissions', () => {
       partition: 'aws-cn',
       region: 'cn-north-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -114,7 +129,9 @@ describe('the table of permissions', () => {
       partition: 'aws-cn',
       region: 'cn-north-1',
       account: '123456789012',
-      queues: ['a', 'b'],
+      bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a', 'arn:aws-cn:sqs:cn-north-1:123456789012:b'],
+      letterQueues: [],
+      otherQueues: [],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
