@@ -10,6 +10,7 @@ const slow = [
   'dead-bucket',
   'gap-years',
   'neighbours-after-fault',
+  'control-plane-faults',
   'crash',
   'faults',
   'large-buckets',

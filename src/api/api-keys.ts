@@ -41,7 +41,7 @@ const createdKey = z.object({
   secret: z.string().describe('The secret. No later answer contains it.'),
 });
 
-const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, without control and bidi characters`;
+const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
 const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;
 const STATUS_MISTAKE = `must be one of ${keyStatuses.join(', ')}`;
 const SCOPES_MISTAKE = `must be a list of ${keyScopes.join(', ')}`;
@@ -125,7 +125,8 @@ export const keyRows = {
   'DELETE /v1/api-keys/{id}': {
     operation: 'revokeApiKey',
     summary: 'Revokes an API key of the caller.',
-    description: 'Every process refuses the key within 5 s. A request with an API key can revoke that key only.',
+    description:
+      'The process that answers refuses the key at once, and every other one within 5 s. A request with an API key can revoke that key only.',
     scope: 'self',
     params,
     status: 204,
@@ -142,7 +143,7 @@ export const keyRows = {
       must('must be an object'),
     ),
     status: 204,
-    errors: ['request.too-many-failures', 'audit.unavailable'],
+    errors: ['audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },
   },
   'GET /v1/admin/api-keys': {
@@ -179,7 +180,7 @@ export const keyRows = {
   'DELETE /v1/admin/api-keys/{id}': {
     operation: 'revokeAnyApiKey',
     summary: 'Revokes an API key of any user.',
-    description: 'Every process refuses the key within 5 s.',
+    description: 'The process that answers refuses the key at once, and every other one within 5 s.',
     scope: 'admin',
     params,
     status: 204,

@@ -8,24 +8,34 @@ import {
   type BucketRecord,
   type UnconnectedRecord,
 } from '../domain/bucket.ts';
-import type { CircuitRecord } from '../domain/circuit-record.ts';
+import { bucketActs, bucketSeverities, bucketStates, commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
 import { commandOf } from '../domain/commands.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, must, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** Whether the index of a bucket can be relied on. */
+/** How far the index of a bucket can be relied on. */
 export const bucketStatus = z
   .object({
     state: z
-      .enum(['ok', 'waiting', 'never_compared'])
+      .enum(bucketStates)
       .describe(
-        '`never_compared`: no re-index of the whole bucket has ended since it was connected. `waiting`: events of the bucket cannot be indexed now.',
+        '`ok`: nothing is known to the contrary, its events are known to arrive, and all of it was compared. Of several others the worst: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person decides), `differs` (a report found differences, or the index refuses documents), `events_unproven` (none has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `overdue` (the last whole compare is older than two intervals), `degraded` and `unchecked` (its connection).',
       ),
+    severity: z
+      .enum(bucketSeverities)
+      .describe('`bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon.'),
+    sentence: z.string().describe('The same in one sentence, without its full stop.'),
     since: time.optional().describe('Since when.'),
-    reason: z.string().optional().describe('Why.'),
+    act: z
+      .object({
+        kind: z.enum(bucketActs).describe('What a person does about it.'),
+        command: z.string().describe('The command that does it.'),
+      })
+      .optional()
+      .describe('Absent: there is nothing to do.'),
   })
-  .describe('Whether the index of the bucket can be relied on.');
+  .describe('How far the index of the bucket can be relied on.');
 
 export const bucket = z
   .object({
@@ -45,13 +55,14 @@ export const bucket = z
       'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
     ),
     status: bucketStatus,
+    gaps: count.describe('How many of its gaps are not closed.'),
     created_at: time.describe('When it was connected.'),
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
     last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
-    last_reindex_at: time
+    last_compared_at: time
       .optional()
-      .describe('When a re-index has last compared the whole bucket, held no deletion back, and waited for late events. Absent: never.'),
+      .describe('When a compare of the whole bucket has last ended: a report, or a re-index that held no deletion back. Absent: never.'),
     wiring: z
       .object({
         state: z
@@ -279,8 +290,8 @@ export const bucketRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 
-/** Converts a stored bucket to its form in the API. `waitsFor`: the open circuit that its records wait for. */
-export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Bucket {
+/** Converts a stored bucket to its form in the API. */
+export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
   const { versioning, lifecycle, connectionCheck } = record;
   return {
     bucket: record.bucket,
@@ -292,12 +303,13 @@ export function bucketView(record: BucketRecord, waitsFor?: CircuitRecord): Buck
     versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
     enrich: record.enrich,
     floor: record.floor,
-    status: statusOf(record, waitsFor),
+    status: statusView(status, record.bucket),
+    gaps: status.gaps,
     created_at: timeOf(record.createdAtMs),
     created_by: record.createdBy,
     checked_at: timeOf(record.checkedAtMs),
     last_event_at: timeOfMaybe(record.lastEventAtMs),
-    last_reindex_at: timeOfMaybe(record.lastReindexAtMs),
+    last_compared_at: timeOfMaybe(record.lastComparedAtMs),
     wiring: connectionCheck && {
       state: connectionCheck.state,
       since: timeOf(connectionCheck.sinceMs),
@@ -318,17 +330,15 @@ export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket
   return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`${commandOf('bucket apply', name)}\``;
 }
 
-function statusOf({ unsubscribed, lastReindexAtMs, createdAtMs }: BucketRecord, waitsFor: CircuitRecord | undefined): Bucket['status'] {
-  if (waitsFor !== undefined) {
-    const { code, reason, sinceMs } = waitsFor;
-    return { state: 'waiting', since: timeOf(sinceMs), reason: `${code}: ${reason}` };
-  }
-  if (unsubscribed !== undefined) {
-    const reason = `the bucket queue was unsubscribed from ${unsubscribed.topicArn}, so no events arrive`;
-    return { state: 'waiting', since: timeOf(unsubscribed.atMs), reason };
-  }
-  if (lastReindexAtMs === undefined) return { state: 'never_compared', since: timeOf(createdAtMs) };
-  return { state: 'ok' };
+/** Converts a status to its form in the API. */
+export function statusView({ state, severity, sentence, sinceMs, act }: Omit<BucketStatus, 'gaps'>, name: string): Bucket['status'] {
+  return {
+    state,
+    severity,
+    sentence,
+    since: timeOfMaybe(sinceMs),
+    act: act && { kind: act, command: commandOfAct(act, name) },
+  };
 }
 
 /** Converts the record of a bucket that is not connected to its form in the API. */

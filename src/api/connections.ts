@@ -40,7 +40,7 @@ const wishFields = {
     .enum(['true', 'false'], must('must be true or false'))
     .exactOptional()
     .describe(
-      'With the source notification: whether the notification of an earlier installation of Tally on this bucket is taken over. Default: false.',
+      'With the source notification: whether the notification of another registry of Tally on this bucket, perhaps of an earlier one, is taken over. Default: false.',
     ),
 };
 

@@ -31,13 +31,16 @@ export type DeadLetter = z.infer<typeof deadLetter>;
 const wholeLetter = deadLetter.extend({ body: z.string().describe('The original body, unchanged.') });
 export type WholeDeadLetter = z.infer<typeof wholeLetter>;
 
-const LETTERS_MAX = 1_000;
+/** How many letters one request takes. */
+export const LETTERS_MAX = 1_000;
+
+const remaining = count.describe('How many letters the dead-letter queues hold afterwards, about, as SQS counts them.');
 
 const choice = z
   .union(
     [
       z.strictObject({ ids: z.array(id).min(1).max(LETTERS_MAX).readonly().describe('The ids of the letters.') }),
-      z.strictObject({ all: z.literal(true).describe('All letters, at most 1,000 of them.') }),
+      z.strictObject({ all: z.literal(true).describe('All letters that are there when the request begins, at most 1,000 of them.') }),
     ],
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
@@ -74,7 +77,7 @@ export const deadLetterRows = {
     summary: 'Sends the original bodies back to the bucket queue and removes the letters.',
     scope: 'operate',
     body: choice,
-    answer: z.object({ replayed: count.describe('How many letters were sent back.') }),
+    answer: z.object({ replayed: count.describe('How many letters were sent back.'), remaining }),
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
     example: { body: { ids: [ID] } },
@@ -84,7 +87,7 @@ export const deadLetterRows = {
     summary: 'Deletes dead letters for good.',
     scope: 'operate',
     body: choice,
-    answer: z.object({ discarded: count.describe('How many letters were deleted.') }),
+    answer: z.object({ discarded: count.describe('How many letters were deleted.'), remaining }),
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
     example: { body: { all: true } },

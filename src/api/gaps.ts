@@ -9,7 +9,7 @@ export const gap = z
   .object({
     id: z.string(),
     bucket: z.string(),
-    kind: z.enum(gapKinds).describe('What kind of change went unreported.'),
+    kind: z.enum(gapKinds).describe('What kind of change went unreported; held-deletes: deletions that wait for a person.'),
     prefix: z.string().optional().describe('Only keys with this prefix are concerned; absent: the whole bucket.'),
     reason: z.string().describe('Why the gap was opened; the latest reason.'),
     first_seen_at: time.describe('The time of the first change that is known to be missing.'),
@@ -37,6 +37,9 @@ export const gap = z
       .describe(
         'When a job is started for it by the present plan; of an open gap that waits for no person. It moves while changes are reported.',
       ),
+    held_deletes: count
+      .optional()
+      .describe('Deletions that the latest re-index held back, and that wait for a person. Only of the kind held-deletes.'),
     held: z.boolean().optional().describe('No job is started for it until a re-index is requested.'),
   })
   .meta({
@@ -91,6 +94,7 @@ export function gapView(record: GapRecord): Gap {
     waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
     not_before: timeOfMaybe(record.notBeforeMs),
     due_at: dueAt(record),
+    held_deletes: record.heldDeletes,
     held: record.held,
   };
 }

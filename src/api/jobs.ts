@@ -132,7 +132,7 @@ const reindexBody = z
         .default('apply')
         .describe('`apply` writes the differences, `report` only counts them.'),
       fill: flag.describe(
-        'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them.',
+        'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them; with tags, a HEAD and a request for the tags of every object.',
       ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
       repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),

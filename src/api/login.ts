@@ -78,7 +78,7 @@ export const loginRows = {
       return_to: returnTo.exactOptional().describe('The path to which a browser goes after its own login.'),
     }),
     status: 302,
-    errors: ['request.invalid', 'login.not-configured', 'request.too-many-logins', 'issuer.unreachable'],
+    errors: ['request.invalid', 'login.not-configured', 'request.overloaded', 'issuer.unreachable'],
     example: {
       query: {
         code_challenge: CHALLENGE,
@@ -100,7 +100,15 @@ export const loginRows = {
       error: textOf(ANSWER_LENGTH_MAX).exactOptional().describe('Why the issuer refused the login.'),
     }),
     status: 303,
-    errors: ['request.invalid', 'login.not-configured', 'login.expired', 'login.refused', 'issuer.unreachable', 'issuer.refused'],
+    errors: [
+      'request.invalid',
+      'login.not-configured',
+      'login.expired',
+      'login.refused',
+      'request.overloaded',
+      'issuer.unreachable',
+      'issuer.refused',
+    ],
     example: { query: { state: 'af0ifjsldkj', code: 'SplxlOBeZQQYbYS6WxSbIA' } },
   },
   'GET /login/consent': {
@@ -154,7 +162,7 @@ export const loginRows = {
       .describe('A code, or a refresh token.'),
     answer: tokens,
     status: 200,
-    errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant', 'request.too-many-failures'],
+    errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
     example: {
       body: { grant_type: 'authorization_code', code: CODE, code_verifier: VERIFIER, redirect_uri: 'http://127.0.0.1:49152/callback' },
     },

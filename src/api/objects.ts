@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { textsSchema, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
+import { bucketStatus } from './buckets.ts';
 import { bucketName, clock, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { searchAnswer, searchQuery, storedObject } from './search.ts';
@@ -53,6 +54,7 @@ export const explanation = z
       .describe('The clocks that decide which write wins, in microseconds since 1970.'),
     agrees: z.union([z.boolean(), z.literal('unknown')]).describe('Whether index and S3 agree.'),
     sentence: z.string().describe('Why a search finds the object or does not, in one sentence.'),
+    bucket_status: bucketStatus,
   })
   .meta({ id: 'Explanation', description: 'One key in the index and in S3.' });
 export type Explanation = z.infer<typeof explanation>;

@@ -39,7 +39,6 @@ export const generalErrors = [
 /** The further errors of operations that not every caller may call. */
 export const authorisationErrors = [
   'authentication.failed',
-  'request.too-many-failures',
   'request.rate-limited',
   'authorization.denied',
   'session.required',

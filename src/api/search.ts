@@ -118,14 +118,14 @@ export const asOf = z
     bucket: bucketName,
     status: bucketStatus,
     last_event_at: time.exactOptional().describe('When its last event arrived, to the minute.'),
-    last_reindex_at: time.exactOptional().describe('When a re-index has last compared the whole bucket. Absent: never.'),
+    last_compared_at: time.exactOptional().describe('When a compare of the whole bucket has last ended. Absent: never.'),
     behind_ms: z
       .number()
       .exactOptional()
       .describe(
         'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived.',
       ),
-    gaps: count.describe('How many of its gaps are not closed; at most 100 are counted.'),
+    gaps: count.describe('How many of its gaps are not closed.'),
     gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),
   })
   .meta({ id: 'AsOf', description: 'How far the index of a bucket can be relied on.' });

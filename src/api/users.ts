@@ -1,6 +1,7 @@
 /** Users: people who have logged in, and who is an administrator. */
 import { z } from 'zod';
 import { roles } from '../domain/identity/actor.ts';
+import { hasSecret } from '../domain/masked-secrets.ts';
 import type { GrantRecord } from '../domain/identity/grant.ts';
 import { roleSources, type UserRecord } from '../domain/identity/user.ts';
 import { cursor, id, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
@@ -10,6 +11,7 @@ import type { Row, RowKey } from './row.ts';
 const EMAIL_LENGTH_MAX = 254;
 /** OpenID Connect's longest subject. */
 const SUB_LENGTH_MAX = 255;
+const NO_SECRET = 'must not contain an API key or a token, because it is shown';
 
 export const user = z
   .object({
@@ -33,11 +35,13 @@ export type User = z.infer<typeof user>;
 const email = z
   .string(must('must be an e-mail address'))
   .regex(/^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/, 'must be an e-mail address')
-  .max(EMAIL_LENGTH_MAX, `must have at most ${EMAIL_LENGTH_MAX} characters`);
+  .max(EMAIL_LENGTH_MAX, `must have at most ${EMAIL_LENGTH_MAX} characters`)
+  .refine((text) => !hasSecret(text), NO_SECRET);
 const sub = z
   .string(must('must be text'))
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII')
-  .max(SUB_LENGTH_MAX, `must have at most ${SUB_LENGTH_MAX} characters`);
+  .max(SUB_LENGTH_MAX, `must have at most ${SUB_LENGTH_MAX} characters`)
+  .refine((text) => !hasSecret(text), NO_SECRET);
 
 const grantee = z
   .union(
@@ -79,7 +83,7 @@ export const userRows = {
     operation: 'disableUser',
     summary: 'Disables a user.',
     description:
-      'Sessions of the user are refused at once, and API keys within 5 s. The last administrator by a grant cannot be disabled, unless a setting makes others.',
+      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator by a grant cannot be disabled, unless a setting makes others.',
     scope: 'people',
     params,
     answer: user,

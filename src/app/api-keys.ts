@@ -6,7 +6,8 @@ import type { StoresWindows } from '../pipeline/identity/audit-windows.ts';
 import { createAuthenticateKey, type AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
 import { createFailedAttempts, type FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
 import { createKeyUses, type KeyUses } from '../pipeline/identity/key-uses.ts';
-import { createAbuseLimits, type AbuseLimits } from '../pipeline/identity/limits.ts';
+import { createAbuseLimits } from '../pipeline/identity/limits.ts';
+import { createLiveKeys, type LiveKeys } from '../pipeline/identity/live-keys.ts';
 import { createUsers } from '../pipeline/identity/users.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -15,27 +16,28 @@ import type { Settings } from '../settings/settings.ts';
 
 export interface KeyParts extends StoresWindows {
   readonly rule: ExpiryRule;
-  /** Shared by everything that checks credentials, as `attempts` are. */
-  readonly limits: AbuseLimits;
-  readonly attempts: Pick<FailedAttempts, 'failed'>;
-  readonly uses: Pick<KeyUses, 'used'>;
+  /** Shared by everything that checks credentials. */
+  readonly attempts: Pick<FailedAttempts, 'failed' | 'loginFailed'>;
+  readonly keyUses: Pick<KeyUses, 'used'>;
+  /** What this process knows of keys in use; the verbs that change keys and users say so. */
+  readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   readonly authenticateKey: AuthenticateKey;
 }
 
 /** Creates the parts. */
 export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>, settings: Settings, telemetry: Telemetry): KeyParts {
   const clock = systemClock;
-  const users = createUsers({ state, rules: loginRulesOf(settings) });
+  const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules: loginRulesOf(settings) }), clock });
   const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS };
   const limits = createAbuseLimits({ clock });
-  const attempts = createFailedAttempts({ audit, clock, telemetry, limits, host: hostname() });
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
   const uses = createKeyUses({ audit, clock, telemetry });
   return {
     rule,
-    limits,
     attempts,
-    uses,
-    authenticateKey: createAuthenticateKey({ state, users, clock, telemetry, rule, limits, attempts }),
+    keyUses: uses,
+    liveKeys,
+    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, limits, attempts }),
     storeEnded: async () => void (await Promise.all([uses.storeEnded(), attempts.storeEnded()])),
     flush: async (signal) => void (await Promise.all([uses.flush(signal), attempts.flush(signal)])),
   };

@@ -6,6 +6,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
+import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
@@ -24,7 +25,7 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
-import { createVisitConnection } from '../pipeline/provision/watch.ts';
+import { createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -48,7 +49,9 @@ const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, cl
 const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
 /** Looks for buckets whose hourly look is due, or whose connection was changed some seconds ago. */
 const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, claimMs: 10 * MINUTE_MS };
-/** Looks for buckets whose weekly re-index is due. */
+/** One request for all buckets. */
+const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS };
+/** Looks for buckets whose scheduled compare is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
 
 /** Of its claim, the time in which a run of a sweep may begin visits. The rest is for the visit that began last. */
@@ -73,13 +76,14 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
     schedules.every(schedule, createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit), signal);
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ maintenance, lookAgain, clock }));
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   sweep(UPGRADE, 'upgrade', createVisitOutdated({ objects: core.store.objects, maintenance, state, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
   schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
+  schedules.every(INDICES, createWatchIndices({ state, objects: core.store.objects, gaps: core.gaps, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,
@@ -88,7 +92,8 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, provisioning, gaps: core.gaps, clock, telemetry }));
+    const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }));
   }
   if (core.sendTask === undefined) return;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
@@ -96,8 +101,11 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
   const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });
   const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
-  schedules.every(CLOSE_GAPS, createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay }), signal);
-  sweep(FULL, 'full', createVisitFull({ state, startJob, clock }));
+  const { isFailing } = circuits;
+  const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
+  schedules.every(CLOSE_GAPS, closeGaps, signal);
+  const intervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 24 * HOUR_MS;
+  sweep(FULL, 'full', createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

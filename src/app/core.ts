@@ -26,7 +26,6 @@ import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/con
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
 import { createVerbs } from '../pipeline/control/verbs.ts';
-import { recordingKeyUses } from '../pipeline/identity/key-uses.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -166,10 +165,12 @@ export async function createCore(
   const { state, objects } = store;
   const gaps = createGapReports({ state, clock, telemetry });
   const topics = createSnsTopics({ clientFor: aws.snsFor });
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
+  const isEmbedded = isEmbeddedServer(addresses);
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry, isEmbedded });
   const deadLetters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock,
     telemetry,
     queueWatch,
@@ -177,7 +178,6 @@ export async function createCore(
   });
   const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
-  const isEmbedded = isEmbeddedServer(addresses);
   const role = connectCredentials(settings, addresses);
   const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
   const provisioning = createProvisioning({
@@ -195,8 +195,9 @@ export async function createCore(
   });
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
-  const rules = { keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
-  const verbs = recordingKeyUses(createVerbs({ ...parts, ...rules, limits: keys.limits }), keys.uses);
+  const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
+  const rules = { compareIntervalMs, keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
+  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys });
   return {
     store,
     aws,

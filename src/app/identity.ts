@@ -10,18 +10,28 @@ import { createSessions } from '../pipeline/identity/sessions.ts';
 import { createSignIns } from '../pipeline/identity/users.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { KeyParts } from './api-keys.ts';
 
 interface IdentityParts {
   readonly settings: Settings;
   readonly proxyEnv: ProxyVariables | undefined;
   readonly store: Pick<Store, 'state' | 'audit'>;
   readonly telemetry: Telemetry;
+  /** What API keys are known by. */
+  readonly keys: KeyParts;
   /** The address of the registry, as browsers reach it. */
   readonly publicUrl: () => string;
 }
 
 /** Creates the parts; undefined without an issuer: then callers are not authenticated. */
-export async function createIdentity({ settings, proxyEnv, store, telemetry, publicUrl }: IdentityParts): Promise<LoginParts | undefined> {
+export async function createIdentity({
+  settings,
+  proxyEnv,
+  store,
+  telemetry,
+  keys,
+  publicUrl,
+}: IdentityParts): Promise<LoginParts | undefined> {
   const { TALLY_OIDC_ISSUER: address, TALLY_OIDC_CLIENT_ID: clientId } = settings;
   if (address === undefined || clientId === undefined || !settings.TALLY_ROLES.includes('http')) return undefined;
   // loaded only where people log in
@@ -41,6 +51,6 @@ export async function createIdentity({ settings, proxyEnv, store, telemetry, pub
   const users = createSignIns({ state, clock, rules });
   const sessions = createSessions({ state, clock, users, rules, audit });
   const trustEmail = settings.TALLY_OIDC_TRUST_EMAIL;
-  const logins = createLogins({ state, clock, issuer, users, sessions, rules, trustEmail, audit, publicUrl });
-  return { sessions, logins, audit, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };
+  const logins = createLogins({ state, clock, issuer, users, sessions, rules, trustEmail, audit, attempts: keys.attempts, publicUrl });
+  return { ...keys, sessions, logins, audit, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };
 }

@@ -26,8 +26,9 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
+import { isAnyHeld } from '../pipeline/gaps/held-deletes.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
-import { createCircuits } from '../pipeline/serving/circuits.ts';
+import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
@@ -172,6 +173,17 @@ interface ServedAt {
   readonly controlUrl?: string;
 }
 
+async function watchIndex(circuits: Circuits, probeCluster: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  if (circuits.openOf(['cluster']) !== undefined) return;
+  const sentAtMs = systemClock.monotonicMs();
+  await probeCluster(signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+    const fault = faultOf(error);
+    if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
+  });
+}
+
 /** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
 async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
   start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
@@ -212,14 +224,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store: core.store, telemetry, publicUrl });
+  const { store, keys } = core;
+  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,
     verbs: core.verbs,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
-    identity: identity && { ...identity, authenticateKey: core.keys.authenticateKey, attempts: core.keys.attempts },
+    identity,
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
     loadPanel,
@@ -253,17 +266,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     }
   }
 
-  async function watchIndex(signal: AbortSignal): Promise<void> {
-    if (circuits.openOf(['cluster']) !== undefined) return;
-    const sentAtMs = clock.monotonicMs();
-    await probeCluster(signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
-      const fault = faultOf(error);
-      if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
-    });
-  }
-
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
@@ -280,10 +282,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
       if (embedded !== undefined) await connectEmbedded(core, embedded);
-      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, watchIndex);
+      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) =>
+        watchIndex(circuits, probeCluster, signal),
+      );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      watchState({ state: core.store.state, clock, telemetry, connect: core.connectBucket }, stopping.signal);
+      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket };
+      watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
@@ -349,7 +354,9 @@ function movedLettersOf(
 async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
   const signal = new AbortController().signal;
   await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
-  const connected = await listAllRecords(core.store.state, 'bucket', bucketRecordSchema);
-  const catchUp = createCatchUp({ index: core.store.objects, storage: embedded.storage, clock: systemClock });
+  const { objects: index, state } = core.store;
+  const connected = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  const isHeld = (bucket: string): Promise<boolean> => isAnyHeld(state, { bucket });
+  const catchUp = createCatchUp({ index, storage: embedded.storage, isHeld, clock: systemClock });
   await catchUp(connected.map(({ bucket }) => bucket));
 }

@@ -1,7 +1,9 @@
 import { type Command, Option } from 'commander';
 import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
+import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -70,10 +72,11 @@ function addAdd(bucket: Command, cli: Cli): void {
         if (apply !== true || added.connection?.state === 'applied') return added;
         const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
         const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
-        return { ...added, connection: await untilApplied(cli, options, request) };
+        const applied = untilApplied(cli, options, request).catch((error: unknown) => Promise.reject(connectedNotApplied(name, error)));
+        return { ...added, connection: await applied };
       });
       cli.print(options, record, () => bucketText(record));
-      cli.hint(options, `Its events are indexed from now on. ${firstText(cli, record)}`);
+      for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
     },
   );
 }
@@ -132,6 +135,7 @@ function addList(bucket: Command, cli: Cli): void {
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME')}`);
     const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
     if (items.length + unconnected.length > 0 || options.json === true) cli.print(options, answer, () => tables().join('\n\n'));
+    for (const hint of actHints(cli, items)) cli.hint(options, hint);
   });
 }
 
@@ -158,6 +162,21 @@ function addRemove(bucket: Command, cli: Cli): void {
   });
 }
 
+/** Whether its events arrive from now on, and if not, what is missing and the one command that goes on. */
+function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): readonly string[] {
+  if (connection?.state === 'applied') {
+    return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
+  }
+  if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];
+  const act = status.act?.kind === 'plan' ? 'plan' : 'doctor';
+  const command = commandOfAct(act, bucket);
+  const what = act === 'plan' ? 'what an apply would make, and the command for it' : 'what is checked';
+  return [
+    `Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`,
+    `To see ${what}: ${typedOf(cli, command)}`,
+  ];
+}
+
 /** What happens to the objects that the bucket holds already. */
 function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich }: AddedBucket): string {
   if (advice !== undefined) {
@@ -171,17 +190,6 @@ function bucketText({ bucket, region, source, topic_arn: topic, versioning, enri
   return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich, status: statusText(status) });
 }
 
-function statusText({ state, since, reason }: Bucket['status']): string {
-  switch (state) {
-    case 'ok':
-      return 'ok';
-    case 'never_compared':
-      return 'never compared';
-    case 'waiting':
-      return `waiting: ${reason ?? 'the reason is unknown'}${since === undefined ? '' : ` since ${since}`}`;
-  }
-}
-
 function connectedText(connected: readonly Bucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
@@ -193,32 +201,31 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.versioning.status,
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
-      ageOfText(record.last_reindex_at, nowMs),
-      wholeStatusText(record, nowMs),
+      ageOfText(record.last_compared_at, nowMs),
+      statusText(record.status),
     ]),
   );
 }
 
-/** The status of the index, and what is wrong with the parts in AWS. */
-function wholeStatusText({ status, wiring }: Bucket, nowMs: number): string {
-  const [index, parts] = [statusText(status), wiringText(wiring, nowMs)];
-  if (parts === undefined) return index;
-  return status.state === 'ok' ? parts : `${index}; ${parts}`;
+/** One word where all is well, and one sentence where it is not. */
+function statusText({ state, sentence }: Bucket['status']): string {
+  return state === 'ok' ? 'ok' : sentence;
 }
 
-function wiringText(wiring: Bucket['wiring'], nowMs: number): string | undefined {
-  if (wiring === undefined) return undefined;
-  const { state, since, findings } = wiring;
-  switch (state) {
-    case 'ok':
-      return undefined;
-    case 'paused':
-      return `notification paused for ${ageOfText(since, nowMs) ?? 'an unknown time'}`;
-    case 'degraded':
-    case 'broken':
-    case 'unknown':
-      return `wiring ${state}: ${findings[0]?.code ?? 'no reason'}`;
-  }
+/** More than these do not help at once: the table has all. */
+const ACTS_MAX = 8;
+
+/** What to do about the buckets that are not well. */
+function actHints(cli: Cli, items: readonly Bucket[]): readonly string[] {
+  const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [typedOf(cli, status.act.command)]));
+  const left = commands.length - ACTS_MAX;
+  const shown = commands.slice(0, ACTS_MAX).map((command) => `To do: ${command}`);
+  return left > 0 ? [...shown, `and ${left} more`] : shown;
+}
+
+/** A command of the registry, as it is typed here. */
+function typedOf(cli: Cli, command: string): string {
+  return printable(cli.shown(command));
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {

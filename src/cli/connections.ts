@@ -30,7 +30,7 @@ function withWish(command: Command): Command {
     .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--minimal', 'with --source routed: the smallest input transformer')
-    .option('--adopt', 'take over the notification of an earlier installation of Tally on this bucket')
+    .option('--adopt', 'take over the notification of another registry of Tally on this bucket, perhaps of an earlier one')
     .addOption(accountOption());
 }
 

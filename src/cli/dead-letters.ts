@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { DeadLetter, LetterChoice, WholeDeadLetter } from '../api/dead-letters.ts';
+import { LETTERS_MAX, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../api/dead-letters.ts';
 import { limitOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -58,14 +58,22 @@ function addReplay(deadLetters: Command, cli: Cli): void {
   const replay = deadLetters
     .command('replay')
     .summary('send dead letters back to the bucket queue')
-    .description('Sends the original bodies back to the bucket queue and removes the letters. At most 1000 letters are sent at once.')
+    .description(
+      'Sends the original bodies back to the bucket queue and removes the letters. With --all each letter that is there now is sent back once; one that fails again stays.',
+    )
     .argument('[id...]', 'the IDs of the letters')
     .option('--all', 'all letters');
   printing(replay, `tally dead-letters replay ${ID}`, 'tally dead-letters replay --all').action(
     async (ids: readonly string[], options: ChoiceOptions) => {
       const body = choiceOf(ids, options);
-      const answer = await cli.withControl((control, context) => control.replayDeadLetters({ body }, context));
-      cli.print(options, answer, () => `Sent back: ${answer.replayed}`);
+      const answer = await cli.withControl(async (control, context) => {
+        const { taken, remaining } = await takeAll(body, { cli, options }, async (each) => {
+          const { replayed, remaining: left } = await control.replayDeadLetters({ body: each }, context);
+          return { taken: replayed, remaining: left };
+        });
+        return { replayed: taken, remaining };
+      });
+      cli.print(options, answer, () => takenText('Sent back', answer.replayed, answer.remaining));
     },
   );
 }
@@ -74,7 +82,7 @@ function addDiscard(deadLetters: Command, cli: Cli): void {
   const discard = deadLetters
     .command('discard')
     .summary('delete dead letters')
-    .description('Deletes dead letters for good, at most 1000 at once.')
+    .description('Deletes dead letters for good. With --all these are the letters that are there now.')
     .argument('[id...]', 'the IDs of the letters')
     .option('--all', 'all letters')
     .option('--yes', 'do not ask for confirmation');
@@ -82,10 +90,45 @@ function addDiscard(deadLetters: Command, cli: Cli): void {
     async (ids: readonly string[], options: ChoiceOptions) => {
       const body = choiceOf(ids, options);
       await cli.requireYes(options, `This deletes ${'all' in body ? 'all dead letters' : `dead letters (${ids.length})`} for good`);
-      const answer = await cli.withControl((control, context) => control.discardDeadLetters({ body }, context));
-      cli.print(options, answer, () => `Deleted: ${answer.discarded}`);
+      const answer = await cli.withControl(async (control, context) => {
+        const { taken, remaining } = await takeAll(body, { cli, options }, async (each) => {
+          const { discarded, remaining: left } = await control.discardDeadLetters({ body: each }, context);
+          return { taken: discarded, remaining: left };
+        });
+        return { discarded: taken, remaining };
+      });
+      cli.print(options, answer, () => takenText('Deleted', answer.discarded, answer.remaining));
     },
   );
+}
+
+interface Taken {
+  readonly taken: number;
+  readonly remaining: number;
+}
+
+/** Repeats the act on all letters while a request takes as many as one may. It ends with those that were there at the beginning. */
+async function takeAll(
+  body: LetterChoice,
+  { cli, options }: { readonly cli: Cli; readonly options: JsonOption },
+  act: (body: LetterChoice) => Promise<Taken>,
+): Promise<Taken> {
+  let { taken, remaining } = await act(body);
+  const all = taken + remaining;
+  let isMore = 'all' in body && taken >= LETTERS_MAX && remaining > 0;
+  while (isMore) {
+    cli.hint(options, `${taken} of about ${all} letters are done.`);
+    const next = await act(body);
+    taken += next.taken;
+    remaining = next.remaining;
+    // letters that were sent back and failed again have come since
+    isMore = next.taken >= LETTERS_MAX && remaining > 0 && taken < all;
+  }
+  return { taken, remaining };
+}
+
+function takenText(what: string, taken: number, remaining: number): string {
+  return remaining === 0 ? `${what}: ${taken}` : `${what}: ${taken}. About ${remaining} remain, or came meanwhile.`;
 }
 
 function choiceOf(ids: readonly string[], { all }: ChoiceOptions): LetterChoice {

@@ -78,7 +78,8 @@ function usageFailure({ code, message }: CommandError | CommanderError): Failure
 }
 
 function requestFailure({ code, message, extra }: RequestError): Failure {
-  const exitCode = code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
+  const failed = extra['connected'] === undefined ? exitCodes.failure : exitCodes.notApplied;
+  const exitCode = code === 'request.invalid' ? exitCodes.usage : failed;
   return { exitCode, problem: { code, detail: message, ...extra }, lines: [`${message} (${code})`] };
 }
 

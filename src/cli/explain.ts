@@ -35,7 +35,7 @@ interface Look extends ExplainOptions {
 }
 
 function explanationText(explanation: Explanation, { verbose, shown }: Look): string {
-  const { bucket, key, index, storage, clocks, agrees, sentence } = explanation;
+  const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
   const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation, verbose === true));
   const facts = fieldsText({
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
@@ -45,6 +45,7 @@ function explanationText(explanation: Explanation, { verbose, shown }: Look): st
     floor: verbose !== true || clocks.floor === 0 ? undefined : clockText(clocks.floor),
     'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
     advice: 'fault' in storage ? shown(storage.advice) : undefined,
+    'the bucket': status.state === 'ok' ? undefined : shown(status.sentence),
   });
   return [printable(`s3://${bucket}/${key}`), printable(shown(sentence)), '', comparison, '', facts].join('\n');
 }

@@ -16,7 +16,9 @@ export function addGapsCommand(program: Command, cli: Cli): void {
   const gaps = program
     .command('gaps')
     .summary('list changes that a source did not report')
-    .description('Lists gaps: changes that a source did not report. The index may differ from the bucket until a re-index closes them.')
+    .description(
+      'Lists gaps: changes that a source did not report, and deletions that wait for a person. The index may differ from the bucket until a re-index closes them.',
+    )
     .option('--bucket <name>', 'only gaps of this bucket')
     .addOption(new Option('--state <state>', 'only gaps in this state').choices(gapStates))
     .addOption(limitOption())

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Caller } from '../client/client.ts';
+import type { Caller } from '../client/caller.ts';
 import { ClientError } from '../client/client-error.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
@@ -34,8 +34,8 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
       };
       await cli.withClient(async (client, signal) => {
         try {
-          const { registry_url: registry } = await client.login(catalog, ports, signal);
-          cli.hint({}, `You are logged in at ${registry}.`);
+          const { registry_url: registry, email } = await client.login(catalog, ports, signal);
+          cli.hint({}, `You are logged in at ${registry} as ${email}.`);
         } catch (error) {
           if (!signal.aborted) throw error;
           cli.leave({}, 'The login was interrupted, and nothing was stored.');

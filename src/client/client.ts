@@ -1,42 +1,17 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
-import { z } from 'zod';
 import { FaultError } from '../domain/fault.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { registryOrigin } from './addresses.ts';
+import { callerOf, type Caller } from './caller.ts';
 import { ClientError } from './client-error.ts';
-import { AUTHENTICATION_FAILED, keyCredential, sendAs, type Credential } from './credential.ts';
-import { logIn, type LoginPorts } from './login.ts';
+import { keyCredential, sendAs, type Credential } from './credential.ts';
+import { logIn, type LoggedIn, type LoginPorts } from './login.ts';
 import { fetchConfig } from './platform.ts';
 import type { ClientClock } from './private-files.ts';
-import { send, type Incoming } from './send.ts';
+import { send } from './send.ts';
 import { createSessionCredential } from './session.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
 import { endSession } from './tokens.ts';
-
-const caller = z.object({
-  user: z.object({ id: z.string(), email: z.string() }).optional(),
-  role: z.string(),
-  scopes: z.array(z.string()).readonly(),
-  kind: z.enum(['session', 'api_key', 'local']),
-  /** The API key with which the request came. */
-  key: z
-    .object({
-      id: z.string(),
-      name: z.string(),
-      user_email: z.string(),
-      fingerprint: z.string(),
-      status: z.string(),
-      created_at: z.string(),
-      expires_at: z.string(),
-      last_used_at: z.string().nullable(),
-      scopes: z.array(z.string()).readonly(),
-    })
-    .optional(),
-  catalog_url: z.string(),
-  version: z.string(),
-});
-/** Who this program is to the registry. */
-export type Caller = z.infer<typeof caller>;
 
 /** A registry, and what authenticates requests to it; without a credential they are anonymous. */
 export interface Registry {
@@ -51,8 +26,8 @@ export interface Given {
 }
 
 export interface Client {
-  /** Logs in at the catalog, by default the one of the last login, and stores the login. */
-  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config>;
+  /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
+  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & Pick<LoggedIn, 'email'>>;
   /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
   logout(signal: AbortSignal): Promise<string | undefined>;
   /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. */
@@ -94,17 +69,18 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
       if (known === undefined)
         throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
-      const session = await logIn(config, ports, signal);
+      const { session, email } = await logIn(config, ports, signal);
       await store.locked(async () => {
         store.writeConfig(config);
         // an API key that was stored is no longer used
         store.writeCredentials({ session });
       }, signal);
-      return config;
+      return { ...config, email };
     },
     async logout(signal) {
       try {
-        const { session } = store.readCredentials();
+        // files that others can read are a reason more to end what is in them
+        const { session } = store.readCredentials({ isOpenAllowed: true });
         if (session !== undefined) await end(session, signal);
         return undefined;
       } catch (error) {
@@ -126,14 +102,4 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
       return callerOf(answer, address);
     },
   };
-}
-
-function callerOf({ ok, status, json }: Incoming, address: URL): Caller {
-  if (status === 401) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
-  const parsed = caller.safeParse(json);
-  if (ok && parsed.success) return parsed.data;
-  throw new FaultError(
-    'registry.unknown-answer',
-    `GET ${address.href} answered ${status} without a caller: version 1.67 or higher is needed`,
-  );
 }

@@ -1,10 +1,21 @@
-/** The listener on 127.0.0.1 to which the browser returns at the end of a login. */
-import { timingSafeEqual } from 'node:crypto';
+/**
+ * The listener on 127.0.0.1 from which a login begins, and to which the browser returns at its end:
+ *
+ *   start address ──once──► the registry ──► return ──► its page
+ *        └──a second time──► the login has ended
+ *
+ * The address that a browser is opened with is an argument of a process, which every user of this machine can read. It is
+ * therefore an address here that leads to the registry once, and not the one with the secret parts of the login.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { ClientError } from './client-error.ts';
 
 /** A browser opens connections that it never uses. */
 const HEADERS_TIMEOUT_MS = 10_000;
+
+const NOTHING = { title: 'Nothing is here', text: 'This address belongs to a login that is under way.' } as const;
 
 export interface Page {
   readonly title: string;
@@ -21,6 +32,10 @@ export interface Return {
 export interface Listener {
   /** The redirect_uri. */
   readonly address: string;
+  /** The address to open, which leads to the one that `leadTo` was given. */
+  readonly startAddress: string;
+  leadTo(address: string): void;
+  /** Rejects with `login.failed` if the start address was opened twice: another user of this machine may have been the first. */
   readonly returned: Promise<Return>;
   close(): void;
 }
@@ -28,11 +43,34 @@ export interface Listener {
 /** Listens from then on. Requests that do not carry this state are not for this login: it continues to wait. */
 export async function listen(state: string): Promise<Listener> {
   const returned = Promise.withResolvers<Return>();
+  returned.promise.catch(() => undefined);
+  const start = `/start/${randomBytes(16).toString('hex')}`;
   let isAnswered = false;
+  let target: string | undefined;
+  let isStarted = false;
+
+  function begin(response: ServerResponse): void {
+    if (target === undefined || isAnswered) {
+      void answer(response, 404, NOTHING);
+    } else if (isStarted) {
+      isAnswered = true;
+      const text = 'the address of this login was opened twice, maybe by another user of this machine, so it was ended';
+      void answer(response, 409, { title: 'The login has ended', text: `${text}. Begin it again.` });
+      returned.reject(new ClientError('login.failed', `${text}: run \`tally login\` again`));
+    } else {
+      isStarted = true;
+      response.writeHead(303, { location: target, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', connection: 'close' });
+      response.end();
+    }
+  }
+
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: HEADERS_TIMEOUT_MS }, (request, response) => {
-    const parameters = parametersOf(request, { host: hostOf(server.address()), state });
-    if (parameters === undefined) {
-      void answer(response, 404, { title: 'Nothing is here', text: 'This address belongs to a login that is under way.' });
+    const host = hostOf(server.address());
+    const parameters = parametersOf(request, { host, state });
+    if (request.method === 'GET' && request.url === start && request.headers.host === host) {
+      begin(response);
+    } else if (parameters === undefined) {
+      void answer(response, 404, NOTHING);
     } else if (isAnswered) {
       void answer(response, 409, { title: 'Nothing was done', text: 'This login has been answered already.' });
     } else {
@@ -46,6 +84,10 @@ export async function listen(state: string): Promise<Listener> {
   });
   return {
     address: `http://${hostOf(server.address())}/callback`,
+    startAddress: `http://${hostOf(server.address())}${start}`,
+    leadTo(address) {
+      target = address;
+    },
     returned: returned.promise,
     close() {
       server.close();

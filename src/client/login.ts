@@ -5,8 +5,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { printable } from '../domain/printable.ts';
 import type { OpenBrowser } from './browser.ts';
+import { callerOf } from './caller.ts';
 import { ClientError } from './client-error.ts';
 import { listen, type Return } from './listener.ts';
+import { send } from './send.ts';
 import type { Config, StoredSession } from './store.ts';
 import { requestTokens } from './tokens.ts';
 
@@ -35,23 +37,31 @@ interface Attempt {
   readonly signal: AbortSignal;
 }
 
-/** Logs in at the registry, and returns the tokens, which are not stored yet. Throws `login.failed`. */
-export async function logIn(config: Config, ports: LoginPorts, signal: AbortSignal): Promise<StoredSession> {
+/** A login that succeeded: its tokens, which are not stored yet, and who it is. */
+export interface LoggedIn {
+  readonly session: StoredSession;
+  /** As the registry names the person. */
+  readonly email: string;
+}
+
+/** Logs in at the registry. Throws `login.failed`. */
+export async function logIn(config: Config, ports: LoginPorts, signal: AbortSignal): Promise<LoggedIn> {
   const attempt: Attempt = { config, ports, state: randomText(32), verifier: randomText(48), signal };
   const { openBrowser } = ports;
-  const session = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
-  return session ?? byCode(attempt);
+  const login = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
+  return login ?? byCode(attempt);
 }
 
 /** Returns undefined if the browser could not be opened. */
-async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<StoredSession | undefined> {
+async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<LoggedIn | undefined> {
   const { ports, state, signal } = attempt;
   const listener = await listen(state).catch(() => undefined);
   if (listener === undefined) return undefined;
   try {
-    const address = addressOf(attempt, { redirect_uri: listener.address });
-    ports.say(`Log in in the browser. If it does not open, open this address on this machine:\n${address}`);
-    const returned = await firstOf([listener.returned, failureOf(openBrowser(address))], signal);
+    listener.leadTo(addressOf(attempt, { redirect_uri: listener.address }));
+    const { startAddress } = listener;
+    ports.say(`Log in in the browser. If it does not open, open this address on this machine:\n${startAddress}`);
+    const returned = await firstOf([listener.returned, failureOf(openBrowser(startAddress))], signal);
     return returned && (await answered(returned, () => finish(attempt, returned.parameters, listener.address)));
   } finally {
     listener.close();
@@ -59,18 +69,18 @@ async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<St
 }
 
 /** Shows in the browser how the login ended. */
-async function answered(returned: Return, work: () => Promise<StoredSession>): Promise<StoredSession> {
+async function answered(returned: Return, work: () => Promise<LoggedIn>): Promise<LoggedIn> {
   try {
-    const session = await work();
-    await returned.show({ title: 'You are logged in', text: 'You can close this window.' });
-    return session;
+    const login = await work();
+    await returned.show({ title: `You are logged in as ${printable(login.email)}`, text: 'You can close this window.' });
+    return login;
   } catch (error) {
     await returned.show({ title: 'The login failed', text: error instanceof Error ? error.message : String(error) });
     throw error;
   }
 }
 
-async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<StoredSession> {
+async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<LoggedIn> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
     throw new ClientError('login.failed', `the login was answered by another server than ${registry}: nothing was sent to it`);
@@ -85,7 +95,7 @@ async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>,
   return redeem(attempt, { code, redirect_uri: redirectUri });
 }
 
-async function byCode(attempt: Attempt): Promise<StoredSession> {
+async function byCode(attempt: Attempt): Promise<LoggedIn> {
   const { ports, signal } = attempt;
   if (ports.ask === undefined) {
     throw new ClientError(
@@ -102,14 +112,22 @@ async function byCode(attempt: Attempt): Promise<StoredSession> {
 async function redeem(
   { config, ports, verifier, signal }: Attempt,
   given: { readonly code: string; readonly redirect_uri?: string },
-): Promise<StoredSession> {
+): Promise<LoggedIn> {
   const names = { ...config, login: randomBytes(16).toString('hex') };
   const session = await requestTokens(names, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
-  if (session !== undefined) return session;
+  // a login that nobody can name is not used: another person may have answered it
+  if (session !== undefined) return { session, email: await emailOf(session, signal) };
   throw new ClientError(
     'login.failed',
     'the registry refused the code: it is wrong, was used already, or is older than 60 s; run `tally login` again',
   );
+}
+
+async function emailOf({ registry_url: registry, access_token: token }: StoredSession, signal: AbortSignal): Promise<string> {
+  const address = new URL('/v1/session', registry);
+  const { user } = callerOf(await send(address, { method: 'GET', token }, signal), address);
+  if (user === undefined) throw new ClientError('login.failed', `${address.href} does not name the person who has logged in`);
+  return user.email;
 }
 
 function addressOf({ config, ports, state, verifier }: Attempt, others: Readonly<Record<string, string>>): string {

@@ -30,10 +30,20 @@ const SIZE_MAX_BYTES = 64 * 1_024;
 /** No refresh takes longer (its request has 15 s): an older lock was left by a process that was killed. */
 const LOCK_STALE_MS = 20_000;
 const LOCK_POLL_MS = 50;
+/** Bits of a mode that files with credentials must not have. */
+const OPEN_TO_OTHERS = 0o077;
+const WRITABLE_BY_OTHERS = 0o022;
+
+export interface ReadHow {
+  readonly isOpenAllowed?: boolean;
+}
 
 export interface PrivateFiles {
-  /** Returns the content of a file; undefined if it is not there. Throws `credentials.unusable` if others can read or replace it. */
-  read(name: string): string | undefined;
+  /**
+   * Returns the content of a file; undefined if it is not there. Throws `credentials.unusable` if others can replace it, and
+   * unless `isOpenAllowed`, if others can read it.
+   */
+  read(name: string, how?: ReadHow): string | undefined;
   /** Replaces a file. Throws the error of the file system, and `credentials.unusable` if others can read the folder. */
   write(name: string, text: string): void;
   /** Removes a file, and what killed processes left of it. */
@@ -109,7 +119,7 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
 
   return {
     write,
-    read: (name) => (folder === undefined ? undefined : readPrivate(folder, name)),
+    read: (name, how) => (folder === undefined ? undefined : readPrivate(folder, name, how)),
     remove(name) {
       if (folder === undefined || statSync(folder, { throwIfNoEntry: false }) === undefined) return;
       const left = readdirSync(folder).filter((each) => each.startsWith(`.${name}.`));
@@ -128,7 +138,8 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
   };
 }
 
-function readPrivate(folder: string, name: string): string | undefined {
+function readPrivate(folder: string, name: string, { isOpenAllowed = false }: ReadHow = {}): string | undefined {
+  const forbidden = isOpenAllowed ? WRITABLE_BY_OTHERS : OPEN_TO_OTHERS;
   const path = join(folder, name);
   let file: number;
   try {
@@ -140,8 +151,8 @@ function readPrivate(folder: string, name: string): string | undefined {
     throw new ClientError('credentials.unusable', `${path} cannot be read (${code}): remove it and log in again`);
   }
   try {
-    check(statSync(folder), folder);
-    check(fstatSync(file), path);
+    check(statSync(folder), folder, forbidden);
+    check(fstatSync(file), path, forbidden);
     const content = Buffer.alloc(SIZE_MAX_BYTES + 1);
     const sizeBytes = readSync(file, content, 0, content.length, 0);
     if (sizeBytes > SIZE_MAX_BYTES)
@@ -152,7 +163,7 @@ function readPrivate(folder: string, name: string): string | undefined {
   }
 }
 
-function check(found: Stats, path: string): void {
+function check(found: Stats, path: string, forbidden = OPEN_TO_OTHERS): void {
   const isFolder = found.isDirectory();
   if (!isFolder && !found.isFile()) throw new ClientError('credentials.unusable', `${path} is not a file: remove it and log in again`);
   if (!HAS_MODES) return;
@@ -162,7 +173,7 @@ function check(found: Stats, path: string): void {
       `${path} belongs to another user, who can read or replace it: remove it and log in again`,
     );
   }
-  if ((found.mode & 0o077) !== 0) {
+  if ((found.mode & forbidden) !== 0) {
     const mode = isFolder ? '700' : '600';
     throw new ClientError(
       'credentials.unusable',

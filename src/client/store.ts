@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { catalogAddress, registryOrigin } from './addresses.ts';
 import { ClientError } from './client-error.ts';
-import { codeOf, createPrivateFiles, type PrivateFilesDependencies } from './private-files.ts';
+import { codeOf, createPrivateFiles, type PrivateFilesDependencies, type ReadHow } from './private-files.ts';
 
 const CONFIG = 'config.json';
 const CREDENTIALS = 'credentials.json';
@@ -41,7 +41,8 @@ export interface Store {
   /** Undefined before the first login. */
   readConfig(): Config | undefined;
   writeConfig(config: Config): void;
-  readCredentials(): StoredCredentials;
+  /** `isOpenAllowed`: also from files that others can read, to end what is in them. */
+  readCredentials(how?: ReadHow): StoredCredentials;
   writeCredentials(credentials: StoredCredentials): void;
   /** Removes all credentials without reading them. */
   removeCredentials(): void;
@@ -53,8 +54,8 @@ export interface Store {
 export function createStore(dependencies: PrivateFilesDependencies): Store {
   const files = createPrivateFiles(dependencies);
 
-  function read<Schema extends z.ZodType>(name: string, schema: Schema): z.output<Schema> | undefined {
-    const text = files.read(name);
+  function read<Schema extends z.ZodType>(name: string, schema: Schema, how?: ReadHow): z.output<Schema> | undefined {
+    const text = files.read(name, how);
     if (text === undefined) return undefined;
     const json = jsonOf(text);
     if (typeof json === 'object' && json !== null && 'format' in json && json.format !== FORMAT) {
@@ -81,7 +82,7 @@ export function createStore(dependencies: PrivateFilesDependencies): Store {
   return {
     readConfig: () => read(CONFIG, config),
     writeConfig: (values) => write(CONFIG, values),
-    readCredentials: () => read(CREDENTIALS, credentials) ?? {},
+    readCredentials: (how) => read(CREDENTIALS, credentials, how) ?? {},
     writeCredentials: (values) => write(CREDENTIALS, values),
     removeCredentials,
     locked: (work, signal) => files.locked(LOCK, work, signal),

@@ -17,11 +17,6 @@ export function reportsExpirations(source: BucketSource): boolean {
   }
 }
 
-/** Whether the source may lose events silently. CloudTrail delivers to EventBridge on a best-effort basis; S3 delivers its own events at least once. */
-export function isBestEffort(source: BucketSource): boolean {
-  return source === 'routed';
-}
-
 /** Which further data documents get: none, that of a HEAD, or that of a HEAD and the tags. Each contains those before it. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
@@ -71,6 +66,8 @@ export const connectionCheckSchema = z.object({
   findings: z.array(z.object({ code: z.string(), what: z.string() })),
   /** Since when events have been lost; absent: they arrive, as far as is known. */
   brokenSinceMs: z.number().optional(),
+  /** When a gap was last opened for what is lost. */
+  lossToldAtMs: z.number().optional(),
   /** It was in order once. */
   wasInOrder: z.boolean().optional(),
 });
@@ -101,12 +98,21 @@ export const bucketRecordSchema = z.object({
   createdBy: z.string(),
   /** When region and versioning were last read. */
   checkedAtMs: z.number(),
+  /** How far S3's clock was ahead of that of the process that read them; negative: behind. Absent: not known. */
+  s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
   /** The bucket queues that its events came from. */
   eventQueues: z.array(eventQueueSchema).optional(),
-  lastReindexAtMs: z.number().optional(),
+  /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
+  indexId: z.string().optional(),
+  /** Since when its events are known to arrive by its present connection: one has arrived, or S3's test event, or the watch found every part in order. */
+  provenAtMs: z.number().optional(),
+  /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */
+  lastComparedAtMs: z.number().optional(),
+  /** Documents that the index refused in the last apply job over the whole bucket. */
+  refused: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */

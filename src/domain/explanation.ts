@@ -1,5 +1,7 @@
 /** Why a search does or does not find an object: compares the document with S3's state, and explains the result in one sentence. */
 import type { BucketRecord } from './bucket.ts';
+import type { BucketStatus } from './bucket-status.ts';
+import { commandOf } from './commands.ts';
 import { clockOfMs, msOfClock } from './ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
 import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
@@ -12,7 +14,8 @@ const LATE_MS = 300_000;
 export type StorageAnswer = { readonly state: ObjectState; readonly observedAtMs: number } | { readonly fault: Fault };
 
 export interface ExplanationFacts {
-  readonly bucket: Pick<BucketRecord, 'source' | 'floor' | 'createdAtMs'>;
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'source' | 'floor' | 'createdAtMs'>;
+  readonly status: Pick<BucketStatus, 'state' | 'sentence'>;
   readonly document: ObjectDocument | undefined;
   readonly storage: StorageAnswer;
 }
@@ -25,7 +28,7 @@ export interface Verdict {
 }
 
 /** Compares document and state, and explains the result. Every combination has an explanation. */
-export function explanationOf({ bucket, document, storage }: ExplanationFacts): Verdict {
+export function explanationOf({ bucket, status, document, storage }: ExplanationFacts): Verdict {
   if ('fault' in storage) return { agrees: 'unknown', sentence: unknownSentence(document, storage.fault) };
   const { state, observedAtMs } = storage;
   const observationClock = clockOfMs(observedAtMs - MARGIN_MS);
@@ -34,7 +37,7 @@ export function explanationOf({ bucket, document, storage }: ExplanationFacts): 
   const agrees = (held !== undefined) === state.present && differing.length === 0;
   if (agrees) return { agrees, sentence: agreementOf(document), observationClock };
   const what = disagreementOf({ document, isPresent: state.present, differing });
-  const why = reasonOf({ bucket, document, state, observedAtMs });
+  const why = reasonOf({ bucket, status, document, state, observedAtMs });
   return { agrees, sentence: `${what}: ${why}.`, observationClock };
 }
 
@@ -100,6 +103,7 @@ function disagreementOf({ document, isPresent, differing }: Disagreement): strin
 
 interface MismatchFacts {
   readonly bucket: ExplanationFacts['bucket'];
+  readonly status: ExplanationFacts['status'];
   readonly document: ObjectDocument | undefined;
   readonly state: ObjectState;
   readonly observedAtMs: number;
@@ -107,7 +111,31 @@ interface MismatchFacts {
 
 /** The most likely cause; causes that are certain come first. */
 function reasonOf(facts: MismatchFacts): string {
-  return documentReason(facts) ?? (facts.state.present ? changeReason(facts, facts.state) : removalReason(facts.bucket));
+  return (
+    documentReason(facts) ?? statusReason(facts) ?? (facts.state.present ? changeReason(facts, facts.state) : removalReason(facts.bucket))
+  );
+}
+
+/** A cause that keeps every event of the bucket from the index. */
+function statusReason({ bucket: { bucket }, status: { state, sentence } }: MismatchFacts): string | undefined {
+  switch (state) {
+    case 'events_lost':
+    case 'events_unproven':
+      return `no event of it can be expected to arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says what is missing and what to do`;
+    case 'paused':
+      return `${sentence}; \`${commandOf('bucket resume-notification', bucket)}\` makes it again`;
+    case 'waiting':
+      return sentence;
+    case 'deletions_held':
+    case 'differs':
+    case 'never_compared':
+    case 'gap_open':
+    case 'overdue':
+    case 'degraded':
+    case 'unchecked':
+    case 'ok':
+      return undefined;
+  }
 }
 
 /** A cause that the document itself shows. */

@@ -118,6 +118,13 @@ export const indexFaults = {
     background: 'wait',
     advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. Then re-index the bucket.',
   },
+  /** The cluster has as many shards as it may have (cluster.max_shards_per_node), so that no index can be created. */
+  'bucket.index-limit': {
+    circuit: 'index',
+    background: 'wait',
+    advice:
+      'Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; docs/performance.md says what a bucket costs.',
+  },
   /** The primary shard of one index is not active. */
   'bucket.index-unavailable': { circuit: 'index', background: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
   /** strict_dynamic_mapping_exception: the index is older than this version; a restart upgrades it. */

@@ -8,7 +8,12 @@ export function withoutSecrets(text: string): string {
   return text.replaceAll(SECRETS, '$1***');
 }
 
-/** The same for every text in a JSON value. */
+/** Whether a text contains an API key or a token, so that it must not be stored where it would be shown. */
+export function hasSecret(text: string): boolean {
+  return withoutSecrets(text) !== text;
+}
+
+/** A JSON value with each API key and token in its texts masked. */
 export function valueWithoutSecrets(value: unknown): unknown {
   if (typeof value === 'string') return withoutSecrets(value);
   if (Array.isArray(value)) return value.map(valueWithoutSecrets);

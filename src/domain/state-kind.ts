@@ -20,6 +20,7 @@ export const stateKinds = [
   'user-keys',
   'grant',
   'login',
+  'login-key',
   'session',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

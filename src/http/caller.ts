@@ -7,6 +7,7 @@ import { AUTHENTICATION_FAILED, refusalOf, type Refusal } from '../domain/identi
 import { tokenPrefixes } from '../domain/identity/tokens.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
+import type { KeyUses } from '../pipeline/identity/key-uses.ts';
 import type { FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
 import type { Sessions } from '../pipeline/identity/sessions.ts';
 import { createAddressOf, type AddressOf } from './client-address.ts';
@@ -20,6 +21,8 @@ export interface CallerParts {
   readonly authenticateKey?: AuthenticateKey | undefined;
   /** Where tokens that are refused are counted; keys count themselves. */
   readonly attempts?: Pick<FailedAttempts, 'failed'> | undefined;
+  /** Where uses of API keys are counted. */
+  readonly keyUses?: Pick<KeyUses, 'used'> | undefined;
   /** The reverse proxies, as CIDRs. */
   readonly trustedProxies: readonly string[];
   /** The address of the registry, as browsers reach it. */
@@ -33,6 +36,10 @@ export interface Callers {
    * it must not be.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
+  /** The same for a request that has just arrived, whose use of an API key is counted. */
+  receive(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'operation'>): Promise<void>;
+  /** Whether a request came with a credential that is valid. */
+  isKnown(request: FastifyRequest): boolean;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
   /** Where the request came from. */
@@ -53,16 +60,24 @@ export function createCallers(parts: CallerParts | undefined): Callers {
     return address === undefined ? actor : { ...actor, address };
   }
 
+  async function admit(request: FastifyRequest, { scope }: Pick<PlacedRow, 'scope'>): Promise<void> {
+    // any caller may call it, so a credential that has ended does not matter
+    if (scope === 'none') return;
+    const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
+    if (actor !== undefined) known.set(request, located(actor, request));
+    const refusal = refusalOf(scope, actor);
+    if (refusal !== undefined) throw errorOf(refusal);
+  }
+
   return {
     addressOf,
-    async admit(request, { scope }) {
-      // any caller may call it, so a credential that has ended does not matter
-      if (scope === 'none') return;
-      const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
-      if (actor !== undefined) known.set(request, located(actor, request));
-      const refusal = refusalOf(scope, actor);
-      if (refusal !== undefined) throw errorOf(refusal);
+    admit,
+    async receive(request, row) {
+      await admit(request, row);
+      const actor = known.get(request);
+      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, row.operation);
     },
+    isKnown: (request) => (known.get(request)?.kind ?? 'local') !== 'local',
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };
 }
@@ -83,9 +98,8 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
     const actor = await sessions.byAccess(token, signal);
     if (actor !== undefined) return actor;
-    // a program whose access token has ended must learn just that, whatever its neighbours send: it refreshes its session then
     const isFormer = await sessions.isOfSession(token, signal);
-    attempts?.failed({ address, reason: isFormer ? 'session token ended' : 'session token not valid', isFormer });
+    attempts?.failed({ address, reason: isFormer ? 'session token ended' : 'session token not valid' });
     return undefined;
   }
 

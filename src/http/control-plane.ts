@@ -47,6 +47,8 @@ interface ControlPlaneParts extends HealthParts {
   readonly loadPanel?: LoadPanel;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
+  /** How long the body of a caller who is not known may take. Default: 5 s. */
+  readonly strangersBodyMs?: number;
 }
 
 /** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
@@ -79,8 +81,9 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     loadPanel = noPanel,
     verbTimeoutMs = VERB_TIMEOUT_MS,
   } = parts;
-  const app = createServer({ telemetry, rows, guard: guardOf(parts) });
   const callers = createCallers(identity);
+  const { strangersBodyMs } = parts;
+  const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
   const runSearch = createSearches();
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
@@ -103,7 +106,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
-    ...createLoginHandlers({ identity, callers, clock, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
+    ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
@@ -115,7 +118,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     },
   };
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
-  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
+  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
   addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), admit);
   return listenerOf(app, address);

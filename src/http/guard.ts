@@ -1,6 +1,7 @@
 /** Checks against web pages: a page of another site can make a browser send requests to the registry. While callers are not authenticated, these checks are the only protection. */
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../domain/request-error.ts';
+import { hasBody } from './connections.ts';
 
 /** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
@@ -71,6 +72,16 @@ export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: s
   );
 }
 
+/** The headers that decide who may do what. Node keeps the first of several, and a proxy in front may have judged another one. */
+const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'sec-fetch-site', 'x-tally-csrf', 'content-type']);
+
+/** Throws `request.invalid` for a request that has one of these headers more than once. */
+export function requireSingleHeaders({ raw: { rawHeaders } }: Pick<FastifyRequest, 'raw'>): void {
+  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  const twice = names.find((name, at) => ONCE.has(name) && names.indexOf(name) !== at);
+  if (twice !== undefined) throw new RequestError('request.invalid', `the header ${twice} must not be given more than once`);
+}
+
 /** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */
 const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
 
@@ -91,14 +102,13 @@ export function requireDirectCaller({ headers }: FastifyRequest): void {
  * Throws `request.unsupported-media-type` for a body that is not JSON (the form of a foreign page can send other types
  * without a preflight request) and `request.invalid` for a GET with a body.
  */
-export function requireJsonBody({ headers, method }: FastifyRequest): void {
+export function requireJsonBody({ headers, method, raw }: FastifyRequest): void {
   const type = headers['content-type'];
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
   if (method === 'GET' || method === 'HEAD') {
-    if (hasBody) throw new RequestError('request.invalid', `a ${method} request takes no body`);
+    if (hasBody(raw)) throw new RequestError('request.invalid', `a ${method} request takes no body`);
     return;
   }
-  if (type === undefined ? !hasBody : /^application\/json\s*(;|$)/i.test(type)) return;
+  if (type === undefined ? !hasBody(raw) : /^application\/json\s*(;|$)/i.test(type)) return;
   throw new RequestError('request.unsupported-media-type', 'the body must be application/json');
 }
 

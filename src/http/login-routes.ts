@@ -12,12 +12,10 @@ import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Logins } from '../pipeline/identity/logins.ts';
 import type { AuditUser, Origin, Sessions } from '../pipeline/identity/sessions.ts';
-import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { CallerParts, Callers } from './caller.ts';
 import { cookieIn, cookieNamesOf, cookieOf } from './cookies.ts';
 import { requireOwnPage } from './guard.ts';
-import { createLoginLimit } from './login-limit.ts';
 import { consentPage, pageHeaders, PAGE_TYPE, problemPage } from './pages.ts';
 import { requestReader, type Handler } from './routes.ts';
 import { loggedProblemOf } from './server.ts';
@@ -33,7 +31,6 @@ interface LoginHandlerParts {
   /** Absent: callers are not authenticated, and no one logs in. */
   readonly identity: LoginParts | undefined;
   readonly callers: Callers;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly telemetry: Telemetry;
   readonly version: string;
   /** The address of the catalog, for the caller of this request. */
@@ -44,10 +41,12 @@ interface LoginHandlerParts {
   readonly closing: AbortSignal;
 }
 
-/** Reading a key takes milliseconds. */
+/** Reading a key or a login takes milliseconds. */
 const READ_MAX_MS = 30_000;
 /** A login waits for the issuer at most this long: three requests of 10 s each. */
 const ISSUER_MAX_MS = 30_000;
+/** A quarter of the connections of a listener, so that an issuer that hangs leaves room for everyone else. */
+const AT_ISSUER_MAX = 64;
 
 type Handlers = Readonly<Record<LoginName, Handler>>;
 
@@ -90,23 +89,35 @@ function failedAuthentication(): RequestError {
 }
 
 function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
-  const { identity, callers, clock, telemetry, closing } = parts;
+  const { identity, callers, telemetry, closing } = parts;
   const { logins, sessions, audit } = identity;
-  const countLogin = createLoginLimit(clock);
+  let atIssuer = 0;
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
   const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
   const cookies = () => cookieNamesOf(identity.publicUrl());
   const set = (reply: FastifyReply, name: string, value: string, maxAgeMs: number): void =>
     void reply.header('set-cookie', cookieOf(identity.publicUrl(), name, value, maxAgeMs));
   const forget = (reply: FastifyReply, name: string): void => set(reply, name, '', 0);
-  const signal = (): AbortSignal => AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]);
 
   function originOf(request: FastifyRequest): Origin {
     return { address: callers.addressOf(request), requestId: randomUUID() };
   }
 
-  /** The secret name of the browser's login. */
-  function nameOf({ headers }: FastifyRequest): string {
+  /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
+  async function askIssuer<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    if (atIssuer >= AT_ISSUER_MAX) {
+      throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins wait for the issuer already: try again in a second`);
+    }
+    atIssuer += 1;
+    try {
+      return await ask(AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]));
+    } finally {
+      atIssuer -= 1;
+    }
+  }
+
+  /** The cookie of the browser's login. */
+  function loginOf({ headers }: FastifyRequest): string {
     return cookieIn(headers.cookie, cookies().login) ?? '';
   }
 
@@ -118,8 +129,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        const isFormer = body.grant_type === 'refresh_token' && (await sessions.isOfSession(body.refresh_token));
-        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid`, isFormer });
+        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
       }
       throw error;
     }
@@ -144,15 +154,14 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       if (elsewhere !== undefined) return reply.redirect(elsewhere, 302);
       const { query } = loginRows['GET /login/authorize'];
       const wanted = loginRequestOf(query.parse(read('beginLogin', request).query));
-      countLogin(callers.addressOf(request));
-      const { name, location } = await logins.begin(wanted, signal());
-      set(reply, cookies().login, name, LOGIN_MS);
+      const { cookie, location } = await askIssuer((signal) => logins.begin(wanted, signal));
+      set(reply, cookies().login, cookie, LOGIN_MS);
       return reply.redirect(location, 302);
     }),
     answerLogin: forPeople(async (request, reply) => {
       read('answerLogin', request);
       const query = request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '';
-      const answered = await logins.answered(nameOf(request), query, originOf(request), signal());
+      const answered = await askIssuer((signal) => logins.answered(loginOf(request), query, originOf(request), signal));
       switch (answered.kind) {
         case 'asking':
           return reply.redirect('/login/consent', 303);
@@ -167,13 +176,13 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       }
     }),
     showConsent: forPeople(async (request, reply) => {
-      const consent = await logins.consent(nameOf(request), signal());
+      const consent = await logins.consent(loginOf(request), AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]));
       return reply.headers(pageHeaders).type(PAGE_TYPE).send(consentPage(consent));
     }),
     async decideLogin(request, reply) {
       requireOwnPage(request, identity.publicUrl());
       const { login, allow } = loginRows['POST /login/consent'].body.parse(read('decideLogin', request).body);
-      const decision = await logins.decide(nameOf(request), { token: login, allow }, originOf(request));
+      const decision = await logins.decide(loginOf(request), { token: login, allow }, originOf(request));
       forget(reply, cookies().login);
       return reply.send(decision);
     },

@@ -1,10 +1,13 @@
 /** What both listeners share: bounds, headers, problem documents. */
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
 import { rows, type PlacedRow } from '../api/contract.ts';
 import type { Problem } from '../api/problem.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { boundConnections } from './connections.ts';
+import { boundConnections, hasBody } from './connections.ts';
+import { requireSingleHeaders } from './guard.ts';
 import { isUnexpected, problemOf, PROBLEM_TYPE, responseToBroken } from './problem.ts';
 
 export interface Address {
@@ -26,6 +29,13 @@ const BODY_BYTES_MAX = 65_536;
  * (connections.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
+/**
+ * The body of a caller who is not known must arrive in this time: it follows its headers at once, and has some hundred bytes.
+ * Callers who are known have the time of a request.
+ */
+const STRANGERS_BODY_MS = 5_000;
+/** After its refusal a connection is closed even if its client does not do so; before that the client can read why. */
+const REFUSED_MS = 1_000;
 /** How often the two are checked; Node's default is 30 s. */
 const TIMEOUTS_CHECK_MS = 1_000;
 /**
@@ -57,8 +67,12 @@ interface ServerParts {
   readonly rows: readonly PlacedRow[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
+  /** Whether the caller has shown a credential that is valid. Default: none has. */
+  readonly isKnown?: (request: FastifyRequest) => boolean;
   /** See REQUEST_TIMEOUT_MS, the default. */
   readonly requestTimeoutMs?: number | undefined;
+  /** See STRANGERS_BODY_MS, the default. */
+  readonly strangersBodyMs?: number | undefined;
 }
 
 /**
@@ -66,7 +80,8 @@ interface ServerParts {
  * unexpected errors are logged.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
-  const { telemetry, rows: served, guard = () => undefined, requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
+  const { telemetry, rows: served, guard = () => undefined, isKnown = () => false } = parts;
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, strangersBodyMs = STRANGERS_BODY_MS } = parts;
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: requestTimeoutMs,
@@ -80,10 +95,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
       void reply.headers(safeHeaders);
       sendProblem(reply, problemOf(error));
     },
-    clientErrorHandler: ({ code }, socket) => {
-      if (socket.writable) socket.end(responseToBroken(code, safeHeaders));
-      else socket.destroy();
-    },
+    clientErrorHandler: ({ code }, socket) => refuseBroken(socket, code),
   });
   boundConnections(app.server, CONNECTIONS_MAX);
   app.removeContentTypeParser('text/plain');
@@ -91,6 +103,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const answerUnknown = unknownAnswerer(served);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
+    requireSingleHeaders(request);
     guard(request);
     // before the body is parsed: for some methods Fastify answers an error of the body first
     if (!request.is404) return undefined;
@@ -99,12 +112,33 @@ export function createServer(parts: ServerParts): FastifyInstance {
     reply.raw.once('finish', () => request.raw.destroy());
     return answerUnknown(request, reply);
   });
+  // after the credential was checked, which may take as long as the store does
+  app.addHook('preParsing', async (request) => {
+    if (hasBody(request.raw) && !isKnown(request)) boundBody(request.raw, strangersBodyMs);
+  });
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
     // the caller closed the connection, which caused this error
     return sendProblem(reply, reply.raw.destroyed ? problemOf(error) : loggedProblemOf(error, telemetry));
   });
   return app;
+}
+
+/** Refuses bytes that are no request, or a request that did not arrive in time. `code` is that of Node's parser. */
+function refuseBroken(socket: Duplex, code: string | undefined): void {
+  if (!socket.writable) return void socket.destroy();
+  socket.end(responseToBroken(code, safeHeaders));
+  setTimeout(() => socket.destroy(), REFUSED_MS).unref();
+}
+
+/** Refuses a request whose body is not there in this time. */
+function boundBody(request: IncomingMessage, bodyMs: number): void {
+  // what arrived while this process was busy is read before it is judged
+  const timer = setTimeout(() => setImmediate(judge), bodyMs).unref();
+  const judge = (): void => {
+    if (!request.complete) refuseBroken(request.socket, 'ERR_HTTP_REQUEST_TIMEOUT');
+  };
+  request.once('close', () => clearTimeout(timer));
 }
 
 /** The problem document of an error. An unexpected error is logged. */

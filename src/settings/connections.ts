@@ -10,7 +10,7 @@ export const connectionSettings = {
     .regex(INSTALLATION, 'must be 8 hex digits')
     .optional()
     .describe(
-      'The name of this installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it is made once and stored in the index store. Set it only to continue with the parts of an installation whose store was lost.',
+      'The name of this installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it is made once and stored in the index store. Each registry needs another one: parts with its name that carry the id of another registry are refused.',
     ),
   TALLY_CONNECT_ROLE_ARN: z
     .string()

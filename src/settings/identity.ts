@@ -1,5 +1,5 @@
 /** The settings of identity: who may log in, where the registry is, and the audit. */
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { isPublicIssuer } from '../domain/identity/issuers.ts';
 import { allowedRuleOf, claimRuleOf, type LoginRules } from '../domain/identity/login-rules.ts';
@@ -77,9 +77,14 @@ export const identitySettings = {
   TALLY_CATALOG_URL: originUrl
     .optional()
     .describe('The address of the catalog that /config.json names to clients. By default it is the address of the control plane.'),
-  TALLY_TRUSTED_PROXIES: listOf(isCidr, 'must be addresses with a prefix length, such as 10.0.0.0/8 or 127.0.0.1/32').describe(
-    'The addresses of the reverse proxies in front of the control plane, as CIDRs separated by commas. They end TLS, and their X-Forwarded-For is believed: the right-most address in it that is not one of them is the caller. Required unless TALLY_HTTP_ADDRESS is on loopback.',
-  ),
+  TALLY_TRUSTED_PROXIES: listOf(isCidr, 'must be addresses with a prefix length, such as 10.20.30.4/32 or 10.20.30.0/28')
+    .refine(
+      (cidrs) => !cidrs.some((text) => isCidr(text) && isTooWide(text)),
+      'must name the reverse proxies alone, IPv4 with a prefix of at least /13 and IPv6 with one of at least /29: a caller with an address in such a range could state any address as its own',
+    )
+    .describe(
+      'The addresses of the reverse proxies in front of the control plane, as CIDRs separated by commas, such as 10.20.30.4/32. They end TLS, and their X-Forwarded-For is believed: the right-most address in it that is not one of them is the caller. No caller may have an address in these ranges, because it could state any address as its own; ranges wider than /13 (IPv6: /29), which no proxies need, are refused. Required unless TALLY_HTTP_ADDRESS is on loopback.',
+    ),
   TALLY_AUDIT_RETENTION_DAYS: integer(1, 36_500, 400).describe(
     'How long records of the audit are kept, in days. The default of 400 days covers a year and the time to look at it. OpenSearch deletes whole months, so a record there lives up to 31 days longer.',
   ),
@@ -151,6 +156,19 @@ const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1'])
 /** Whether the name of a host is this machine's for itself. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK.has(host);
+}
+
+/** The shortest prefixes of trusted proxies: as wide as the widest ranges that a content delivery network publishes as its own. */
+const PREFIX_MIN = { ipv4: 13, ipv6: 29 } as const;
+
+/** Whether a CIDR contains more than proxies. IPv4 addresses inside IPv6 ranges are refused, because such a range hides how many it contains. */
+function isTooWide(text: string): boolean {
+  const [address = '', length = ''] = text.split('/');
+  if (isIP(address) === 4) return Number(length) < PREFIX_MIN.ipv4;
+  const range = new BlockList();
+  range.addSubnet(address, Number(length), 'ipv6');
+  const isMapped = new URL(`http://[${address}]`).hostname.startsWith('[::ffff:') || range.check('::ffff:192.0.2.1', 'ipv6');
+  return isMapped || Number(length) < PREFIX_MIN.ipv6;
 }
 
 function isCidr(text: string): boolean {

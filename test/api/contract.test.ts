@@ -176,6 +176,7 @@ async function startWorld({ operation }: PlacedRow) {
   const deadLetters = createDeadLetters({
     queues: { ...fake, receive },
     state: store.state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
@@ -243,7 +244,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),
   beginLogin: async () => ({}),
   answerLogin: async (world) => {
-    const { name, location } = await world.logins.begin(CLIENT, new AbortController().signal);
+    const { cookie: name, location } = await world.logins.begin(CLIENT, new AbortController().signal);
     return { path: world.issuer.answerTo(location), headers: { cookie: `tally-login-${world.port}=${name}` } };
   },
   showConsent: async (world) => ({ headers: { cookie: (await askingIn(world)).cookie } }),
@@ -262,7 +263,7 @@ const exampleOf = (operation: string): object => rows.find((row) => row.operatio
 
 async function askingIn(world: HttpWorld) {
   const signal = new AbortController().signal;
-  const { name, location } = await world.logins.begin(CLIENT, signal);
+  const { cookie: name, location } = await world.logins.begin(CLIENT, signal);
   await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
   return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).token };
 }

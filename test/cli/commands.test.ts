@@ -14,6 +14,8 @@ import {
   planAnswer,
   usage,
 } from '../support/fakes/control.ts';
+import { connectedNotApplied } from '../../src/domain/provisioning/not-applied.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */
@@ -42,8 +44,8 @@ describe('every command that reads or writes records', () => {
     ['gaps', { items: [gap] }],
     ['dead-letters list', { items: [deadLetter] }],
     ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],
-    ['dead-letters replay --all', { replayed: 2 }],
-    ['dead-letters discard letter-1 --yes', { discarded: 1 }],
+    ['dead-letters replay --all', { replayed: 2, remaining: 0 }],
+    ['dead-letters discard letter-1 --yes', { discarded: 1, remaining: 0 }],
     ['admin audit', { items: [auditRecord] }],
     ['keys create ci', { key: apiKey, secret: keySecret }],
     ['keys list', { items: [apiKey] }],
@@ -293,6 +295,8 @@ describe('tally explain', () => {
   });
 });
 
+const NEVER = { state: 'never_compared', severity: 'warning', sentence: 'All of it was never compared' };
+
 describe('tally bucket', () => {
   it('add asks for what its options say, in the name of the command line', async () => {
     const world = createCliWorld();
@@ -304,12 +308,37 @@ describe('tally bucket', () => {
 
   it('add names the first re-index that was started, and starts none with --no-reindex', async () => {
     const world = createCliWorld();
-    world.nextAnswers({ ...bucketAnswer, status: { state: 'never_compared' }, job_id: 'job-7' });
+    world.nextAnswers({ ...bucketAnswer, status: NEVER, job_id: 'job-7' });
     const added = await world.run('bucket', 'add', 'photos');
-    expect(added.stdout).toMatch(/^status +never compared$/m);
+    expect(added.stdout).toMatch(/^status +All of it was never compared$/m);
+    expect(added.stderr).toContain('Its events are indexed from now on.\n');
     expect(added.stderr).toContain('tally jobs job-7');
     await world.run('bucket', 'add', 'photos', '--no-reindex');
     expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', reindex: false } }]);
+  });
+
+  it('add says what is missing where no event is known to arrive, and the one command that goes on', async () => {
+    const world = createCliWorld();
+    const sentence = 'No event has arrived since it was connected: the bucket has no notification';
+    const act = { kind: 'plan', command: 'tally bucket plan photos' };
+    world.nextAnswers({ ...bucketAnswer, status: { state: 'events_unproven', severity: 'bad', sentence, act }, job_id: 'job-7' });
+    const { stderr } = await world.run('bucket', 'add', 'photos');
+    expect(stderr).not.toContain('indexed from now on');
+    expect(stderr).toContain(`Nothing was made in AWS, and its events are not known to arrive. ${sentence}.\n`);
+    expect(stderr).toContain('To see what an apply would make, and the command for it: tally bucket plan photos\n');
+  });
+
+  it('add --apply that fails says that the bucket is connected all the same, in an exit code and a field of their own', async () => {
+    const world = createCliWorld();
+    world.nextDoes(() => Promise.reject(connectedNotApplied('photos', new RequestError('connect.denied', 'AWS refuses sns:CreateTopic'))));
+    const failed = await world.run('bucket', 'add', 'photos', '--apply');
+    expect(failed.exitCode).toBe(7);
+    expect(failed.stderr).toMatch(/refuses sns:CreateTopic\. photos is connected all the same/);
+    expect(failed.stderr).toContain('`tally bucket apply photos`');
+    expect(failed.stderr).toContain('`tally bucket remove photos`');
+    world.nextDoes(() => Promise.reject(connectedNotApplied('photos', new RequestError('connect.denied', 'AWS refuses sns:CreateTopic'))));
+    const { stderr } = await world.run('bucket', 'add', 'photos', '--apply', '--json');
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'connect.denied', connected: 'photos' });
   });
 
   it('add says how to fill in what a connected bucket asks for from now on', async () => {
@@ -323,8 +352,8 @@ describe('tally bucket', () => {
 
   it('list says when each bucket was last compared whole', async () => {
     const world = createCliWorld();
-    const compared = { ...bucketAnswer, bucket: 'aaa', last_reindex_at: '2026-01-02T04:05:05.000Z' };
-    const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_reindex_at: undefined }];
+    const compared = { ...bucketAnswer, bucket: 'aaa', last_compared_at: '2026-01-02T04:05:05.000Z' };
+    const items = [compared, { ...bucketAnswer, bucket: 'bbb', last_compared_at: undefined }];
     world.nextAnswers({ items, unconnected: [] });
     const { stdout } = await world.run('bucket', 'list');
     expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
@@ -332,33 +361,20 @@ describe('tally bucket', () => {
     expect(stdout).toMatch(/^bbb .* - +ok$/m);
   });
 
-  it('list says what the watch found of the parts in AWS', async () => {
+  it('list says of each bucket how far its index can be relied on, and what to do', async () => {
     const world = createCliWorld();
-    const at = { since: '2026-01-02T03:05:05.000Z', checked_at: '2026-01-02T05:04:05.000Z' };
-    const broken = { ...at, state: 'broken', findings: [{ code: 'connect.topic-missing', what: 'there is no topic' }] };
+    const held = { state: 'deletions_held', severity: 'bad', sentence: '1,035 deletions wait for you' };
     const items = [
-      { ...bucketAnswer, bucket: 'aaa', wiring: broken },
-      { ...bucketAnswer, bucket: 'bbb', status: { state: 'never_compared' }, wiring: { ...at, state: 'paused', findings: [] } },
+      { ...bucketAnswer, bucket: 'aaa', status: NEVER },
+      { ...bucketAnswer, bucket: 'bbb', status: { ...held, act: { kind: 'gaps', command: 'tally gaps --bucket bbb' } } },
       { ...bucketAnswer, bucket: 'ccc' },
     ];
     world.nextAnswers({ items, unconnected: [] });
-    const { stdout } = await world.run('bucket', 'list');
-    expect(stdout).toMatch(/^aaa .* wiring broken: connect.topic-missing$/m);
-    expect(stdout).toMatch(/^bbb .* never compared; notification paused for 119 min$/m);
+    const { stdout, stderr } = await world.run('bucket', 'list');
+    expect(stdout).toMatch(/^aaa .* All of it was never compared$/m);
+    expect(stdout).toMatch(/^bbb .* 1,035 deletions wait for you$/m);
     expect(stdout).toMatch(/^ccc .* ok$/m);
-  });
-
-  it('list says of each bucket whether its index can be relied on', async () => {
-    const world = createCliWorld();
-    const waiting = { state: 'waiting', since: '2026-01-02T03:04:05.000Z', reason: 'no events' };
-    const items = [
-      { ...bucketAnswer, bucket: 'aaa', status: { state: 'never_compared' } },
-      { ...bucketAnswer, bucket: 'bbb', status: waiting },
-    ];
-    world.nextAnswers({ items, unconnected: [] });
-    const { stdout } = await world.run('bucket', 'list');
-    expect(stdout).toMatch(/^aaa .* never compared$/m);
-    expect(stdout).toMatch(/^bbb .* waiting: no events since 2026-01-02T03:04:05.000Z$/m);
+    expect(stderr).toBe('To do: tally gaps --bucket bbb\n');
   });
 
   it('list shows connected buckets, and others whose events arrive', async () => {

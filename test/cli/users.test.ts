@@ -87,7 +87,7 @@ describe('tally serve off loopback', () => {
       TALLY_OIDC_CLIENT_ID: 'tally',
       TALLY_OIDC_ALLOWED: 'any',
       TALLY_PUBLIC_URL: 'https://tally.example.com',
-      TALLY_TRUSTED_PROXIES: '10.0.0.0/8',
+      TALLY_TRUSTED_PROXIES: '10.20.30.4/32',
     };
     const world = createCliWorld({ env: { ...env, ...identity } });
     expect((await world.run('serve')).exitCode).toBe(0);

@@ -28,7 +28,7 @@ describe('the command line', () => {
   it('logs in with the browser, acts for the person at that registry, and logs out', async () => {
     const { registry } = world;
     const login = await tally(['login', registry.url]);
-    expect([login.code, login.stderr]).toEqual([0, expect.stringContaining(`You are logged in at ${registry.url}.`)]);
+    expect([login.code, login.stderr]).toEqual([0, expect.stringContaining(`You are logged in at ${registry.url} as ada@example.com.`)]);
     const { access_token: token } = world.session();
 
     const whoami = await tally(['whoami', '--json']);

@@ -21,17 +21,37 @@ describe('a login by the browser', () => {
     const { registry, folder, file, shown, pages } = world;
     expect(world.store.readConfig()).toEqual({ catalog_url: registry.url, registry_url: registry.url });
     expect([world.modeOf(folder), world.modeOf(file)]).toEqual([0o700, 0o600]);
-    expect(registry.places()).toEqual(['GET /config.json', 'GET /login/authorize', 'POST /login/token']);
-    expect(await pages[0]).toContain('You are logged in');
+    expect(registry.places()).toEqual(['GET /config.json', 'GET /login/authorize', 'POST /login/token', 'GET /v1/session']);
+    expect(await pages[0]).toContain('You are logged in as ada@example.com');
     const text = [...shown, await pages[0]].join();
     expect(text).not.toContain(world.session().access_token);
     expect(text).not.toContain(String(registry.received.at(-1)?.body['code']));
-    expect(registry.credentialsSent()).toEqual([]);
+    expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().access_token}`]);
   });
 
   it('names this machine in letters that a page can show', async () => {
     await world.logIn();
-    expect(new URL(world.shown[0]?.split('\n')[1] ?? '').searchParams.get('machine')).toBe('laptop of Ada');
+    expect(world.registry.received.find(({ place }) => place === 'GET /login/authorize')?.query['machine']).toBe('laptop of Ada');
+  });
+
+  it('keeps the secret parts of the address out of what other users of the machine can see', async () => {
+    await world.logIn();
+    expect(world.shown.join()).not.toMatch(/state|challenge/);
+    expect(world.shown[0]).toMatch(/http:\/\/127\.0\.0\.1:\d+\/start\/[0-9a-f]{32}$/);
+  });
+
+  it('ends if another user of the machine opens its address as well', async () => {
+    const ports = {
+      ...world.browser,
+      openBrowser: async (address: string) => {
+        // the other one is the first
+        await fetch(address, { redirect: 'manual' });
+        expect((await fetch(address, { redirect: 'manual' })).status).toBe(409);
+        return true;
+      },
+    };
+    await expect(world.client.login(world.registry.url, ports, never)).rejects.toThrow('was opened twice');
+    expect(world.registry.places()).not.toContain('POST /login/token');
   });
 
   it('uses the catalog of the last login by default', async () => {

@@ -14,7 +14,8 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { createClient, type Caller } from '../../src/client/client.ts';
+import type { Caller } from '../../src/client/caller.ts';
+import { createClient } from '../../src/client/client.ts';
 import { keyCredential } from '../../src/client/credential.ts';
 import { createPrivateFiles } from '../../src/client/private-files.ts';
 import { createSessionCredential } from '../../src/client/session.ts';
@@ -214,8 +215,15 @@ describe('a logout', () => {
     expect(existsSync(world.file)).toBe(false);
   });
 
-  it('removes credentials that others can read without sending them', async () => {
+  it('ends and removes credentials that others can read', async () => {
     chmodSync(world.file, 0o644);
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(existsSync(world.file)).toBe(false);
+    expect(world.registry.sessions()).toBe(0);
+  });
+
+  it('removes credentials that others can replace without sending them', async () => {
+    chmodSync(world.file, 0o666);
     expect(await world.client.logout(never)).toContain('is open to other users');
     expect(existsSync(world.file)).toBe(false);
     expect(world.registry.received).toEqual([]);

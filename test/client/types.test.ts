@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import type { contract } from '../../src/api/contract.ts';
 import type { AnswerOf, RequestOf } from '../../src/api/row.ts';
-import type { Caller } from '../../src/client/client.ts';
+import type { Caller } from '../../src/client/caller.ts';
 import type { ConfigDocument } from '../../src/client/platform.ts';
 import type { Grant, Tokens } from '../../src/client/tokens.ts';
 

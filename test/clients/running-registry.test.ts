@@ -45,8 +45,9 @@ async function decide(address: string, allow = true): Promise<Record<string, unk
   return jsonOf(await world.send('POST', '/login/consent', { cookies, headers: own, body: JSON.stringify({ login, allow }) }));
 }
 
-/** Resolves with the page that the client shows at the end. */
-async function browse(address: string, allow = true): Promise<string> {
+/** Opens the address that a client opens the browser with. Resolves with the page that the client shows at the end. */
+async function browse(start: string, allow = true): Promise<string> {
+  const address = (await fetch(start, { redirect: 'manual' })).headers.get('location') ?? '';
   const { redirect } = await decide(address, allow);
   return (await fetch(String(redirect))).text();
 }
@@ -152,7 +153,7 @@ sdk.logout()
 print(sdk.logged_in())`,
       browser,
     );
-    expect(ended.stderr).toContain('You are logged in.');
+    expect(ended.stderr).toContain('You are logged in as alice@example.com.');
     expect(ended.stdout).toBe(`${world.url} alice@example.com 1 ['photos']\nauthorization.denied\nNone\n`);
     expect(world.audit.records.map(({ eventname }) => eventname)).toEqual(expect.arrayContaining(['Login', 'Logout']));
   });

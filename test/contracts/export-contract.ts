@@ -10,6 +10,7 @@ import { gapSchema } from '../../src/domain/gaps/gap.ts';
 import { createExportState } from '../../src/pipeline/control/export-state.ts';
 import { createImportState } from '../../src/pipeline/control/import-state.ts';
 import { createCheckKey } from '../../src/pipeline/identity/authenticate-key.ts';
+import { createLiveKeys } from '../../src/pipeline/identity/live-keys.ts';
 import { createUsers } from '../../src/pipeline/identity/users.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';
@@ -47,9 +48,9 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       const owner = { userId: USER, userEmail: 'bob@example.com', scopes: ['read'] as const };
       const key = keyRecordOf({ secret, name: 'ci', ...owner, expiresInDays: 90, nowMs });
       for (const bucket of ['photos', 'videos']) {
-        await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastReindexAtMs: nowMs }));
+        await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketOf(bucket, nowMs), lastComparedAtMs: nowMs }));
       }
-      await updateRecord(state, refs.installation, () => ({ installation: 'tally-1' }));
+      await updateRecord(state, refs.installation, () => ({ installation: 'tally-1', registry: '0'.repeat(32) }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
       await updateRecord(state, refs.grant(grantNameOf({ sub: 's-1' })), () => newGrant({ sub: 's-1' }, 'alice@build-1', nowMs));
       await updateRecord(state, refs.apiKey(key.id), () => key);
@@ -91,9 +92,15 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await importInto(target, records)).toBe(0);
       await opened.at(-1)?.refresh?.();
       const { state } = target;
-      const check = createCheckKey({ state, users: createUsers({ state }), clock, telemetry: createFakeTelemetry(), rule: {} });
+      const check = createCheckKey({
+        state,
+        liveKeys: createLiveKeys({ state, users: createUsers({ state }), clock }),
+        clock,
+        telemetry: createFakeTelemetry(),
+        rule: {},
+      });
       expect(await check(secret, signal)).toMatchObject({ kind: 'accepted' });
-      expect((await readRecord(state, refs.bucket('photos')))?.lastReindexAtMs).toBeUndefined();
+      expect((await readRecord(state, refs.bucket('photos')))?.lastComparedAtMs).toBeUndefined();
       const gaps = await listAllRecords(state, 'gap', gapSchema);
       expect(gaps.map(({ bucket, reason, state: is }) => `${bucket}: ${reason}, ${is}`).toSorted()).toEqual([
         'photos: never compared, open',

@@ -143,6 +143,20 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
     }
 
+    it('tells the index of each bucket from one that was made in its place', async () => {
+      const [kept, remade] = [await newBucket(), await newBucket()];
+      const before = await store.objects.identities([kept, remade, unique('none')]);
+      expect(before).toEqual([expect.any(String), expect.any(String), undefined]);
+      await store.objects.createBucket(kept);
+      await store.objects.removeBucket(remade);
+      expect(await store.objects.identities([remade])).toEqual([undefined]);
+      await store.objects.createBucket(remade);
+      const after = await store.objects.identities([kept, remade]);
+      expect(after[0]).toBe(before[0]);
+      expect(after[1]).not.toBe(before[1]);
+      expect(await store.objects.identities([remade])).toEqual([after[1]]);
+    });
+
     describe('setup', () => {
       it('answers index.state-missing before it was ever prepared', () => {
         expect(beforePrepare).toBe('index.state-missing');

@@ -60,8 +60,11 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
 
     const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: NOW_MS, limit: 1_001, timeLimitMs: 60_000 };
     const prefixes = ['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'none/'];
+    const withinNames = ['a', 'a/o', 'a/b/th', '\u00fc'].flatMap((prefix) =>
+      usageGroups.filter((by) => by !== 'folder').map((by) => ({ prefix, by })),
+    );
 
-    it.each(prefixes.flatMap((prefix) => usageGroups.map((by) => ({ prefix, by }))))(
+    it.each([...prefixes.flatMap((prefix) => usageGroups.map((by) => ({ prefix, by }))), ...withinNames])(
       'sums below $prefix by $by',
       async ({ prefix, by }) => {
         const query = { ...base, prefix, by };
@@ -74,6 +77,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       const filters: readonly Partial<UsageQuery>[] = [
         { where: [holds({ kind: 'size', min: 6 })] },
         { where: [holds({ kind: 'contains', text: 'e.txt' })] },
+        { where: [holds({ kind: 'prefix', value: 'a/t' })] },
         { extension: 'gz' },
         { words: queryWordsOf('thr')! },
         { words: queryWordsOf('nothing')! },

@@ -8,7 +8,7 @@ import { bucketSources } from '../../src/domain/bucket.ts';
 import { routedOperations } from '../../src/domain/provisioning/trail.ts';
 import { transformer } from '../../src/domain/provisioning/transformer.ts';
 import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY } from '../support/fakes/aws-parts.ts';
 import { canRun, findProgram, runProgram } from './programs.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
@@ -47,6 +47,7 @@ const wish: Wish = {
   account: ACCOUNT,
   bucketAccount: ACCOUNT,
   installation: INSTALLATION,
+  registry: REGISTRY,
   source: 'eventbridge',
   enrich: 'none',
   queueArn: QUEUE_ARN,

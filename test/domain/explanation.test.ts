@@ -5,7 +5,12 @@ import { explanationOf, type ExplanationFacts } from '../../src/domain/explanati
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12);
 const HOUR_MS = 3_600_000;
-const bucket: ExplanationFacts['bucket'] = { source: 'notification', floor: 0, createdAtMs: NOW_MS - 240 * HOUR_MS };
+const bucket: ExplanationFacts['bucket'] = {
+  bucket: 'b',
+  source: 'notification',
+  floor: 0,
+  createdAtMs: NOW_MS - 240 * HOUR_MS,
+};
 
 function present(change: { etag?: string; lastModifiedMs?: number; versionId?: string } = {}): ObjectState {
   return { present: true, etag: 'one', sizeBytes: 1, lastModifiedMs: NOW_MS - HOUR_MS, ...change };
@@ -17,10 +22,11 @@ function held(state: ObjectState, change: Partial<ObjectDocument> = {}): ObjectD
 }
 
 function explain(document: ObjectDocument | undefined, state: ObjectState, change: Partial<ExplanationFacts['bucket']> = {}) {
-  return explanationOf({ bucket: { ...bucket, ...change }, document, storage: { state, observedAtMs: NOW_MS } });
+  return explanationOf({ bucket: { ...bucket, ...change }, status: WELL, document, storage: { state, observedAtMs: NOW_MS } });
 }
 
 const ABSENT: ObjectState = { present: false };
+const WELL = { state: 'ok', sentence: 'No known difference' } as const;
 
 describe('an explanation', () => {
   it('writes its look at D − M, in microseconds', () => {
@@ -82,13 +88,19 @@ describe('an explanation', () => {
     expect(explain(held(present()), ABSENT, { source: 'routed' }).sentence).toMatch(/audit trails/);
   });
 
+  it('names the doctor where no event of the bucket is known to arrive', () => {
+    const status = { state: 'events_unproven', sentence: 'No event has arrived since it was connected' } as const;
+    const { sentence } = explanationOf({ bucket, status, document: undefined, storage: { state: present(), observedAtMs: NOW_MS } });
+    expect(sentence).toContain('No event has arrived since it was connected; `tally doctor b` says what is missing');
+  });
+
   it.each<[string, ObjectDocument | undefined, RegExp]>([
     ['a live document', held(present()), /^A search finds it as it was/],
     ['a tombstone', held(ABSENT), /^A search does not find it, because the index holds its tombstone/],
     ['nothing', undefined, /^A search does not find it, because the index holds nothing/],
   ])('does not judge %s when S3 could not be asked', (_, document, sentence) => {
     const fault = { code: 'object.denied', reason: 'HEAD and LIST are denied' } as const;
-    const verdict = explanationOf({ bucket, document, storage: { fault } });
+    const verdict = explanationOf({ bucket, status: WELL, document, storage: { fault } });
     expect(verdict).toEqual({ agrees: 'unknown', sentence: expect.stringMatching(sentence) });
     expect(verdict.sentence).toContain('object.denied: HEAD and LIST are denied');
   });

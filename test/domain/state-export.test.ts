@@ -25,6 +25,7 @@ const isExported: Readonly<Record<StateKind, boolean>> = {
   schedule: false,
   circuit: false,
   login: false,
+  'login-key': false,
   session: false,
 };
 

@@ -46,7 +46,10 @@ describe.skipIf(!canBrowse('logins in Chromium'))('a login in Chromium', () => {
       await seen('You are logged in');
       expect(new URL(window.page.url()).pathname).toBe('/callback');
     });
-    expect(login, login.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(`You are logged in at ${world.url}.`) });
+    expect(login, login.stderr).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`You are logged in at ${world.url} as alice@example.com.`),
+    });
     const whoami = await world.tally(['whoami', '--json']);
     expect(JSON.parse(whoami.stdout)).toMatchObject({ kind: 'session', role: 'user', user: { email: 'alice@example.com' } });
     expect((await world.tally(['bucket', 'list', '--json'])).code).toBe(0);

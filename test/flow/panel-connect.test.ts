@@ -170,8 +170,48 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByText('The settings are saved.').waitFor();
     expect(lastOf('changeBucket')).toEqual({
       params: { bucket: 'photos' },
-      body: { source: 'topic', enrich: 'none', topic_arn: THEIRS },
+      body: { source: 'topic', topic_arn: THEIRS },
     });
+  });
+
+  it('names what was changed elsewhere while a form was open, and does not take it back', async () => {
+    const { page } = await open('?page=bucket&bucket=photos');
+    const settings = page.getByRole('region', { name: 'Indexing and notifications' });
+    await settings.getByLabel('Enrichment').selectOption('head');
+    now.bucket = { ...watched, source: 'eventbridge' };
+    await settings.getByRole('button', { name: 'Save…' }).click();
+    const review = page.getByRole('dialog', { name: 'Save these settings?' });
+    await review.getByRole('status').getByText('Source: notification → eventbridge').waitFor();
+    await review.getByText('Enrichment: none → head').waitFor();
+    expect(lastOf('planBucket')).toEqual({ params: { bucket: 'photos' }, query: { source: 'eventbridge', enrich: 'head' } });
+    await review.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await page.getByText('The settings are saved.').waitFor();
+    expect(lastOf('changeBucket')).toEqual({ params: { bucket: 'photos' }, body: { enrich: 'head' } });
+  });
+
+  it('ticks the steps that are done while a plan is applied, and says nothing contrary to it', async () => {
+    const [step] = planAnswer.changes;
+    now.plan = { ...planAnswer, changes: [{ ...step!, part: 'topic', name: THEIRS }, step!] };
+    now.connections = Array.from(
+      { length: 5 },
+      () => ({ bucket: 'photos', state: 'applying', waiting_for: 'S3', retry_after_ms: 1_000 }) as const,
+    );
+    const { page } = await open('');
+    await showPlan(page);
+    const dialog = page.getByRole('dialog', { name: 'Plan for photos' });
+    const ticked = dialog.getByRole('listitem').filter({ hasText: 'done' });
+    expect(await ticked.count()).toBe(0);
+    now.plan = { ...planAnswer, changes: [step!] };
+    await dialog.getByRole('button', { name: 'Add and apply' }).click();
+    await expect.poll(() => ticked.count()).toBe(1);
+    expect(await ticked.innerText()).toContain('Make the topic');
+    // of a plan that is blocked, the panel does not also say that there is nothing to do
+    now.plan = { ...planAnswer, changes: [], findings: [overlap] };
+    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByText('Nothing can be applied as it is').waitFor();
+    expect(await page.getByText('Nothing to do').count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Copy the fix' }).count()).toBe(0);
   });
 
   it('says what was refused, and reads the plan again', async () => {

@@ -131,6 +131,31 @@ describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chr
     expect(complaintsOf(window)).toEqual([]);
   });
 
+  it('keeps what was typed when the session ends, and continues after a login in another tab', async () => {
+    const { page, context } = await logIn(USER, '?page=keys');
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByLabel('Name').fill('typed before the end');
+    const cookies = await context.cookies();
+    await context.clearCookies();
+    const create = page.getByRole('dialog', { name: 'Create' });
+    await create.getByRole('button', { name: 'Create' }).click();
+    const ended = page.getByRole('dialog', { name: 'Your session has ended' });
+    await ended
+      .getByRole('link', { name: 'Log in' })
+      .or(ended.getByRole('button', { name: 'Log in' }))
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await ended.getByRole('button', { name: 'Continue' }).click();
+    // nobody has logged in yet
+    await ended.waitFor();
+    await context.addCookies(cookies);
+    await ended.getByRole('button', { name: 'Continue' }).click();
+    await ended.waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Name').inputValue()).toBe('typed before the end');
+    await create.getByRole('button', { name: 'Create' }).click();
+    await page.getByText(/qk_[0-9A-Za-z]{49}/).waitFor();
+  });
+
   it('logs out', async () => {
     const { page } = await logIn(USER);
     await page.getByRole('button', { name: 'Log out' }).click();

@@ -133,6 +133,27 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     });
   });
 
+  it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {
+    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=job&id=job-1');
+    await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
+    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the brake…']);
+    const cancels = () => world.fake.asked.filter(([name]) => name === 'cancelJob').length;
+    const before = cancels();
+    await page.getByRole('button', { name: 'Cancel the job…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('20,123 documents').waitFor();
+    expect(await dialog.locator('button.danger').count()).toBe(0);
+    await dialog.getByRole('button', { name: 'Keep the job' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(cancels()).toBe(before);
+    await page.getByRole('button', { name: 'Cancel the job…' }).click();
+    await dialog.getByRole('button', { name: 'Cancel the job' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(cancels()).toBe(before + 1);
+  });
+
   it('discards no more letters than were seen, and only when their number is typed', async () => {
     const { page } = await open();
     await openPanel(page, world.url, '?page=letters');

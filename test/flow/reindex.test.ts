@@ -77,7 +77,7 @@ describe.skipIf(awsEndpoint() === undefined).concurrent('a bucket that was fille
         });
         const found = (await world.documents(bucket)).map(({ key }) => key);
         expect(found).toEqual(KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
-        expect((await world.bucketRecord(bucket)).last_reindex_at).toBe(job.finished_at);
+        expect((await world.bucketRecord(bucket)).last_compared_at).toBe(job.finished_at);
         await until('no task is left', async () => (await world.messagesIn(workQueue.url)) === 0);
         expect(await world.daemon.metric('tally_reindex_objects_total', { kind: 'missing' })).toBe(KEYS.length);
         expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });

@@ -6,8 +6,6 @@ import { nameOfActor } from '../../src/domain/identity/actor.ts';
 import { createCallers } from '../../src/http/caller.ts';
 import { createAddressOf } from '../../src/http/client-address.ts';
 import { cookieIn, cookieNamesOf, cookieOf } from '../../src/http/cookies.ts';
-import { createLoginLimit } from '../../src/http/login-limit.ts';
-import { createFakeClock } from '../support/fakes/ports.ts';
 
 const requestFrom = (remoteAddress: string | undefined, forwarded?: string | string[]) =>
   ({ socket: { remoteAddress } as Socket, headers: { 'x-forwarded-for': forwarded } }) as unknown as FastifyRequest;
@@ -72,17 +70,4 @@ describe('cookies', () => {
     ['tally-80=a; tally-80=b', undefined],
     [undefined, undefined],
   ])('%j has the value %j', (header, value) => expect(cookieIn(header, 'tally-80')).toBe(value));
-});
-
-describe('logins of one network', () => {
-  it('are bounded, those of its neighbours are not, and after a while they are permitted again', async () => {
-    const clock = createFakeClock();
-    const count = createLoginLimit(clock);
-    for (let login = 0; login < 300; login += 1) count(`2001:db8::${login.toString(16)}`);
-    const refusal = expect.objectContaining({ code: 'request.too-many-logins', extra: { retry_after_s: 600 } });
-    expect(() => count('2001:db8::1')).toThrow(refusal);
-    count('2001:db8:1::1');
-    await clock.advance(600_000);
-    count('2001:db8::1');
-  });
 });

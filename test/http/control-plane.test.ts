@@ -214,8 +214,22 @@ describe('each route calls one verb and answers its result', () => {
       200,
       { items: [auditRecord] },
     ],
-    ['POST', '/v1/dead-letters/replay', { ids: ['a', 'b'] }, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], 200, { replayed: 2 }],
-    ['POST', '/v1/dead-letters/discard', { all: true }, ['discardDeadLetters', { body: { all: true } }], 200, { discarded: 1 }],
+    [
+      'POST',
+      '/v1/dead-letters/replay',
+      { ids: ['a', 'b'] },
+      ['replayDeadLetters', { body: { ids: ['a', 'b'] } }],
+      200,
+      { replayed: 2, remaining: 0 },
+    ],
+    [
+      'POST',
+      '/v1/dead-letters/discard',
+      { all: true },
+      ['discardDeadLetters', { body: { all: true } }],
+      200,
+      { discarded: 1, remaining: 0 },
+    ],
   ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
     const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
     expect(fake.asked).toEqual([asked]);
@@ -375,11 +389,29 @@ describe('requests that are not as documented', () => {
   });
 });
 
+describe('a header that decides who may do what', () => {
+  it.each(['Host: 127.0.0.1', 'Authorization: Bearer qk_x', 'Origin: http://127.0.0.1', 'Content-Type: application/json'])(
+    'Fix: is not given twice: %s',
+    async (header) => {
+      const host = header.startsWith('Host') ? '' : 'Host: 127.0.0.1\r\n';
+      const text = await new Promise<string>((resolve, reject) => {
+        const socket = connect({ host: '127.0.0.1', port });
+        let answer = '';
+        socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
+        socket.on('end', () => resolve(answer)).on('error', reject);
+        socket.write(`GET /v1/buckets HTTP/1.1\r\n${host}${header}\r\n${header}\r\nConnection: close\r\n\r\n`);
+      });
+      expect(text).toMatch(/^HTTP\/1\.1 400 /);
+      expect(text).toContain('"code":"request.invalid"');
+    },
+  );
+});
+
 describe('a limit', () => {
   it('tells in Retry-After when to try again', async () => {
-    fake.nextDoes(() => Promise.reject(new RequestError('request.too-many-failures', 'too many', { retry_after_s: 17 })));
+    fake.nextDoes(() => Promise.reject(new RequestError('request.rate-limited', 'too many', { retry_after_s: 17 })));
     const answer = await sendJson('POST', '/v1/api-keys/revoke', { secret: 'x' });
-    expectProblem(answer, 429, 'request.too-many-failures');
+    expectProblem(answer, 429, 'request.rate-limited');
     expect(answer.headers['retry-after']).toBe('17');
   });
 });

@@ -86,7 +86,7 @@ describe('a registry by its address', () => {
     ['a running job', runningJob, (operations) => operations.getJob({ params: { id: 'job-1' } }, context)],
     [
       'a bucket with all its fields',
-      { ...bucketAnswer, topic_arn: 'arn:x', last_event_at: bucketAnswer.created_at, last_reindex_at: bucketAnswer.created_at },
+      { ...bucketAnswer, topic_arn: 'arn:x', last_event_at: bucketAnswer.created_at, last_compared_at: bucketAnswer.created_at },
       (operations) => operations.getBucket({ params }, context),
     ],
     [

@@ -63,6 +63,14 @@ describe('the settings of identity', () => {
     ['TALLY_CATALOG_URL', 'ftp://x', 'https://HOST'],
     ['TALLY_TRUSTED_PROXIES', '10.0.0.1', 'prefix length'],
     ['TALLY_TRUSTED_PROXIES', '10.0.0.0/33', 'prefix length'],
+    ['TALLY_TRUSTED_PROXIES', '0.0.0.0/0', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '127.0.0.1/32,::/0', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '10.0.0.0/8', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '0.0.0.0/1,128.0.0.0/1', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '172.16.0.0/12', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', 'fd00::/8', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '::ffff:0.0.0.0/96', 'could state any address'],
+    ['TALLY_TRUSTED_PROXIES', '::/64', 'could state any address'],
     ['TALLY_TRUSTED_PROXIES', 'proxy/8', 'prefix length'],
   ])('%s refuses %s and says why', (name, value, reason) => {
     expect(mistakesOf({ ...identity, [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name}: .*${reason}`))]);
@@ -104,7 +112,7 @@ describe('the settings of identity', () => {
 
 describe('off loopback', () => {
   const serving = { TALLY_INDEX_URL: 'sqlite:/x', TALLY_QUEUE_URL: 'https://sqs/1/q', TALLY_HTTP_ADDRESS: '0.0.0.0:8080' };
-  const proxied = { TALLY_PUBLIC_URL: 'https://tally.example.com', TALLY_TRUSTED_PROXIES: '10.0.0.0/8, fd00::/8' };
+  const proxied = { TALLY_PUBLIC_URL: 'https://tally.example.com', TALLY_TRUSTED_PROXIES: '10.20.30.0/28, fd00:20::/64' };
 
   it('serving needs identity, a public address and trusted proxies, and says what to set', () => {
     const mistakes = serveMistakes(settingsOf(serving));

@@ -55,8 +55,12 @@ def login(*, browser: Optional[bool] = None) -> None:
 
 
 def logged_in() -> Optional[str]:
-    """The address of the catalog if there are credentials; None otherwise. No request is sent."""
-    credential = _state.credential()
+    """The address of the catalog if there are credentials that can be used; None otherwise. No request is sent."""
+    try:
+        credential = _state.credential()
+    except CredentialsError:
+        # the next request raises it: credentials that others can read are not used
+        return None
     return None if credential is None else credential.catalog_url
 
 

@@ -113,6 +113,10 @@ class Client:
                 _warn_unwritable("The API key is", error)
         return caller
 
+    def caller_of(self, session: SessionCredential) -> Caller:
+        """Who the session is to the registry."""
+        return decode(Caller, self._send(session, "GET", "/v1/session").checked().body)
+
     def keep_login(self, session: SessionCredential, config: Config) -> None:
         """Uses and stores a new login, and no API key any more."""
         self._key = None
@@ -131,7 +135,8 @@ class Client:
         session = self._session
         trouble: Optional[str] = None
         try:
-            session = session or _store.read_credentials().session
+            # files that others can read are a reason more to end what is in them
+            session = session or _store.read_credentials(open_allowed=True).session
         except CredentialsError as error:
             # they are removed without being sent anywhere
             trouble = str(error)

@@ -15,6 +15,9 @@ from typing import Iterator, Optional
 from .errors import CredentialsError
 
 _HAS_MODES = os.name == "posix"
+# bits of a mode that files with credentials must not have
+_OPEN_TO_OTHERS = 0o077
+_WRITABLE_BY_OTHERS = 0o022
 # our files have a few hundred bytes
 _SIZE_MAX = 64 * 1024
 # no refresh takes longer (its request has 15 s): an older lock was left by a process that was killed
@@ -34,8 +37,12 @@ def folder() -> Path:
     return Path(home) / ".config" / "tally"
 
 
-def read(name: str) -> Optional[bytes]:
-    """The content of a file; None if it is not there. Raises CredentialsError if others can read or replace it."""
+def read(name: str, *, open_allowed: bool = False) -> Optional[bytes]:
+    """
+    The content of a file; None if it is not there. Raises CredentialsError if others can replace it, or unless
+    `open_allowed`, read it.
+    """
+    forbidden = _WRITABLE_BY_OTHERS if open_allowed else _OPEN_TO_OTHERS
     try:
         path = folder() / name
         handle = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK"))
@@ -44,8 +51,8 @@ def read(name: str) -> Optional[bytes]:
     except OSError as error:
         raise CredentialsError(f"{path} cannot be read: {error.strerror}; remove it and log in again") from None
     try:
-        _check_folder(path.parent)
-        _check(os.fstat(handle), path)
+        _check(path.parent.stat(), path.parent, forbidden)
+        _check(os.fstat(handle), path, forbidden)
         content = os.read(handle, _SIZE_MAX + 1)
     finally:
         os.close(handle)
@@ -59,7 +66,7 @@ def write(name: str, content: bytes) -> None:
     place = folder()
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.mkdir(mode=0o700, exist_ok=True)
-    _check_folder(place)
+    _check(place.stat(), place, _OPEN_TO_OTHERS)
     beside = place / f".{name}.{os.getpid()}.{secrets.token_hex(8)}"
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"), 0o600)
     try:
@@ -133,11 +140,7 @@ def _flag(name: str) -> int:
     return value
 
 
-def _check_folder(place: Path) -> None:
-    _check(place.stat(), place)
-
-
-def _check(found: os.stat_result, path: Path) -> None:
+def _check(found: os.stat_result, path: Path, forbidden: int) -> None:
     is_folder = stat.S_ISDIR(found.st_mode)
     if not is_folder and not stat.S_ISREG(found.st_mode):
         raise CredentialsError(f"{path} is not a file: remove it and log in again")
@@ -145,6 +148,6 @@ def _check(found: os.stat_result, path: Path) -> None:
         return
     if found.st_uid != os.geteuid():
         raise CredentialsError(f"{path} belongs to another user, who can read or replace it: remove it and log in again")
-    if found.st_mode & 0o077:
+    if found.st_mode & forbidden:
         mode = "700" if is_folder else "600"
         raise CredentialsError(f"{path} is open to other users: revoke what it contains if they may have read it, then chmod {mode} {path}")

@@ -1,12 +1,15 @@
 """One request and its answer. Redirects are not followed, answers are bounded, and a credential goes where it belongs only."""
 
+import functools
 import http.client
+import io
 import json
+import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
-from typing import Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from .errors import (
     AUTHENTICATION_FAILED,
@@ -81,15 +84,74 @@ def send(
         request.add_header("Content-Type", "application/json")
     if bearer is not None:
         request.add_unredirected_header("Authorization", f"Bearer {bearer}")
-    deadline_s = time.monotonic() + timeout_s
     try:
         with _opener_for(url).open(request, timeout=timeout_s) as response:
-            content = _read(response, deadline_s, what)
-            return Answer(response.status, response.headers, _json_of(content), what)
+            return Answer(response.status, response.headers, _json_of(_read(response, what)), what)
     except urllib.error.URLError as error:
         raise UnreachableError(f"{what} got no answer: {printable(str(error.reason))}") from None
     except (OSError, http.client.HTTPException) as error:
         raise UnreachableError(f"{what} got no answer: {printable(str(error) or type(error).__name__)}") from None
+
+
+class _Bytes(io.RawIOBase):
+    """What a socket receives until a deadline, which holds for all of it: a timeout of a socket begins again with each byte."""
+
+    def __init__(self, sock: socket.socket, file: Any, deadline_s: float) -> None:
+        self._sock = sock
+        # keeps the socket open after its connection has let go of it
+        self._file = file
+        self._deadline_s = deadline_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the answer did not end in time")
+        self._sock.settimeout(left_s)
+        return self._sock.recv_into(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, deadline_s: float, **named: Any) -> None:
+        super().__init__(sock, *args, **named)
+        self.fp = io.BufferedReader(_Bytes(sock, self.fp, deadline_s))
+
+
+class _PlainConnection(http.client.HTTPConnection):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.response_class = _response_until(self.timeout)
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.response_class = _response_until(self.timeout)
+
+
+def _response_until(timeout_s: Optional[float]) -> Any:
+    """The class of an answer that ends within this time from now."""
+    return functools.partial(_Response, deadline_s=time.monotonic() + (timeout_s or ANSWER_TIMEOUT_S))
+
+
+class _PlainHandler(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_PlainConnection, req)
+
+
+class _SecureHandler(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._given = context
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_SecureConnection, req, context=self._given)
 
 
 def _opener_for(url: str) -> urllib.request.OpenerDirector:
@@ -99,12 +161,12 @@ def _opener_for(url: str) -> urllib.request.OpenerDirector:
         opener = urllib.request.OpenerDirector()
         # a proxy would read what is sent without encryption to this machine; to others it forwards what is encrypted
         opener.add_handler(urllib.request.ProxyHandler({} if plain else None))
-        opener.add_handler(urllib.request.HTTPHandler() if plain else urllib.request.HTTPSHandler(context=ssl.create_default_context()))
+        opener.add_handler(_PlainHandler() if plain else _SecureHandler(ssl.create_default_context()))
         _openers[plain] = opener
     return _openers[plain]
 
 
-def _read(response: http.client.HTTPResponse, deadline_s: float, what: str) -> bytes:
+def _read(response: http.client.HTTPResponse, what: str) -> bytes:
     parts: List[bytes] = []
     size = 0
     while True:
@@ -115,8 +177,6 @@ def _read(response: http.client.HTTPResponse, deadline_s: float, what: str) -> b
         size += len(part)
         if size > _ANSWER_BYTES_MAX:
             raise ProtocolError(f"{what} was answered with more than {_ANSWER_BYTES_MAX} bytes: check the address")
-        if time.monotonic() > deadline_s:
-            raise UnreachableError(f"{what} was not answered to its end in time")
 
 
 def _json_of(content: bytes) -> object:

@@ -13,7 +13,7 @@ import sys
 import threading
 import webbrowser
 from dataclasses import dataclass
-from typing import Mapping, Optional
+from typing import List, Mapping, Optional
 from urllib.parse import urlencode
 
 from . import _tokens
@@ -48,8 +48,8 @@ class _Attempt:
         }
         return f"{self.config.registry_url}/login/authorize?{urlencode(query)}"
 
-    def redeem(self, code: str, redirect_uri: Optional[str]) -> None:
-        """Exchanges the code for tokens, and uses and stores them."""
+    def redeem(self, code: str, redirect_uri: Optional[str]) -> str:
+        """Exchanges the code for tokens, and uses and stores them. Returns the e-mail address of who has logged in."""
         grant = {"grant_type": "authorization_code", "code": code, "code_verifier": self.verifier}
         if redirect_uri is not None:
             grant["redirect_uri"] = redirect_uri
@@ -57,7 +57,13 @@ class _Attempt:
         if _tokens.is_invalid_grant(answer):
             raise LoginError("the registry refused the code: it is wrong, was used already, or is older than 60 s; call login() again")
         names = {"registry_url": self.config.registry_url, "catalog_url": self.config.catalog_url}
-        client.keep_login(_tokens.session_of(answer, login=secrets.token_hex(16), **names), self.config)
+        session = _tokens.session_of(answer, login=secrets.token_hex(16), **names)
+        # a login that nobody can name is not used: another person may have answered it
+        user = client.caller_of(session).user
+        if user is None:
+            raise LoginError(f"{self.config.registry_url} does not say who has logged in")
+        client.keep_login(session, self.config)
+        return printable(user.email)
 
 
 def login(browser: Optional[bool]) -> None:
@@ -66,22 +72,28 @@ def login(browser: Optional[bool]) -> None:
     attempt = _Attempt(config, state=secrets.token_urlsafe(32), verifier=secrets.token_urlsafe(64))
     if browser is None:
         browser = _has_browser()
-    if not browser or not _by_browser(attempt):
-        _by_code(attempt)
-    _say("You are logged in.")
+    who = _by_browser(attempt) if browser else None
+    _say(f"You are logged in as {who or _by_code(attempt)}.")
 
 
-def _by_browser(attempt: _Attempt) -> bool:
-    """Logs in by a browser; returns False if there is none here."""
+def _by_browser(attempt: _Attempt) -> Optional[str]:
+    """Logs in by a browser, and returns who has logged in; None if there is no browser here."""
     try:
         listener = Listener(attempt.state)
     except OSError:
-        return False
+        return None
+    who: List[str] = []
+
+    def finish(parameters: Parameters) -> str:
+        who.append(_finish(attempt, parameters, listener.address))
+        return who[0]
+
     try:
-        address = attempt.address({"redirect_uri": listener.address})
+        listener.lead_to(attempt.address({"redirect_uri": listener.address}))
+        address = listener.start_address
         _say(f"Log in in the browser. If it does not open, open this address on this machine:\n{address}")
         opening = _Opening(address)
-        return listener.wait(_LOGIN_TIMEOUT_S, lambda parameters: _finish(attempt, parameters, listener.address), opening.has_failed)
+        return who[0] if listener.wait(_LOGIN_TIMEOUT_S, finish, opening.has_failed) else None
     finally:
         listener.close()
 
@@ -104,7 +116,7 @@ class _Opening:
             self._opened = False
 
 
-def _finish(attempt: _Attempt, parameters: Parameters, redirect_uri: str) -> None:
+def _finish(attempt: _Attempt, parameters: Parameters, redirect_uri: str) -> str:
     if parameters.get("iss") != attempt.config.registry_url:
         raise LoginError(f"the login was answered by another server than {attempt.config.registry_url}: nothing was sent to it")
     if "error" in parameters:
@@ -112,17 +124,17 @@ def _finish(attempt: _Attempt, parameters: Parameters, redirect_uri: str) -> Non
         raise LoginError(f"the login was refused: {printable(reason)}")
     if "code" not in parameters:
         raise LoginError("the browser returned without a code: call login() again")
-    attempt.redeem(parameters["code"], redirect_uri)
+    return attempt.redeem(parameters["code"], redirect_uri)
 
 
-def _by_code(attempt: _Attempt) -> None:
+def _by_code(attempt: _Attempt) -> str:
     _say(f"Open this address in a browser, and paste the code that it shows:\n{attempt.address({'no_browser': 'true'})}")
     try:
         code = input("Code: ")
     except EOFError:
         raise LoginError("nothing can be pasted here: use login_with_api_key() where a program runs without a person") from None
     # pages and terminals add spaces and line ends
-    attempt.redeem(re.sub(r"\s", "", code), None)
+    return attempt.redeem(re.sub(r"\s", "", code), None)
 
 
 def _has_browser() -> bool:

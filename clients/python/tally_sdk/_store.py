@@ -70,9 +70,12 @@ def write_config(config: Config) -> None:
     _write(_CONFIG, {"catalog_url": config.catalog_url, "registry_url": config.registry_url})
 
 
-def read_credentials() -> Credentials:
-    """The stored credentials. Raises CredentialsError if others can read or replace them, or if they cannot be parsed."""
-    stored = _read(_CREDENTIALS)
+def read_credentials(*, open_allowed: bool = False) -> Credentials:
+    """
+    The stored credentials. Raises CredentialsError if others can replace them, or unless `open_allowed`, read them, or if
+    they cannot be parsed.
+    """
+    stored = _read(_CREDENTIALS, open_allowed)
     if stored is None:
         return Credentials()
     try:
@@ -148,8 +151,8 @@ def _number_of(value: object) -> float:
     raise TypeError
 
 
-def _read(name: str) -> Optional[Dict[str, Any]]:
-    content = _files.read(name)
+def _read(name: str, open_allowed: bool = False) -> Optional[Dict[str, Any]]:
+    content = _files.read(name, open_allowed=open_allowed)
     if content is None:
         return None
     try:

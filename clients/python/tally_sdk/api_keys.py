@@ -4,7 +4,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from ._client import client, key_of, segment_of
 from ._decode import decode
-from .errors import ProtocolError
+from .errors import ProtocolError, RequestError
 from .records import ApiKey
 
 _PATH = "/v1/api-keys"
@@ -17,6 +17,10 @@ def create(name: str, expires_in_days: int = 90, *, scopes: Optional[Sequence[st
     `expires_in_days`: 1 to 365. `scopes`: what the key may do (read, operate, admin); by default all that its owner
     may do, except admin.
     """
+    if isinstance(expires_in_days, float):
+        # JSON writes 90.0 as a number that is whole, too
+        detail = "expires_in_days: must be a whole number from 1 to 365 (request.invalid)"
+        raise RequestError(detail, status=400, code="request.invalid")
     asked: Mapping[str, object] = {"name": name, "expires_in_days": expires_in_days}
     if scopes is not None:
         asked = {**asked, "scopes": [*scopes]}

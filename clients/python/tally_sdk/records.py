@@ -80,12 +80,15 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class BucketStatus:
-    """Whether the index of a bucket can be relied on."""
+    """How far the index of a bucket can be relied on."""
 
-    # ok, waiting or never_compared
+    # ok, or of several others the worst, such as events_lost, deletions_held, differs or never_compared
     state: str
+    # ok, warning or bad
+    severity: str
+    # the same in one sentence
+    sentence: str
     since: Optional[datetime] = None
-    reason: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Bucket:
     checked_at: datetime
     topic_arn: Optional[str] = None
     last_event_at: Optional[datetime] = None
-    last_reindex_at: Optional[datetime] = None
+    last_compared_at: Optional[datetime] = None
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,12 @@
 """configure(): the configuration document, versions, and which addresses are refused."""
 
 import json
+import socket
+import threading
 import unittest
 
 import tally_sdk as sdk
+from tally_sdk._http import send
 from tally_sdk._urls import base_of, origin_of
 from tally_sdk._version import check_platform
 from tally_sdk.errors import ConfigurationError
@@ -36,6 +39,28 @@ class Configure(World):
         with self.assertRaisesRegex(sdk.VersionError, "does not report its version"):
             check_platform(None, "x")
         self.assertFalse(self.config.exists())
+
+    def test_ends_a_request_whose_answer_comes_byte_by_byte(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        ended = threading.Event()
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                while not ended.wait(0.01):
+                    try:
+                        connection.sendall(b"x")
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with self.assertRaisesRegex(sdk.UnreachableError, "got no answer"):
+            send("GET", f"http://127.0.0.1:{listener.getsockname()[1]}/config.json", timeout_s=0.3)
+        ended.set()
+        thread.join()
 
     def test_refuses_a_redirect(self) -> None:
         self.registry.canned["/config.json"] = (302, {"Location": f"{self.registry.url}/elsewhere"}, b"")

@@ -181,14 +181,6 @@ class Logout(World):
             sdk.logout()
         self.assertEqual([each.name for each in self.stored.parent.iterdir()], ["config.json"])
 
-    def test_removes_credentials_that_others_can_read_without_sending_them(self) -> None:
-        self.log_in()
-        self.stored.chmod(0o644)
-        with self.assertWarnsRegex(UserWarning, "open to other users"):
-            sdk.logout()
-        self.assertFalse(self.stored.exists())
-        self.assertEqual(self.registry.with_credentials(), [])
-
     def test_without_credentials_does_nothing(self) -> None:
         sdk.logout()
         self.assertEqual(self.registry.received, [])

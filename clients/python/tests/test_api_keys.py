@@ -29,7 +29,7 @@ class ApiKeys(World):
         sdk.login_with_api_key(secret, registry_url=self.registry.url)
 
     def test_create_leaves_the_check_of_the_days_to_the_registry(self) -> None:
-        for days in (0, 366, 1.5, "90", True):
+        for days in (0, 366, 1.5, 90.0, "90", True):
             with self.assertRaises(sdk.RequestError) as caught:
                 sdk.api_keys.create("x", expires_in_days=days)  # type: ignore[arg-type]
             self.assertEqual((caught.exception.status, caught.exception.code), (400, "request.invalid"))

@@ -17,7 +17,7 @@ from tally_sdk import _store
 from tally_sdk._client import client
 from tally_sdk._store import Credentials
 
-from .registry import FAILED, Registry
+from .registry import EMAIL, FAILED, Registry
 from .world import HERE, World
 
 LOGIN = "import sys, tally_sdk as sdk; sdk.configure(sys.argv[1]) if len(sys.argv) > 1 else None; sdk.login(); print(sdk.logged_in())"
@@ -33,9 +33,12 @@ class BrowserLogin(World):
     def test_opens_the_browser_and_stores_the_login(self) -> None:
         ended = self.python(LOGIN, env=self.env)
         self.assertEqual((ended.returncode, ended.stdout), (0, f"{self.registry.url}\n"), ended.stderr)
-        self.assertIn("You are logged in", self.log.read_text())
+        self.assertIn(f"You are logged in as {EMAIL}", self.log.read_text())
+        self.assertIn(f"You are logged in as {EMAIL}.", ended.stderr)
         self.assertIn("GET /login/authorize", self.registry.paths())
-        self.assertEqual(self.registry.with_credentials(), [])
+        self.assertEqual(self.registry.with_credentials(), ["GET /v1/session"])
+        # other users of this machine see what a browser is opened with
+        self.assertNotRegex(ended.stderr, "state|challenge")
         session = self.stored_session()
         self.assertEqual(self.stored.stat().st_mode & 0o777, 0o600)
         # neither a token nor the code is shown
@@ -116,11 +119,35 @@ class Listening(World):
         self.assertEqual(status("/other?state=right&code=a"), 404)
         self.assertEqual(status("/callback?state=right&code=a", "evil.example.com"), 404)
         seen: List[object] = []
-        waiting = threading.Thread(target=lambda: listener.wait(500, seen.append, lambda: False))
+
+        def finish(parameters: object) -> str:
+            seen.append(parameters)
+            return "ada"
+
+        waiting = threading.Thread(target=lambda: listener.wait(500, finish, lambda: False))
         waiting.start()
         self.assertEqual(status("/callback?state=right&code=a&iss=b"), 200)
         waiting.join()
         self.assertEqual(seen, [{"state": "right", "code": "a", "iss": "b"}])
+
+
+    def test_ends_a_login_whose_start_address_is_opened_twice(self) -> None:
+        from tally_sdk._listener import Listener
+
+        listener = Listener("right")
+        self.addCleanup(listener.close)
+        listener.lead_to(f"{self.registry.url}/config.json")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        # another user of this machine is the first
+        self.assertEqual(opener.open(listener.start_address, timeout=60).url, f"{self.registry.url}/config.json")
+        with self.assertRaises(urllib.error.HTTPError) as second:
+            opener.open(listener.start_address, timeout=60)
+        self.assertEqual(second.exception.code, 409)
+        with self.assertRaisesRegex(sdk.LoginError, "was opened twice"):
+            listener.wait(500, lambda parameters: "mallory", lambda: False)
+        with self.assertRaises(urllib.error.HTTPError) as late:
+            opener.open(f"{listener.address}?state=right&code=a", timeout=60)
+        self.assertEqual(late.exception.code, 404)
 
 
 class Refresh(World):
@@ -241,8 +268,7 @@ class Refresh(World):
 @unittest.skipIf(os.name == "nt", "Windows has no modes")
 class Files(World):
     def refused(self, pattern: str) -> None:
-        with self.assertRaisesRegex(sdk.CredentialsError, pattern):
-            sdk.logged_in()
+        self.assertIsNone(sdk.logged_in())
         with self.assertRaisesRegex(sdk.CredentialsError, pattern):
             sdk.whoami()
         self.assertEqual(self.registry.with_credentials(), [])
@@ -261,6 +287,19 @@ class Files(World):
         for mode in (0o640, 0o604, 0o620, 0o660):
             self.stored.chmod(mode)
             self.refused(f"credentials.json is open to other users.*chmod 600 {re.escape(str(self.stored))}")
+
+    def test_open_to_others_are_ended_and_removed_by_a_logout(self) -> None:
+        self.stored.chmod(0o644)
+        sdk.logout()
+        self.assertEqual(self.registry.logins, [])
+        self.assertFalse(self.stored.exists())
+
+    def test_that_others_can_replace_are_removed_by_a_logout_and_sent_nowhere(self) -> None:
+        self.stored.chmod(0o666)
+        with self.assertWarnsRegex(UserWarning, "the session was not ended"):
+            sdk.logout()
+        self.assertEqual(self.registry.with_credentials(), [])
+        self.assertFalse(self.stored.exists())
 
     def test_in_a_folder_open_to_others_are_refused(self) -> None:
         self.stored.parent.chmod(0o755)

@@ -56,9 +56,16 @@ export interface AwsClients {
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
   /** The same. */
   readonly keysFor: (region: string) => Promise<KMSClient>;
+  /**
+   * The same for writes of what others write to as well. They send a request once: what AWS refuses or does not answer must be
+   * read again before it is written again.
+   */
+  readonly once: OnceClients;
   /** Closes all connections. Requests in flight fail. */
   close(): void;
 }
+
+export type OnceClients = Pick<AwsClients, 'sqsFor' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A request to a queue or topic is tried again after this time. It is below the 30 s for which an answer of S3 is used. */
@@ -73,6 +80,8 @@ const RECEIVE_SLACK_MS = 10_000;
 const SQS_CONNECTIONS_MAX = 50;
 /** Repeating a delete or a visibility change does no harm, and can prevent a redelivery. */
 const SQS_ATTEMPTS_MAX = 3;
+/** What the SDK does by itself. */
+const ATTEMPTS_MAX = 3;
 /** One retry. Anything that lasts longer is a fault, which the pipeline waits out. */
 const S3_ATTEMPTS_MAX = 2;
 /**
@@ -123,24 +132,41 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return withResolvedRequests(client);
   }
 
-  let eventsFor: ((region: string) => EventBridgeClient) | undefined;
+  const snsClient = (region: string, maxAttempts: number) =>
+    new SNSClient({ ...explicitEndpoint(options.endpoints.sns), credentials, region, maxAttempts, requestHandler });
 
-  async function cachedEvents(region: string): Promise<EventBridgeClient> {
-    const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
-    eventsFor ??= cached(
-      (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, requestHandler }),
-    );
-    return eventsFor(region);
+  const s3Client = (region: string, maxAttempts: number) =>
+    new S3Client({
+      ...explicitEndpoint(options.endpoints.s3),
+      credentials,
+      region,
+      forcePathStyle: options.s3.forcePathStyle,
+      // a bucket that moved must be noticed, so that the region in its record is read again
+      followRegionRedirects: false,
+      maxAttempts,
+      requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
+    });
+
+  function eventsClients(maxAttempts: number): AwsClients['eventsFor'] {
+    let clientFor: ((region: string) => EventBridgeClient) | undefined;
+    return async (region) => {
+      const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
+      clientFor ??= cached(
+        (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, maxAttempts, requestHandler }),
+      );
+      return clientFor(region);
+    };
   }
 
-  let trailsFor: ((region: string) => CloudTrailClient) | undefined;
-
-  async function cachedTrails(region: string): Promise<CloudTrailClient> {
-    const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
-    trailsFor ??= cached(
-      (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, requestHandler }),
-    );
-    return trailsFor(region);
+  function trailsClients(maxAttempts: number): AwsClients['trailsFor'] {
+    let clientFor: ((region: string) => CloudTrailClient) | undefined;
+    return async (region) => {
+      const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
+      clientFor ??= cached(
+        (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, maxAttempts, requestHandler }),
+      );
+      return clientFor(region);
+    };
   }
 
   let keysFor: ((region: string) => KMSClient) | undefined;
@@ -154,22 +180,17 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   return {
     sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
     sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
-    snsFor: cached((region) => new SNSClient({ ...explicitEndpoint(options.endpoints.sns), credentials, region, requestHandler })),
-    s3For: cached(
-      (region) =>
-        new S3Client({
-          ...explicitEndpoint(options.endpoints.s3),
-          credentials,
-          region,
-          forcePathStyle: options.s3.forcePathStyle,
-          // a bucket that moved must be noticed, so that the region in its record is read again
-          followRegionRedirects: false,
-          maxAttempts: S3_ATTEMPTS_MAX,
-          requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
-        }),
-    ),
-    eventsFor: cachedEvents,
-    trailsFor: cachedTrails,
+    snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
+    s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
+    eventsFor: eventsClients(ATTEMPTS_MAX),
+    trailsFor: trailsClients(ATTEMPTS_MAX),
+    once: {
+      sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, 1)),
+      snsFor: cached((region) => snsClient(region, 1)),
+      s3For: cached((region) => s3Client(region, 1)),
+      eventsFor: eventsClients(1),
+      trailsFor: trailsClients(1),
+    },
     keysFor: cachedKeys,
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();

@@ -3,11 +3,17 @@ import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { PresentState } from '../../domain/documents/document.ts';
 import { presentState } from './s3-ask.ts';
 
+/**
+ * The class of an object whose HEAD names none: S3 sends the header for every other class, and compatible stores that know
+ * classes do the same. https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+ */
+const UNNAMED_CLASS = 'STANDARD';
+
 /** The state that an answer to HEAD describes. */
 export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
   const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
   return {
-    ...presentState({ ...head, sizeBytes: head.ContentLength }),
+    ...presentState({ ...head, sizeBytes: head.ContentLength, StorageClass: head.StorageClass ?? UNNAMED_CLASS }),
     // S3 itself returns the version id `null` for objects of a bucket whose versioning is suspended
     ...(head.VersionId !== undefined && { versionId: head.VersionId }),
     ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),

@@ -35,6 +35,7 @@ const TIMEOUT_S = 10;
 const CLOCK_TOLERANCE_S = 60;
 /** How long the address to which browsers are sent is remembered, so that no one can make the registry flood the issuer. */
 const DISCOVERY_MS = 5 * 60_000;
+const FROM_THE_FUTURE = 'the token of the issuer is not valid: its claim iat is more than a minute ahead of the clock of the registry';
 /** Enough of an error's text to recognise the problem. */
 const TEXT_LENGTH_MAX = 300;
 
@@ -44,7 +45,7 @@ interface IssuerParts {
   readonly clientSecret?: string | undefined;
   readonly scopes: string;
   readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
 }
 
 /** Creates the issuer. Nothing is requested before the first login. */
@@ -92,6 +93,8 @@ export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv,
       });
       const stated = tokens.claims();
       if (stated === undefined || stated.sub === '') throw new RequestError('login.refused', 'the issuer sent no subject');
+      // openid-client compares the other times only; a token from the future would be one that outlives its login
+      if (stated.iat > clock.nowMs() / 1_000 + CLOCK_TOLERANCE_S) throw new RequestError('login.refused', FROM_THE_FUTURE);
       const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
       const further = hasUserInfo ? await fetchUserInfo(configuration, tokens.access_token, stated.sub) : {};
       return { issuer: stated.iss, claims: claimsOf(stated, further) };
@@ -140,7 +143,12 @@ function unreachable(error: unknown): Error {
 /** What went wrong at the issuer, with this registry, or with the login. Texts of the issuer are shown without what could act on a terminal. */
 function refusedOr(error: unknown): Error {
   if (error instanceof RequestError) return error;
-  if (error instanceof AuthorizationResponseError) return refused(`the issuer refused the login: ${describe(error)}`);
+  if (error instanceof AuthorizationResponseError) {
+    // the browser brought it: anyone can write such an answer, so none of its words is repeated but those of the standards
+    return refused(
+      `the issuer refused the login: ${ANSWERS.has(error.error) ? error.error : 'an error that OpenID Connect does not define'}`,
+    );
+  }
   if (error instanceof ResponseBodyError) {
     if (error.error === 'invalid_grant') return refused(`the issuer does not accept its code any more: ${describe(error)}`);
     return new FaultError('issuer.refused', `the issuer refused the registry: ${describe(error)}`, { cause: error });
@@ -153,12 +161,32 @@ function refusedOr(error: unknown): Error {
   return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
 }
 
+/** The errors of RFC 6749, 4.1.2.1, and of OpenID Connect Core, 3.1.2.6. */
+const ANSWERS: ReadonlySet<string> = new Set([
+  'access_denied',
+  'account_selection_required',
+  'consent_required',
+  'interaction_required',
+  'invalid_request',
+  'invalid_request_object',
+  'invalid_request_uri',
+  'invalid_scope',
+  'login_required',
+  'registration_not_supported',
+  'request_not_supported',
+  'request_uri_not_supported',
+  'server_error',
+  'temporarily_unavailable',
+  'unauthorized_client',
+  'unsupported_response_type',
+]);
+
 function refused(text: string): RequestError {
   return new RequestError('login.refused', text);
 }
 
 function describe({ error, error_description: text }: { readonly error: string; readonly error_description?: string }): string {
-  return printable(text === undefined ? error : `${error} (${text})`, TEXT_LENGTH_MAX);
+  return printable(text === undefined ? error : `${error} (in the words of the issuer: ${text})`, TEXT_LENGTH_MAX);
 }
 
 /** Codes of openid-client for an issuer that did not answer as one. */

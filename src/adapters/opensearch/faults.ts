@@ -22,13 +22,14 @@ const errorBodySchema = z.object({ error: storeErrorSchema });
 const REASON_LENGTH_MAX = 500;
 
 /** What an error can say about one index. */
-type IndexTrouble = 'blocked' | 'denied' | 'misconfigured' | 'missing' | 'outdated' | 'overloaded' | 'unavailable';
+type IndexTrouble = 'blocked' | 'denied' | 'limit' | 'misconfigured' | 'missing' | 'outdated' | 'overloaded' | 'unavailable';
 type IndexFault = `bucket.index-${IndexTrouble}`;
 
 /** The fault of the cluster for each fault of an index: what it means if it is the state index, which all buckets need. */
 const clusterCodes: Readonly<Record<IndexFault, FaultCode>> = {
   'bucket.index-blocked': 'index.blocked',
   'bucket.index-denied': 'index.denied',
+  'bucket.index-limit': 'index.unreachable',
   'bucket.index-misconfigured': 'index.misconfigured',
   'bucket.index-missing': 'index.state-missing',
   'bucket.index-outdated': 'index.state-missing',
@@ -47,7 +48,7 @@ const codeByType: ReadonlyMap<string, IndexFault | 'index.rejected'> = new Map([
   ['no_shard_available_action_exception', 'bucket.index-unavailable'],
   ['search_phase_execution_exception', 'bucket.index-unavailable'],
   // the cluster's limit of shards: "this action would add [2] total shards, but this cluster currently has …"
-  ['validation_exception', 'bucket.index-unavailable'],
+  ['validation_exception', 'bucket.index-limit'],
   // prevents the creation of indices (a disk is above its high watermark), not writes of documents
   ['index_create_block_exception', 'bucket.index-unavailable'],
   // of a pipeline; other failing processors answer with any type

@@ -91,6 +91,27 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       if (errorOf(created).type !== 'resource_already_exists_exception') bodyOf(created);
     },
 
+    async identities(buckets, signal) {
+      const [only = ''] = buckets;
+      const answer = await client.send(
+        {
+          method: 'GET',
+          path: `/${buckets.length === 1 ? names.objectsAlias(only) : names.bucketAliases}`,
+          // a restore over a closed index keeps its uuid, and gives it another history
+          query: { filter_path: '*.aliases,*.settings.index.uuid,*.settings.index.history.uuid', expand_wildcards: 'open,closed' },
+        },
+        signal,
+      );
+      if (isIndexMissing(answer)) return buckets.map(() => undefined);
+      const found = Object.values(parseAnswer(identitiesSchema, bodyOf(answer)));
+      const byAlias = new Map<string, string[]>();
+      for (const { aliases, settings } of found) {
+        const { uuid, history } = settings.index;
+        for (const alias of Object.keys(aliases)) byAlias.set(alias, [...(byAlias.get(alias) ?? []), `${uuid}.${history?.uuid ?? ''}`]);
+      }
+      return buckets.map((bucket) => byAlias.get(names.objectsAlias(bucket))?.toSorted().join());
+    },
+
     async removeBucket(bucket, signal) {
       const answer = await client.send({ method: 'DELETE', path: `/${names.objectsIndex(bucket)}`, changesCluster: true }, signal);
       if (!isIndexMissing(answer)) bodyOf(answer);
@@ -175,6 +196,14 @@ function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][n
   const { code, reason } = itemFault(500, error);
   throw new FaultError(code, reason);
 }
+
+const identitiesSchema = z.record(
+  z.string(),
+  z.object({
+    aliases: z.record(z.string(), z.unknown()).default({}),
+    settings: z.object({ index: z.object({ uuid: z.string(), history: z.object({ uuid: z.string() }).optional() }) }),
+  }),
+);
 
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });

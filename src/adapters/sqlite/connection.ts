@@ -10,6 +10,8 @@ import { migrations, schemaVersionOf, upgradeSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
 export interface SqliteSession {
+  /** What the file system calls the open file. */
+  readonly fileId: string;
   /** The statement, which is compiled once. Values are bound, never written into `sql`. */
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
@@ -61,7 +63,8 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
       if (schemaVersionOf(database) < migrations.length) throw unprepared(path);
       // the log exists since the schema was read
       addFunctions(database);
-      open = { database, session: createSession(database), files: files.reopened() };
+      const openFiles = files.reopened();
+      open = { database, session: createSession(database, openFiles.id), files: openFiles };
       wasReplaced = false;
       return open;
     } catch (error) {
@@ -185,7 +188,7 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
 /** Searches have texts of many shapes. More than these are compiled again, which takes some 50 µs each. */
 const STATEMENTS_MAX = 500;
 
-function createSession(database: DatabaseSync): SqliteSession {
+function createSession(database: DatabaseSync, fileId: string): SqliteSession {
   const statements = new Map<string, StatementSync>();
 
   function statement(sql: string): StatementSync {
@@ -211,7 +214,7 @@ function createSession(database: DatabaseSync): SqliteSession {
     }
   }
 
-  return { statement, transaction };
+  return { fileId, statement, transaction };
 }
 
 /** The primary result code of a write for which the disk has no room. */

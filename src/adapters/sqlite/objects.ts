@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
@@ -14,6 +15,7 @@ const REMOVAL_BATCH = 1_000;
 
 const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number(), formed: z.number().nullable() });
 type Held = z.infer<typeof heldSchema>;
+const identitySchema = z.object({ id: z.string().nullable() });
 
 type Statement = SqliteSession['statement'];
 
@@ -54,6 +56,16 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
     async createBucket(bucket, signal) {
       // documents that an interrupted removal left must not return with the bucket
       while (!connection.use((session) => createUnlessRemains(session, bucket), signal)) await letOthersRun();
+    },
+
+    async identities(buckets, signal) {
+      return connection.use(({ statement, fileId }) => {
+        const byName = statement('SELECT id FROM buckets WHERE name = ?');
+        return buckets.map((bucket) => {
+          const row = byName.get(bucket);
+          return row === undefined ? undefined : `${identitySchema.parse(row).id ?? ''}.${fileId}`;
+        });
+      }, signal);
     },
 
     async removeBucket(bucket, signal) {
@@ -150,7 +162,7 @@ function createUnlessRemains({ statement, transaction }: SqliteSession, bucket: 
   return transaction(() => {
     if (statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined) return true;
     if (deleteBatch(statement, bucket) > 0) return false;
-    statement('INSERT INTO buckets (name) VALUES (?)').run(bucket);
+    statement('INSERT INTO buckets (name, id) VALUES (?, ?)').run(bucket, randomUUID());
     return true;
   });
 }

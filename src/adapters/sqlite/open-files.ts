@@ -3,6 +3,8 @@ import { FaultError } from '../../domain/fault.ts';
 
 /** The files of an open database, by what the file system calls them. */
 export interface OpenFiles {
+  /** Another where the path has another file, such as a copy that was put back. */
+  readonly id: string;
   /** The path that no longer leads to the file that it led to when the database was opened; undefined if none moved. Two calls of stat: some 4 µs. */
   moved(): string | undefined;
 }
@@ -25,6 +27,7 @@ export function filesAt(path: string): { reopened(): OpenFiles } {
       if (!isSame(before, file)) throw new FaultError('index.replaced', `${path} was replaced while this process opened it`);
       const log = identityOf(logPath);
       return {
+        id: String(file?.ino ?? 0),
         moved() {
           if (!isSame(file, identityOf(path))) return path;
           return isSame(log, identityOf(logPath)) ? undefined : logPath;

@@ -77,6 +77,10 @@ export const migrations: readonly string[] = [
   DROP INDEX objects_live;
   CREATE INDEX objects_facts ON objects (bucket, key, extension, size, modified, class, built) WHERE deleted = 0;
   `,
+  // random, and another each time that a bucket is created
+  `
+  ALTER TABLE buckets ADD COLUMN id TEXT;
+  `,
 ];
 
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });

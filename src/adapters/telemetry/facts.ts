@@ -3,6 +3,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 import { withCommandsTyped, type TypedProgram } from '../../domain/commands.ts';
 import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import { watchedStates } from '../../domain/bucket.ts';
+import { bucketStates } from '../../domain/bucket-status.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
 import { exportedAudit } from '../../domain/identity/audit.ts';
 import { withoutPasswords } from '../../domain/passwords.ts';
@@ -293,6 +294,10 @@ function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
     connections(states, oldestPauseMs) {
       for (const state of watchedStates) metrics.set('tally_connection_state', states.filter((each) => each === state).length, { state });
       metrics.set('tally_notification_pause_age_seconds', Math.max(0, oldestPauseMs) / 1_000);
+    },
+    buckets(states, oldestComparedAgeMs) {
+      for (const status of bucketStates) metrics.set('tally_buckets', states.filter((each) => each === status).length, { status });
+      metrics.set('tally_compared_oldest_age_seconds', Math.max(0, oldestComparedAgeMs) / 1_000);
     },
     connectionSeen({ bucket, state, findings }) {
       const facts = { bucket, state, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };

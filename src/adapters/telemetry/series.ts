@@ -1,5 +1,6 @@
 /** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
 import { watchedStates } from '../../domain/bucket.ts';
+import { bucketStates } from '../../domain/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
@@ -262,6 +263,20 @@ export const seriesTable = {
     unit: 'jobs',
     labels: { kind: gapKinds },
     help: 'Counts the jobs that did not close their gap or could not begin. Each gap shows the reason and is tried again.',
+  },
+  tally_buckets: {
+    type: 'gauge',
+    unit: 'buckets',
+    labels: { status: bucketStates },
+    help: 'Shows how many connected buckets have this status, of several the worst: the same that `tally bucket list` shows. ok: nothing is known to the contrary, events are known to arrive, and the whole was compared.',
+    alert: 'a status other than ok that lasts',
+  },
+  tally_compared_oldest_age_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: {},
+    help: 'Shows how long ago the whole of a bucket was last compared with its index, for the bucket that was compared least recently; of one that was never compared, since it was connected.',
+    alert: '> 15 days',
   },
   tally_connection_state: {
     type: 'gauge',

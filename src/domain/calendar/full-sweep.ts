@@ -1,15 +1,17 @@
 /**
- * The weekly re-index of buckets whose source is best effort. Each bucket has a schedule:
+ * The scheduled re-index of every bucket, whatever its source: events may be lost where nothing sees it. It also shows that the
+ * index is right. Each bucket has a schedule, whose interval is a week by default:
  *
- *   (new) ──► waits for its time in the week ──► due ──job begun──► waits a week
- *                                                 ▲                    │
- *                                                 └──── the job failed ┘ six hours later
+ *   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
+ *                                                     ▲                    │
+ *                                                     └──── the job failed ┘ six hours later
  */
 import { createHash } from 'node:crypto';
 import type { JobRecord } from '../reindex/job.ts';
 import type { ScheduleRecord } from './schedule.ts';
 
-const WEEK_MS = 604_800_000;
+/** A week. */
+export const COMPARE_INTERVAL_MS = 604_800_000;
 /** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 
@@ -24,29 +26,38 @@ export function fullSweepName(bucket: string): string {
   return `full-sweep:${bucket}`;
 }
 
+export interface FullSweepLook {
+  readonly bucket: string;
+  readonly nowMs: number;
+  readonly intervalMs: number;
+  readonly job: JobRecord | undefined;
+}
+
 /** The action that is due now. `job`: the one that the record names, if it still exists. */
-export function fullSweepAction(
-  current: ScheduleRecord | undefined,
-  { bucket, nowMs, job }: { readonly bucket: string; readonly nowMs: number; readonly job: JobRecord | undefined },
-): FullSweepAction {
-  if (current === undefined) return { kind: 'store', record: { name: fullSweepName(bucket), dueAtMs: nowMs + offsetInWeekMs(bucket) } };
-  // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun a week later
+export function fullSweepAction(current: ScheduleRecord | undefined, { bucket, nowMs, intervalMs, job }: FullSweepLook): FullSweepAction {
+  if (current === undefined)
+    return { kind: 'store', record: { name: fullSweepName(bucket), dueAtMs: nowMs + offsetMs(bucket, intervalMs) } };
+  // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun an interval later
   if (job !== undefined && (job.state === 'queued' || job.state === 'running' || job.state === 'paused')) return { kind: 'wait' };
   if (job?.state === 'failed') {
     const { jobId: _, ...rest } = current;
     return { kind: 'store', record: { ...rest, dueAtMs: Math.min(current.dueAtMs, nowMs + RETRY_MS), lastError: `${job.id} failed` } };
   }
-  // a time further ahead than this was set by a wrong clock
-  const isDue = current.dueAtMs <= nowMs || current.dueAtMs > nowMs + 2 * WEEK_MS;
+  // a time further ahead than this was set by a wrong clock, or under a longer interval
+  const isDue = current.dueAtMs <= nowMs || current.dueAtMs > nowMs + 2 * intervalMs;
   return isDue ? { kind: 'begin' } : { kind: 'wait' };
 }
 
 /** The record once a job has begun. */
-export function fullSweepBegun(bucket: string, jobId: string, nowMs: number): ScheduleRecord {
-  return { name: fullSweepName(bucket), dueAtMs: nowMs + WEEK_MS, lastStartedAtMs: nowMs, jobId };
+export function fullSweepBegun(
+  bucket: string,
+  jobId: string,
+  { nowMs, intervalMs }: Pick<FullSweepLook, 'nowMs' | 'intervalMs'>,
+): ScheduleRecord {
+  return { name: fullSweepName(bucket), dueAtMs: nowMs + intervalMs, lastStartedAtMs: nowMs, jobId };
 }
 
-/** The bucket's time in the week, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */
-function offsetInWeekMs(bucket: string): number {
-  return Math.floor((createHash('sha256').update(bucket).digest().readUInt32BE(0) / 2 ** 32) * WEEK_MS);
+/** The bucket's time in the interval, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */
+function offsetMs(bucket: string, intervalMs: number): number {
+  return Math.floor((createHash('sha256').update(bucket).digest().readUInt32BE(0) / 2 ** 32) * intervalMs);
 }

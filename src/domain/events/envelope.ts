@@ -6,6 +6,7 @@
  *   Type         SNS: a notification that contains any of these wrappers, or a confirmation
  *   detail-type  EventBridge: S3's own event, or an audit-trail event
  */
+import { isBucketName } from '../bucket-name.ts';
 import type { Fault, FaultCode } from '../fault.ts';
 import { parseEventBridge } from './eventbridge.ts';
 import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './fields.ts';
@@ -20,7 +21,7 @@ export type Unwrapped =
   /** One result per record, at least one, in the message's order; those that are rejected alike share one. `topicArn`: the topic that sent the message. */
   | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
   /** S3 sends it to test the destination when notifications are configured: no object changed. */
-  | { readonly kind: 'test-event' }
+  | { readonly kind: 'test-event'; readonly bucket?: string }
   | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
   | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
   /** The body as a whole cannot be read, and never will be. */
@@ -48,7 +49,8 @@ function unwrapText(text: string, envelopes: number): Unwrapped {
   const { value } = parsed;
   if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${what} is ${kindOf(value)}, not an object`);
   if (Object.hasOwn(value, 'Records')) return unwrapRecords(value.Records);
-  if (value.Event === 's3:TestEvent') return { kind: 'test-event' };
+  if (value.Event === 's3:TestEvent')
+    return { kind: 'test-event', ...(typeof value.Bucket === 'string' && isBucketName(value.Bucket) && { bucket: value.Bucket }) };
   if (typeof value.Type === 'string') return unwrapSns(value, value.Type, envelopes);
   const detailType = value['detail-type'];
   if (typeof detailType === 'string') return unwrapEvent(value, detailType);

@@ -91,6 +91,8 @@ const calls = new Map<string, Change>([
   ['CompleteMultipartUpload', MULTIPART_COMPLETED],
   ['DeleteObject', DELETED],
   ['DeleteObjects', BULK_DELETED],
+  ['PutObjectTagging', TAGGED],
+  ['DeleteObjectTagging', TAGGED],
 ]);
 
 /** Calls that only read, or only change an upload that is not an object yet. */

@@ -6,7 +6,9 @@
  *     │                     job done, and its floor is later than lastSeen ──┴──► closed
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
  */
+import { commandOf } from '../commands.ts';
 import { isOfDeletes, type GapRecord } from './gap.ts';
+import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/range-transitions.ts';
 
@@ -19,18 +21,35 @@ const COVERED_MS = 86_400_000;
 /** After a failure the gap waits one minute, then two, four …, at most six hours: four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
-/** A gap that was seen at a time far ahead of S3's clock is re-indexed once a day until then. */
+/** A gap that was seen at a time far ahead of the clocks of S3 and the workers is re-indexed once a day until then. */
 const AHEAD_MAX_MS = 86_400_000;
+/** S3 states its time in whole seconds. */
+const CLOCK_STEP_MS = 1_000;
+/** How far the clocks of two workers may differ without a word about it. */
+const CLOCKS_DIFFER_MS = 60_000;
+const CLOCK_WORDS = 'which the clock of this worker says is';
 /** How soon to ask a bucket again that refuses. */
 const REFUSED_MIN_MS = 60_000;
 
+const UNPROVEN = 'no event of the bucket has arrived yet: a re-index follows once events are known to arrive';
+
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
-  if (gap.held === true) return Infinity;
+  if (gap.held === true || isCoveredButUnproven(gap)) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
   return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
+}
+
+/** Whether a re-index has covered all that was reported, so that only the proof of the bucket's events is awaited: none could cover that now. */
+function isCoveredButUnproven({ unproven, reconciledBeforeMs = 0, lastSeenMs }: GapRecord): boolean {
+  return unproven === true && reconciledBeforeMs > lastSeenMs;
+}
+
+/** Whether a look at the job would say nothing new about a gap that awaits the proof of its bucket's events. */
+function isKnownToCover({ coversBeforeMs = Infinity }: JobRecord, gap: GapRecord): boolean {
+  return isCoveredButUnproven(gap) && coversBeforeMs <= (gap.reconciledBeforeMs ?? 0);
 }
 
 /**
@@ -53,12 +72,11 @@ function covers(job: JobRecord, gap: GapRecord): boolean {
  */
 export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
   if (job === undefined) return failedOf(gap, `${gap.jobId ?? 'its job'} no longer exists`, nowMs);
+  if (isHeldBy(job, gap)) return afterHeld(gap, job, nowMs);
   switch (job.state) {
     case 'queued':
     case 'running':
-      return covers(job, gap)
-        ? closing(gap, job)
-        : openWithJob(gap, job, `changes were reported after ${job.id} began, so another job will follow`);
+      return covers(job, gap) ? closing(gap, job) : openWithJob(gap, job, whyUncovered(gap, job));
     case 'paused':
       return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
     case 'done':
@@ -79,13 +97,14 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
  * reason. The gap is closed or closing if that job covers all of its changes; else the same object is returned.
  */
 export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  if (!canClose(job, gap) || !covers(job, gap)) return gap;
+  if (!canClose(job, gap) || !covers(job, gap) || isKnownToCover(job, gap)) return gap;
   switch (job.state) {
     case 'queued':
     case 'running':
       return isBraked(gap, job) ? gap : closing(gap, job);
     case 'done':
-      return job.coversBeforeMs === undefined || heldBy(job) > 0 ? gap : afterDone(gap, job, nowMs);
+      // the job has stored what it held back itself
+      return job.coversBeforeMs === undefined || isHeldBy(job, gap) ? gap : afterDone(gap, job, nowMs);
     case 'paused':
     case 'failed':
     case 'cancelled':
@@ -115,15 +134,52 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   const coversBeforeMs = canClose(job, gap) ? job.coversBeforeMs : undefined;
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
-  const held = heldBy(job);
-  if (held > 0) return { ...failedOf(gap, heldReason(job, held), nowMs), heldDeletes: held };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
-  const aheadMs = gap.lastSeenMs - coversBeforeMs;
-  if (aheadMs >= 0) {
-    const tooEarly = aheadMs > GAP_OPEN_MAX_MS ? { tooEarlyUntilMs: nowMs + Math.min(aheadMs, AHEAD_MAX_MS) } : {};
-    return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly };
-  }
+  if (gap.lastSeenMs >= coversBeforeMs)
+    return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly(gap, job, { coversBeforeMs, nowMs }) };
+  if (gap.unproven === true) return { ...rest, state: 'open', reconciledBeforeMs, waits: { reason: UNPROVEN } };
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
+}
+
+/** Whether the gap was not reported since the job began: then the job covers all of it as soon as the clocks have come so far. */
+function isByClocks(gap: GapRecord, { startedAtMs }: JobRecord): boolean {
+  return startedAtMs !== undefined && (gap.toldAtMs ?? 0) <= startedAtMs;
+}
+
+/** Why a job that began does not cover the gap. */
+function whyUncovered(gap: GapRecord, job: JobRecord): string {
+  const { id, bucket, coversBeforeMs = 0 } = job;
+  if (!isByClocks(gap, job)) return `changes were reported after ${id} began, so another job will follow`;
+  const seconds = Math.ceil((gap.lastSeenMs - coversBeforeMs) / 1_000);
+  return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`${commandOf('doctor', bucket)}\` compares them`;
+}
+
+/** How long to wait after a job that ended before it could cover the gap. One that follows earlier would not cover it either. */
+function tooEarly(
+  gap: GapRecord,
+  job: JobRecord,
+  { coversBeforeMs, nowMs }: { readonly coversBeforeMs: number; readonly nowMs: number },
+): Pick<GapRecord, 'tooEarlyUntilMs' | 'waits'> {
+  const aheadMs = gap.lastSeenMs - coversBeforeMs;
+  const isClocks = isByClocks(gap, job);
+  if (!isClocks && aheadMs <= GAP_OPEN_MAX_MS) return {};
+  const fromMs = isClocks ? (job.startedAtMs ?? nowMs) + CLOCK_STEP_MS : nowMs;
+  const untilMs = Math.max(nowMs, fromMs + Math.min(aheadMs, AHEAD_MAX_MS));
+  return { tooEarlyUntilMs: untilMs, waits: { reason: whyUncovered(gap, job), untilMs } };
+}
+
+/**
+ * The open gap with the word that a clock is wrong, if it was reported at a time that the worker's clock has not reached: it
+ * waits for quiet until then. Returns the same object otherwise.
+ */
+export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
+  const toldMs = Math.max(gap.toldAtMs ?? 0, gap.openedAtMs ?? 0);
+  const seconds = Math.round((toldMs - nowMs) / 1_000);
+  if (gap.state !== 'open' || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;
+  // not by the second: the record would change at every look
+  if (gap.waits?.reason.includes(CLOCK_WORDS) === true) return gap;
+  const reason = `it was reported at ${new Date(toldMs).toISOString()}, ${CLOCK_WORDS} ${seconds} s ahead: a clock is wrong, so compare those of the machines that run Tally`;
+  return waiting(gap, reason, gapDueAtMs(gap));
 }
 
 /** The gap without its job, and without anything that is known of attempts to close it. */
@@ -131,18 +187,6 @@ function untried(gap: GapRecord): GapRecord {
   const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
   const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
   return kept;
-}
-
-/** How many deletions the job held back, because its brake does not allow them. */
-function heldBy({ counts }: JobRecord): number {
-  return counts?.held ?? 0;
-}
-
-/** Names the whole number and what to type. The prefix is left out of the command, because a shell may read any text in it. */
-function heldReason({ id, bucket, prefix, counts }: JobRecord, held: number): string {
-  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its brake allows';
-  const ofPrefix = prefix === '' ? '' : ' with the --prefix of the gap';
-  return `${id} held back ${held} deletions, ${why}: look at the bucket. If it is as intended, run \`tally reindex ${bucket} --allow-deletes ${held}\`${ofPrefix}`;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */

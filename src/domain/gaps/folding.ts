@@ -2,14 +2,14 @@
  * The times by which a record is folded: its message is deleted although the index does not have its change, because a gap
  * that is open, or that was closed by a later reconcile, repairs it.
  *
- * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began, by S3's clock,
- * after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
+ * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began, by S3's clock
+ * and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
  * later moment: the gap is open, and a reconcile that begins after L will run; or one that began after L has run. A reconcile
  * sees every change that S3 had made before it began. So a record may be acknowledged if its change was made before L, and it
  * stays true for every other record of the bucket whose change was made before L: one write is enough for all of them, those
- * that are received later and those that arrive after the gap was closed included. Nothing in this depends on the clock of a
- * worker: L is compared with the times of SQS and S3 alone. A wrong clock of a worker costs writes (if it is slow) or delays
- * the closing of the gap (if it is fast).
+ * that are received later and those that arrive after the gap was closed included. That a record may be
+ * acknowledged does not depend on the clock of a worker: L is compared with the times of SQS and S3 alone. A wrong clock of a
+ * worker costs writes or delays the closing of the gap; so does a wrong clock of S3.
  */
 import { FUTURE_MS } from '../ordering/constants.ts';
 

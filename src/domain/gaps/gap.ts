@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { EnrichMode } from '../bucket.ts';
 
-/** Gaps: changes that a source did not report. They are stored. A reconcile that began after `lastSeenMs` closes a gap. */
+/**
+ * Gaps: changes that a source did not report, and deletions that wait for a person. They are stored. A reconcile that began
+ * after `lastSeenMs` closes a gap.
+ */
 
-export const gapKinds = ['bulk-delete', 'lifecycle', 'loss'] as const;
+export const gapKinds = ['bulk-delete', 'lifecycle', 'loss', 'held-deletes'] as const;
 export type GapKind = (typeof gapKinds)[number];
 
 /** Whether the gaps of this kind consist of deletes: the limit of a job's brake would keep them from ever closing. */
@@ -13,6 +17,8 @@ export function isOfDeletes(kind: GapKind): boolean {
     case 'lifecycle':
       return true;
     case 'loss':
+    // they are deletes, but the limit is what holds them
+    case 'held-deletes':
       return false;
   }
 }
@@ -49,7 +55,7 @@ export const gapSchema = z.object({
   hasUnknownCalls: z.boolean().optional(),
   /** True once records were folded into the gap: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
   folded: z.boolean().optional(),
-  /** True once tag changes were folded into the gap: only a reconcile that reads the tags of every object again closes it. */
+  /** True once changes of tags may be among what the gap stands for: only a reconcile that reads the tags of every object again closes it. */
   tags: z.boolean().optional(),
   /** Number of consecutive jobs that failed to close the gap. */
   failures: z.number().optional(),
@@ -58,16 +64,20 @@ export const gapSchema = z.object({
   /** No job is begun for it before. */
   notBeforeMs: z.number().optional(),
   /**
-   * A job is done that covers every report so far, but began before `lastSeenMs`, which the clock of a worker stored too far
-   * ahead. No job is begun for it before this time, unless the gap is reported again.
+   * A job is done that covers every report so far, but began before `lastSeenMs` by the clock of S3 or of its worker: one of
+   * them is behind, or that of the worker which reported is ahead. No job is begun for it before this time, unless the gap is reported again.
    */
   tooEarlyUntilMs: z.number().optional(),
   /** Since when the budget of its bucket keeps it open. */
   overBudgetSinceMs: z.number().optional(),
-  /** Documents that the latest job did not delete, because its brake held them back. A person decides about them. */
+  /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),
+  /** What the last report of its prefix found, until a re-index closes the gap or a later report finds no difference. */
+  differences: z.object({ jobId: z.string(), atMs: z.number(), missing: z.number(), stale: z.number(), phantom: z.number() }).optional(),
+  /** The events of the bucket are not known to arrive, so no re-index closes the gap that began before they are. */
+  unproven: z.boolean().optional(),
   /** No job is started for it until a re-index is requested: the bucket was connected so. */
   held: z.boolean().optional(),
 });
@@ -119,13 +129,15 @@ export interface SightingFacts {
   readonly count: number;
   /** When the changes were reported, by this machine's clock. */
   readonly toldAtMs: number;
+  /** What the bucket's documents are enriched with. */
+  readonly enrich: EnrichMode;
 }
 
 /**
  * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
  * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
-export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs }: SightingFacts): GapRecord {
+export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs, enrich }: SightingFacts): GapRecord {
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
   const { tooEarlyUntilMs: _, ...base } =
@@ -140,10 +152,34 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
       count: base.count + count,
       state: 'open',
       ...(sighting.folded === true && { folded: true }),
-      ...(sighting.tags === true && { tags: true }),
+      ...(mayMissTags(sighting, enrich) && { tags: true }),
     },
     sighting,
   );
+}
+
+/**
+ * Whether changes of tags may be among what was lost. Only a folded record says what it was; of any other loss it is not known,
+ * so where documents have tags, all of them are read again.
+ */
+function mayMissTags({ kind, folded, tags }: GapSighting, enrich: EnrichMode): boolean {
+  return tags === true || (kind === 'loss' && folded !== true && enrich === 'tags');
+}
+
+/** The gap once the events of its bucket are known to arrive: what changed until now may be missing. Returns the same object if it does not wait for that. */
+export function withProof(gap: GapRecord, atMs: number): GapRecord {
+  if (gap.unproven !== true) return gap;
+  const { unproven: _, waits, ...rest } = gap;
+  // S3 needs its minutes all the same after a change
+  const stillWaits = waits !== undefined && (gap.notBeforeMs ?? 0) > atMs ? { waits } : {};
+  return { ...rest, ...stillWaits, state: 'open', lastSeenMs: Math.max(gap.lastSeenMs, atMs), toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs) };
+}
+
+/** The gap after a report that found no difference in its keys. */
+export function withoutDifferences(gap: GapRecord): GapRecord {
+  if (gap.differences === undefined) return gap;
+  const { differences: _, ...rest } = gap;
+  return rest;
 }
 
 /** The open gap. One that knows none of its calls was stored by an earlier version of Tally, which did not tell them apart: none of them is proven. */

@@ -10,6 +10,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import { keyScopes } from './actor.ts';
 import { base62Of } from './base62.ts';
@@ -118,10 +119,13 @@ export function fingerprintOf(secret: string): string {
   return `${KEY_PREFIX}${digits.slice(0, FINGERPRINT_DIGITS)}…${digits.slice(-FINGERPRINT_DIGITS)}`;
 }
 
-/** Whether a text can be the name of a key: 1 to 100 characters, each of which can be seen and none of which changes the reading direction. */
+/**
+ * Whether a text can be the name of a key: 1 to 100 characters, not all of them blank, none of which is invisible or changes the
+ * reading direction. A text with a secret in it is none, because names are shown.
+ */
 export function isKeyName(text: string): boolean {
   const length = Array.from(text).length;
-  return length >= 1 && length <= KEY_NAME_LENGTH_MAX && text.search(UNPRINTABLE) === -1;
+  return length >= 1 && length <= KEY_NAME_LENGTH_MAX && text.trim() !== '' && text.search(UNPRINTABLE) === -1 && !hasSecret(text);
 }
 
 interface NewKey {

@@ -1,4 +1,5 @@
 /** The claims of an ID token: what an issuer states about a person. They are input, and may have any form. */
+import { hasSecret, withoutSecrets } from '../masked-secrets.ts';
 import { printable } from '../printable.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
@@ -25,8 +26,13 @@ const SUBJECT_LENGTH_MAX = 255;
 export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly issuer: string; readonly trustEmail: boolean }): Identity {
   const subject = textAt(claims, 'sub') ?? '';
   const email = textAt(claims, 'email');
-  if (email === undefined || email.length > EMAIL_LENGTH_MAX || !EMAIL.test(email)) {
-    return { issuer, subject, email: `${printable(subject, SUBJECT_LENGTH_MAX)}@${new URL(issuer).host}`, emailVerified: false };
+  if (email === undefined || email.length > EMAIL_LENGTH_MAX || !EMAIL.test(email) || hasSecret(email)) {
+    return {
+      issuer,
+      subject,
+      email: `${printable(withoutSecrets(subject), SUBJECT_LENGTH_MAX)}@${new URL(issuer).host}`,
+      emailVerified: false,
+    };
   }
   const verified = own(claims, 'email_verified');
   const isVerified = verified === true || verified === 'true' || (verified === undefined && trustEmail);

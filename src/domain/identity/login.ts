@@ -1,13 +1,17 @@
 /**
- * Logins under way. A login passes through several requests, which different processes may serve, so its state is stored:
+ * Logins under way. A login passes through several requests, which different processes may serve:
  *
- *   started ──the issuer answered──► asking ──Allow──► allowed ──code redeemed──► redeemed
- *                     │ (a browser's own login ends here, with a session)             └──redeemed again: its session ends
+ *   begun ──the issuer answered──► asking ──Allow──► allowed ──code redeemed──► redeemed
+ *                     └──a browser's own login──► redeemed, with a session          └──redeemed again: its session ends
  *
- * A login lasts 10 minutes, and its code a minute. The browser's cookie holds its secret name; state, nonce and verifier of the
- * request to the issuer follow from that name, so that the stored record has hashes only.
+ * Everyone can begin a login, so one that has begun is stored nowhere but in the cookie of its browser, signed with the key that
+ * all processes share. From the issuer's answer on there is a record. A login lasts 10 minutes, and its code a minute. The cookie
+ * begins with the login's secret name; state, nonce and verifier of the request to the issuer follow from name and key together,
+ * so that neither the browser nor the store has them.
  */
+import { createHmac } from 'node:crypto';
 import { z } from 'zod';
+import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import {
   challengeOf,
@@ -30,7 +34,7 @@ export const loginRecordSchema = z.object({
   id: z.string(),
   /** `client`: a program on this machine receives the code. `paste`: a person copies it. `browser`: the login is for a page of the registry. */
   flow: z.enum(['client', 'paste', 'browser']),
-  stage: z.enum(['started', 'asking', 'allowed', 'redeemed']),
+  stage: z.enum(['asking', 'allowed', 'redeemed']),
   createdAtMs: z.number(),
   /** Of client and paste: the challenge of the verifier that the client keeps. */
   challenge: z.string().optional(),
@@ -61,10 +65,59 @@ export type LoginRequest =
   | { readonly flow: 'paste'; readonly challenge: string; readonly machine?: string }
   | { readonly flow: 'browser'; readonly returnTo: string };
 
-/** A new login, and its secret name for the cookie. */
-export function newLogin(request: LoginRequest, nowMs: number): { readonly record: LoginRecord; readonly name: string } {
+/** The key with which logins are signed, as stored: one for all processes. */
+export const loginKeySchema = z.object({ key: z.string() });
+
+/** A new key: 43 digits. */
+export const newLoginKey = randomSecret;
+
+/** A login that has begun: its secret name, and what the cookie says about it. */
+export interface BegunLogin {
+  readonly name: string;
+  readonly begun: Omit<LoginRecord, 'stage'>;
+}
+
+const begunSchema = loginRecordSchema.pick({
+  flow: true,
+  createdAtMs: true,
+  challenge: true,
+  redirectUri: true,
+  clientState: true,
+  machine: true,
+  returnTo: true,
+});
+
+/** Browsers keep cookies of 4,096 characters with their name and attributes. */
+const COOKIE_LENGTH_MAX = 3_800;
+
+/** Begins a login. `cookie`: all that is kept of it; undefined if what the client sent has no room there. */
+export function beginLogin(
+  request: LoginRequest,
+  key: string,
+  nowMs: number,
+): { readonly name: string; readonly cookie: string | undefined } {
   const name = randomSecret();
-  return { name, record: { id: recordNameOf('login', name), stage: 'started', createdAtMs: nowMs, ...request } };
+  const said = `${name}.${Buffer.from(JSON.stringify({ createdAtMs: nowMs, ...request })).toString('base64url')}`;
+  const cookie = `${said}.${signatureOf(said, key)}`;
+  return { name, cookie: cookie.length > COOKIE_LENGTH_MAX ? undefined : cookie };
+}
+
+/** The login of a cookie; undefined for a text that was not signed with this key, and for a login that is over. */
+export function begunLoginOf(cookie: string, key: string, nowMs: number): BegunLogin | undefined {
+  const [name = '', said = '', signature = '', ...rest] = cookie.split('.');
+  const id = loginIdOf(name);
+  if (id === undefined || rest.length > 0 || !isSameText(signature, signatureOf(`${name}.${said}`, key))) return undefined;
+  const begun = { ...begunSchema.parse(JSON.parse(Buffer.from(said, 'base64url').toString())), id };
+  return isLoginOver(begun, nowMs) ? undefined : { name, begun };
+}
+
+function signatureOf(text: string, key: string): string {
+  return createHmac('sha256', key).update('tally-login-cookie').update(text).digest('base64url');
+}
+
+/** The secret name with which a cookie begins. */
+export function loginNameIn(cookie: string): string {
+  return cookie.split('.')[0] ?? '';
 }
 
 /** The id of the login with this secret name; undefined for a text that cannot be one. */
@@ -79,9 +132,10 @@ export interface IssuerSecrets {
   readonly verifier: string;
 }
 
-/** They follow from the secret name, so any process that receives the cookie has them. */
-export function issuerSecretsOf(name: string): IssuerSecrets {
-  return { state: derivedSecret(name, 'state'), nonce: derivedSecret(name, 'nonce'), verifier: derivedSecret(name, 'verifier') };
+/** They follow from the secret name and the key, so any process that receives the cookie has them, and the browser has not. */
+export function issuerSecretsOf(name: string, key: string): IssuerSecrets {
+  const secretOf = (purpose: string): string => derivedSecret(key, `${purpose}:${name}`);
+  return { state: secretOf('state'), nonce: secretOf('nonce'), verifier: secretOf('verifier') };
 }
 
 /** What the consent page sends back: it shows that the page was read, and not only its cookie sent. */
@@ -147,5 +201,5 @@ const MACHINE_LENGTH_MAX = 100;
 
 /** Whether a text can be the name of a machine: what a person reads on the consent page must not hide or turn its characters. */
 export function isMachineName(text: string): boolean {
-  return text !== '' && text.length <= MACHINE_LENGTH_MAX && text.search(UNPRINTABLE) === -1;
+  return text !== '' && text.length <= MACHINE_LENGTH_MAX && text.search(UNPRINTABLE) === -1 && !hasSecret(text);
 }

@@ -30,6 +30,8 @@ export interface ObserveHint {
   readonly clock: number;
   /** T of the settle condition, in ms: an observation is settled when D − M ≥ settleFromMs + S. */
   readonly settleFromMs: number;
+  /** The event's own time, where it lies in the future by SQS's clock. It is T if S3's clock, by the answer's D, has come so far (rule 10). */
+  readonly futureMs?: number;
 }
 
 export type Hint =
@@ -48,7 +50,7 @@ export interface MessageTimes {
 }
 
 /** The fields of the bucket's record that decide a hint. */
-export type BucketFacts = Pick<BucketRecord, 'source' | 'floor' | 'versioning' | 'enrich'>;
+export type BucketFacts = Pick<BucketRecord, 'source' | 'floor' | 'versioning' | 'enrich' | 's3AheadMs'>;
 
 /** Decides the hint of a record. Every record has one. */
 export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
@@ -59,11 +61,11 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
     case 'bulk-deleted':
       return { kind: 'gap', seenAtMs: Math.min(record.eventTimeMs ?? times.sentAtMs, times.sentAtMs + FUTURE_MS) };
     case 'tagged':
-      return bucket.enrich === 'tags' ? observed(record, times) : { kind: 'ignored', reason: 'no-tags' };
+      return bucket.enrich === 'tags' ? observed(record, bucket, times) : { kind: 'ignored', reason: 'no-tags' };
     case 'multipart-completed':
     case 'lifecycle-expired':
     case 'lost':
-      return observed(record, times);
+      return observed(record, bucket, times);
     case 'storage-changed':
     case 'created':
     case 'marker-created':
@@ -75,7 +77,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
 /** The hint of a record that its sequencer orders, if the sequencer is plausible. */
 function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const clock = fitsSource(record, bucket.source) ? plausibleClock(record, times) : undefined;
-  if (clock === undefined || record.keyUncertain) return observed(record, times);
+  if (clock === undefined || record.keyUncertain) return observed(record, bucket, times);
   const state = isCurrent(record, bucket, { ...times, clock }) ? statedResult(record, bucket) : undefined;
   return state === undefined ? { kind: 'resolve', clock } : { kind: 'exact', clock, state };
 }
@@ -133,19 +135,23 @@ function deleteIsFinal(record: ChangeRecord, bucket: BucketFacts): boolean {
   return bucket.versioning.observedAtMs >= (record.eventTimeMs ?? Infinity) + VERSIONING_READ_AFTER_MS;
 }
 
-/** The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. */
-function observed(record: ChangeRecord, times: MessageTimes): ObserveHint {
-  const stated = record.eventTimeMs;
-  const timeMs = stated === undefined || stated > times.sentAtMs + FUTURE_MS ? times.sentAtMs : stated;
-  const settleFromMs = settlesFromSending(record) ? Math.max(timeMs, times.sentAtMs) : timeMs;
-  return { kind: 'observe', clock: clockOfMs(timeMs), settleFromMs };
+/**
+ * The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. The time of sending is by
+ * SQS's clock, and D by S3's: where S3's is known to be ahead, as much is added.
+ */
+function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: BucketFacts, { sentAtMs }: MessageTimes): ObserveHint {
+  const isFuture = eventTimeMs !== undefined && eventTimeMs > sentAtMs + FUTURE_MS;
+  const timeMs = isFuture ? sentAtMs : (eventTimeMs ?? sentAtMs);
+  const isBySending = isFuture || eventTimeMs === undefined || settlesFromSending(record);
+  const settleFromMs = isBySending ? Math.max(timeMs, sentAtMs + Math.max(0, s3AheadMs)) : timeMs;
+  return { kind: 'observe', clock: clockOfMs(timeMs), settleFromMs, ...(isFuture && { futureMs: eventTimeMs }) };
 }
 
 /**
  * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and
  * multipart uploads may end long after they began. If a record that should order itself does not, its time is doubtful too.
  */
-function settlesFromSending(record: ChangeRecord): boolean {
+function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
   if (record.change.kind === 'multipart-completed') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
   return hasSequencers(record.dialect);

@@ -1,6 +1,6 @@
 /** How the result of one look at a key (HEAD or LIST) is written: rules 4, 7 and 11. */
 import { clockOfMs } from './clock.ts';
-import { MARGIN_MS, SETTLE_MS, SETTLE_SLACK_MS } from './constants.ts';
+import { FUTURE_MS, MARGIN_MS, SETTLE_MS, SETTLE_SLACK_MS } from './constants.ts';
 import type { ObserveHint, ResolveHint } from './hint.ts';
 
 export type Verdict =
@@ -39,11 +39,22 @@ export function planObservedWrite(hints: readonly (ResolveHint | ObserveHint)[],
   return { clock, settled: verdicts.every((verdict) => verdict.final), equalClock, leader, verdicts };
 }
 
-function wantedWriteOf(hint: ResolveHint | ObserveHint, observedAtMs: number): WantedWrite {
-  if (hint.kind === 'resolve') return { clock: hint.clock, equalClock: 'refuse', verdict: { final: true } };
+function wantedWriteOf(said: ResolveHint | ObserveHint, observedAtMs: number): WantedWrite {
+  if (said.kind === 'resolve') return { clock: said.clock, equalClock: 'refuse', verdict: { final: true } };
+  const hint = confirmed(said, observedAtMs);
   const isSettled = observedAtMs - MARGIN_MS >= hint.settleFromMs + SETTLE_MS;
   if (isSettled) return { clock: clockOfMs(observedAtMs - MARGIN_MS), equalClock: 'accept', verdict: { final: true } };
   return { clock: hint.clock, equalClock: 'accept', verdict: { final: false, dueInS: dueInS(hint, observedAtMs) } };
+}
+
+/**
+ * The hint of an event from the future once S3's own clock confirms its time: that clock is ahead of SQS's, so D would settle
+ * at once what T, by the clock of SQS, says is long over.
+ */
+function confirmed(hint: ObserveHint, observedAtMs: number): ObserveHint {
+  const { futureMs, settleFromMs } = hint;
+  if (futureMs === undefined || futureMs > observedAtMs + FUTURE_MS) return hint;
+  return { kind: 'observe', clock: clockOfMs(futureMs), settleFromMs: Math.max(futureMs, settleFromMs) };
 }
 
 /** In how many seconds a look will be settled: ceil(T + M + S + 3 s − D), at least 3 s, all by S3's clock (rule 4). */

@@ -40,6 +40,8 @@ export const connectionSchema = z.object({
   account: z.string(),
   bucketAccount: z.string(),
   installation: z.string(),
+  /** The registry that made the parts. */
+  registry: z.string(),
   source: z.enum(bucketSources),
   topicArn: z.string().optional(),
   enrich: z.enum(enrichModes),
@@ -68,8 +70,8 @@ export const connectionSchema = z.object({
 });
 export type ConnectionRecord = z.infer<typeof connectionSchema>;
 
-/** The name of this installation, made once. */
-export const installationSchema = z.object({ installation: z.string() });
+/** The name of this installation, and the id of this registry, each made once. An export and its import keep both. */
+export const installationSchema = z.object({ installation: z.string(), registry: z.string() });
 
 /** The most wirings that are remembered: each of the four sources, some topics and queues. */
 const EARLIER_MAX = 10;

@@ -3,7 +3,7 @@
  * so it may be run again, and what others configured stays.
  */
 import { sdkConfiguration } from './notification.ts';
-import { parseArn, prefixOf, tagsOf } from './names.ts';
+import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from './names.ts';
 import { queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
 
 /** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
@@ -25,14 +25,26 @@ function quoted(value: unknown): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function head({ bucket, source, region, bucketAccount }: Wish): string {
+function head({ bucket, source, region, bucketAccount, registry }: Wish): string {
   return `#!/usr/bin/env bash
 # Connects the bucket ${bucket} to Tally (source ${source}). It needs the AWS CLI 2 and jq, and may be run again.
 set -euo pipefail
 export AWS_REGION=${quoted(region)}
 BUCKET=${quoted(bucket)}
 OWNER=${quoted(bucketAccount)}
+REGISTRY=${quoted(registry)}
 FOLDER=$(mktemp -d)
+# A write that AWS refuses must not be sent again without a new read: run the script again instead.
+export AWS_MAX_ATTEMPTS=1
+
+# ends the script unless the registry's id is among the tags $2 of $1: a topic or rule with this name may be another registry's
+ours_or_stop() {
+  local owner
+  owner=$(jq -rn --argjson tags "$2" '[$tags[] | select(.Key == "${REGISTRY_TAG}") | .Value][0] // "none"')
+  [ "$owner" = "$REGISTRY" ] && return
+  echo "$1 is left as it is: the registry in its tags is $owner, and this one is $REGISTRY. Set TALLY_INSTALLATION to a name that no other registry has" >&2
+  exit 1
+}
 
 # the statements of $2 in the policy $1, in place of those with the same ids
 merged() { jq -cn --argjson policy "$1" --argjson ours "$2" '
@@ -49,11 +61,16 @@ kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
         .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
 }
 
-function topicText({ installation }: Wish, { arn, statement }: NonNullable<Wiring['topic']>): string {
-  const tags = Object.entries(tagsOf(installation)).map(([name, value]) => `Key=${name},Value=${value}`);
+function topicText(wish: Wish, { arn, statement }: NonNullable<Wiring['topic']>): string {
+  const tags = Object.entries(tagsOf(wish)).map(([name, value]) => `Key=${name},Value=${value}`);
   return `# the topic, and who may publish to it
 TOPIC=${quoted(arn)}
-aws sns create-topic --name ${quoted(parseArn(arn)?.resource ?? '')} --tags ${tags.map(quoted).join(' ')} > /dev/null
+if ! FOUND=$(aws sns get-topic-attributes --topic-arn "$TOPIC" 2>&1); then
+  case "$FOUND" in *NotFound*) ;; *) echo "$FOUND" >&2; exit 1 ;; esac
+  aws sns create-topic --name ${quoted(parseArn(arn)?.resource ?? '')} --tags ${tags.map(quoted).join(' ')} > /dev/null
+fi
+TAGS=$(aws sns list-tags-for-resource --resource-arn "$TOPIC" --query Tags --output json)
+ours_or_stop "$TOPIC" "$TAGS"
 POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
 OURS=$(kept "$POLICY" ${quoted([statement])})
 POLICY=$(merged "$POLICY" "$OURS")
@@ -79,12 +96,21 @@ function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wir
 aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null`;
 }
 
-function ruleText({ installation, bucket }: Wish, { name, pattern, target }: NonNullable<Wiring['rule']>): string {
-  const tags = Object.entries(tagsOf(installation, bucket)).map(([Key, Value]) => ({ Key, Value }));
+function ruleText(wish: Wish, { name, arn, pattern, target }: NonNullable<Wiring['rule']>): string {
+  const tags = Object.entries(tagsOf(wish, wish.bucket)).map(([Key, Value]) => ({ Key, Value }));
   return `# the rule and its target
-aws events put-rule --name ${quoted(name)} --event-pattern ${quoted(pattern)} --state ENABLED > /dev/null
-RULE_ARN=$(aws events describe-rule --name ${quoted(name)} --query Arn --output text)
-aws events tag-resource --resource-arn "$RULE_ARN" --tags ${quoted(tags)}
+RULE=${quoted(arn)}
+if FOUND=$(aws events describe-rule --name ${quoted(name)} 2>&1); then
+  TAGS=$(aws events list-tags-for-resource --resource-arn "$RULE" --query Tags --output json)
+  ours_or_stop "$RULE" "$TAGS"
+  # EventBridge ignores tags of a rule that exists
+  aws events put-rule --name ${quoted(name)} --event-pattern ${quoted(pattern)} --state ENABLED > /dev/null
+else
+  case "$FOUND" in *ResourceNotFound*) ;; *) echo "$FOUND" >&2; exit 1 ;; esac
+  aws events put-rule --name ${quoted(name)} --event-pattern ${quoted(pattern)} --state ENABLED --tags ${quoted(tags)} > /dev/null
+fi
+TAGS=$(aws events list-tags-for-resource --resource-arn "$RULE" --query Tags --output json)
+ours_or_stop "$RULE" "$TAGS"
 aws events put-targets --rule ${quoted(name)} --targets ${quoted([targetOf(target)])} > /dev/null`;
 }
 
@@ -104,15 +130,15 @@ function selectorText(selector: object): string {
 }
 
 /** The configuration is written only if it was not changed meanwhile. */
-function notificationText({ installation, adopt }: Wish, { entry, eventBridge }: Wiring): string {
+function notificationText(wish: Wish, { entry, eventBridge }: Wiring): string {
   const ours = entry === undefined ? [] : (sdkConfiguration({ entries: [entry], eventBridge: false }).TopicConfigurations ?? []);
-  const earlier = adopt === true ? ' and (.Id | test("^tally-[0-9a-f]{8}$") | not)' : '';
+  const earlier = wish.adopt === true ? ` and (.Id | test("${MARK_PATTERN}") | not)` : '';
   const change = entry === undefined ? '.' : `.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id${earlier})] + $ours)`;
   return `# the notification configuration of the bucket: one document, which a write replaces as a whole
 read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --output json | jq -S '. // {}'; }
 read_it > "$FOLDER/before.json"
 [ -s "$FOLDER/before.json" ] || echo '{}' > "$FOLDER/before.json"
-jq --arg id ${quoted(prefixOf(installation))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
+jq --arg id ${quoted(markOf(wish))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
 if cmp -s "$FOLDER/before.json" "$FOLDER/after.json"; then
   # a write would send a test event to every destination
   echo "the configuration is right already"

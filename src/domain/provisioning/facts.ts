@@ -1,6 +1,7 @@
 /** A wish together with what was read about it, and the comparisons that plans and checks share. */
 import { canonicalJson } from './canonical.ts';
-import type { Observed, ObservedQueue, ObservedSubscription, ObservedTarget } from './observed.ts';
+import { isOwn } from './names.ts';
+import type { Observed, ObservedQueue, ObservedRule, ObservedSubscription, ObservedTarget, ObservedTopic } from './observed.ts';
 import { parsePolicy, withStatements, type Policy } from './policy.ts';
 import { queueStatements, type Rule, type Subscription, type Target, type Wiring, type Wish } from './wiring.ts';
 
@@ -8,6 +9,13 @@ export interface Facts {
   readonly wish: Wish;
   readonly wiring: Wiring;
   readonly observed: Observed;
+}
+
+/** What is known of one part of a wish. */
+export interface FactsOf<Part extends keyof Observed> {
+  readonly wish: Wish;
+  readonly wiring: Wiring;
+  readonly observed: Pick<Observed, Part>;
 }
 
 /** The policy of a queue as it is, and as it must be. */
@@ -59,6 +67,28 @@ export function isTargetRight(wanted: Target, target: ObservedTarget): boolean {
 /** Whether the target gets what it must: the event itself, or what the transformer makes of it. */
 export function isInputRight(wanted: Target, { transformer, hasOtherInput }: ObservedTarget): boolean {
   return hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
+}
+
+/** The topic that Tally makes for the wish, if it exists and this registry has made it. */
+export function ownTopic({ wish, wiring, observed }: FactsOf<'topic'>): ObservedTopic | undefined {
+  const topic = wiring.topic === undefined ? undefined : existing(observed.topic);
+  return topic !== undefined && isOwn(topic.tags, wish) ? topic : undefined;
+}
+
+/** Whether the topic that Tally would make is there, and another one's. */
+export function isTopicForeign(facts: FactsOf<'topic'>): boolean {
+  return facts.wiring.topic !== undefined && existing(facts.observed.topic) !== undefined && ownTopic(facts) === undefined;
+}
+
+/** The rule of the wish, if it exists and this registry has made it. */
+export function ownRule({ wish, observed }: Omit<FactsOf<'rule'>, 'wiring'>): ObservedRule | undefined {
+  const rule = existing(observed.rule);
+  return rule !== undefined && isOwn(rule.tags, wish) ? rule : undefined;
+}
+
+/** Whether a rule has the name of the wish's, and is another one's. */
+export function isRuleForeign(facts: Omit<FactsOf<'rule'>, 'wiring'>): boolean {
+  return existing(facts.observed.rule) !== undefined && ownRule(facts) === undefined;
 }
 
 /** What was found, if it exists. */

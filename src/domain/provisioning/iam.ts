@@ -54,6 +54,8 @@ export const permissions: readonly Permission[] = [
     actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
     resource: 'topics',
   },
+  // whose a topic is, whatever its name
+  { sid: 'ReadTags', roles: BOTH, sources: ['notification', 'routed'], actions: ['sns:ListTagsForResource'], resource: 'own-topics' },
   {
     sid: 'ReadTheBucket',
     roles: BOTH,
@@ -68,7 +70,13 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
     resource: 'objects',
   },
-  { sid: 'ReadRules', roles: BOTH, sources: BY_RULES, actions: ['events:DescribeRule', 'events:ListTargetsByRule'], resource: 'rules' },
+  {
+    sid: 'ReadRules',
+    roles: BOTH,
+    sources: BY_RULES,
+    actions: ['events:DescribeRule', 'events:ListTargetsByRule', 'events:ListTagsForResource'],
+    resource: 'rules',
+  },
   { sid: 'FindTrails', roles: BOTH, sources: ['routed'], actions: ['cloudtrail:DescribeTrails'], resource: 'all-trails' },
   {
     sid: 'ReadTrails',

@@ -1,12 +1,20 @@
 /**
- * The names of what Tally makes in AWS, and the parts of ARNs. Every name begins with `tally-<installation>`, so that the
- * parts of two installations in one account never meet.
+ * The names of what Tally makes in AWS, and the parts of ARNs. Every name begins with `tally-<installation>`. A name can be
+ * copied with the settings, so the owner of a part is known by the id of its registry: in its tags, or in the Id of a
+ * notification, the Sid of a statement, the name of a selector.
  */
 import { createHash } from 'node:crypto';
 import { bucketSlug, type BucketSource } from '../bucket.ts';
 
 /** The name of an installation: 8 hex digits, made once and stored. */
 export const INSTALLATION = /^[0-9a-f]{8}$/;
+
+/** Whose a part is: the name of the installation, which the settings may copy, and the id of the registry, which no other one has. */
+export interface Owner {
+  readonly installation: string;
+  /** 32 hex digits, made once and stored. */
+  readonly registry: string;
+}
 
 /** Where parts are made. */
 export interface Place {
@@ -30,14 +38,44 @@ export function parseArn(text: string): Arn | undefined {
   return partition === '' ? undefined : { partition, service, region, account, resource };
 }
 
-/** The common beginning of all names of an installation; also the Id of its notification. */
+/** The common beginning of all names of an installation. */
 export function prefixOf(installation: string): string {
   return `tally-${installation}`;
 }
 
+/** The digits of a registry's id that stand where no tag can be: 32 bits, for the few registries that copied settings can give one name. */
+const MARK_DIGITS = 8;
+
+/** The registry's id as it stands in names that have no room for the whole. */
+export function shortRegistry({ registry }: Pick<Owner, 'registry'>): string {
+  return registry.slice(0, MARK_DIGITS);
+}
+
+/** The Id of the notification of a registry, and the Sid of its statement in the policy of a topic: neither can have tags. */
+export function markOf(owner: Owner): string {
+  return `${prefixOf(owner.installation)}-${shortRegistry(owner)}`;
+}
+
+/** The tag by which the owner of a topic or rule is known. */
+export const REGISTRY_TAG = 'tally:registry';
+const INSTALLATION_TAG = 'tally:installation';
+
+export type Tags = Readonly<Record<string, string>>;
+
 /** The tags of a part: those of a shared part name no bucket. */
-export function tagsOf(installation: string, bucket?: string): Readonly<Record<string, string>> {
-  return { 'tally:installation': installation, ...(bucket !== undefined && { 'tally:bucket': bucket }) };
+export function tagsOf({ installation, registry }: Owner, bucket?: string): Tags {
+  return { [INSTALLATION_TAG]: installation, [REGISTRY_TAG]: registry, ...(bucket !== undefined && { 'tally:bucket': bucket }) };
+}
+
+/** Whether something with these tags was made by this registry. */
+export function isOwn(tags: Tags | undefined, { registry }: Pick<Owner, 'registry'>): boolean {
+  return tags?.[REGISTRY_TAG] === registry;
+}
+
+/** Whose something with these tags is, as people read it. */
+export function ownerText(tags: Tags | undefined): string {
+  const registry = tags?.[REGISTRY_TAG];
+  return registry === undefined ? `has no tag ${REGISTRY_TAG}, so it is not Tally's` : `belongs to another registry of Tally, ${registry}`;
 }
 
 /** The topic that S3 publishes to (`events`), or that EventBridge publishes to (`routed`). There is one of each in a region. */
@@ -57,10 +95,12 @@ export function ruleArnOf({ partition, region, account }: Place, ruleName: strin
   return `arn:${partition}:events:${region}:${account}:rule/${ruleName}`;
 }
 
-/** The other installation that a name belongs to by its form; undefined if it has another form or is this one's. */
-export function otherInstallationOf(name: string, installation: string): string | undefined {
-  const [, found] = /^tally-([0-9a-f]{8})(?:-|$)/.exec(name) ?? [];
-  return found === installation ? undefined : found;
+/** The form of {@link markOf}, also for `jq`. */
+export const MARK_PATTERN = '^tally-([0-9a-f]{8})-[0-9a-f]{8}$';
+
+/** The installation of another registry that an Id belongs to by its form; undefined if it has another form or is this registry's. */
+export function otherInstallationOf(id: string, owner: Owner): string | undefined {
+  return id === markOf(owner) ? undefined : new RegExp(MARK_PATTERN).exec(id)?.[1];
 }
 
 /**

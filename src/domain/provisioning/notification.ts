@@ -3,7 +3,7 @@
  * not from an SDK's answer, because an SDK drops what it does not know, and writing that back would delete it.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
  */
-import { otherInstallationOf, parseArn, prefixOf } from './names.ts';
+import { markOf, otherInstallationOf, parseArn, prefixOf, type Owner } from './names.ts';
 import { parseXml, type Element } from './xml.ts';
 
 export const destinationKinds = ['topic', 'queue', 'function'] as const;
@@ -131,21 +131,21 @@ export function entriesWithout({ entries }: NotificationConfiguration, id: strin
 }
 
 /**
- * The entry of an earlier installation of Tally: its Id has the form of Tally's, and so has the topic that it names. An entry
- * of which only one looks like that belongs to others.
+ * The entry of another registry of Tally, perhaps an earlier one: its Id has the form of Tally's, and so has the topic that it
+ * names. An entry of which only one looks like that belongs to others.
  */
-export function isOfEarlierInstallation({ kind, id, arn }: NotificationEntry, installation: string): boolean {
-  const other = otherInstallationOf(id, installation);
+export function isOfEarlierInstallation({ kind, id, arn }: NotificationEntry, owner: Owner): boolean {
+  const other = otherInstallationOf(id, owner);
   return other !== undefined && kind === 'topic' && parseArn(arn)?.resource.startsWith(`${prefixOf(other)}-`) === true;
 }
 
-/** The entries that a wish leaves as they are: those that are neither this installation's nor taken over from an earlier one. */
+/** The entries that a wish leaves as they are: those that are neither this registry's nor taken over from an earlier one. */
 export function foreignEntries(
   { entries }: NotificationConfiguration,
-  { installation, adopt }: { readonly installation: string; readonly adopt?: boolean },
+  { adopt, ...owner }: Owner & { readonly adopt?: boolean },
 ): readonly NotificationEntry[] {
-  const id = prefixOf(installation);
-  return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, installation)));
+  const id = markOf(owner);
+  return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, owner)));
 }
 
 export interface SdkEntry {

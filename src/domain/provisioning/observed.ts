@@ -1,4 +1,5 @@
 /** What was read in AWS about a wish: the input of plans and checks. */
+import type { Tags } from './names.ts';
 import type { NotificationResult } from './notification.ts';
 import type { Selectors } from './trail.ts';
 import type { Target } from './wiring.ts';
@@ -7,8 +8,8 @@ export interface ObservedTopic {
   readonly policy?: string;
   readonly kmsKeyId?: string;
   readonly isFifo: boolean;
-  /** Absent: they may not be read. */
-  readonly tags?: Readonly<Record<string, string>>;
+  /** Absent: it is the topic of others by the wish, and its owner does not matter. */
+  readonly tags?: Tags;
   /** The subscriptions of other endpoints than the bucket queue. */
   readonly otherSubscriptions: number;
 }
@@ -50,6 +51,7 @@ export interface ObservedRule {
   readonly pattern?: string;
   readonly isEnabled: boolean;
   readonly targets: readonly ObservedTarget[];
+  readonly tags: Tags;
 }
 
 export interface ObservedTrail {

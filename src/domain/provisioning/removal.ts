@@ -3,7 +3,8 @@
  * subscription, the topic and the policies. Parts that other buckets use stay, and so does what others have altered.
  */
 import { canonicalJson } from './canonical.ts';
-import { existing, isTargetRight, queueOf, samePattern, type Facts } from './facts.ts';
+import { existing, isRuleForeign, isTargetRight, isTopicForeign, queueOf, samePattern, type Facts, type FactsOf } from './facts.ts';
+import { ownerText } from './names.ts';
 import { entriesWithout, type NotificationConfiguration } from './notification.ts';
 import {
   conditionValues,
@@ -14,7 +15,7 @@ import {
   type Policy,
   type Statement,
 } from './policy.ts';
-import { withoutSelector, type Selectors } from './trail.ts';
+import { selectorName, withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from './wiring.ts';
 
 export type Removal =
@@ -39,22 +40,27 @@ export interface Kept {
 /** The wishes that stay: those of the other buckets that are connected, and what the bucket itself still has. */
 type Others = readonly Wish[];
 
-/** Whether Tally made this subscription to a topic of others: one that was there before belongs to others. */
-type IsMade = (subscription: Subscription) => boolean;
+/** What the records say that Tally made, where neither name nor tag says it: what was there before belongs to others. */
+export interface Made {
+  /** This subscription to a topic of others. */
+  readonly subscription: (subscription: Subscription) => boolean;
+  /** The selector of the bucket in this trail. */
+  readonly selector: (trailArn: string) => boolean;
+}
 
 /** What must go, what stays because others altered it, and nothing else. Parts that do not exist any more are not listed. */
 export function removalOf(
   facts: Facts,
   others: Others,
-  isMade: IsMade,
+  made: Made,
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
     ...(still.some(({ entry }) => entry !== undefined) ? [] : [notificationRemoval(facts)]),
     ...(still.some(({ rule }) => rule !== undefined && rule.name === facts.wiring.rule?.name)
       ? []
-      : [ruleRemoval(facts), trailRemoval(facts)]),
-    ...subscriptionRemovals(facts, others, isMade),
+      : [ruleRemoval(facts), trailRemoval(facts, made)]),
+    ...subscriptionRemovals(facts, others, made),
     ...policyRemovals(facts, others),
   ];
   return {
@@ -79,9 +85,12 @@ export function notificationRemoval({
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
 }
 
-function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | undefined {
-  const present = existing(observed.rule);
+/** The rule of the wish, unless it is another one's or was changed by others. */
+export function ruleRemoval(facts: FactsOf<'rule'>): (Removal & { readonly part: 'rule' }) | Kept | undefined {
+  const { rule } = facts.wiring;
+  const present = existing(facts.observed.rule);
   if (rule === undefined || present === undefined) return undefined;
+  if (isRuleForeign(facts)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
   const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
@@ -91,38 +100,46 @@ function ruleRemoval({ wiring: { rule }, observed }: Facts): Removal | Kept | un
 }
 
 /** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
-function trailRemoval({ wish, wiring: { selector }, observed }: Facts): Removal | Kept | undefined {
-  const name = `the selector “tally ${wish.bucket}” of a trail`;
+function trailRemoval({ wish, wiring: { selector }, observed }: Facts, made: Made): Removal | Kept | undefined {
+  const name = `the selector “${selectorName(wish)}” of a trail`;
   if (selector === undefined) return undefined;
   if (wish.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
-  const [trail] = observed.trails ?? [];
-  const after = trail?.selectors && withoutSelector(trail.selectors, wish);
-  if (trail?.selectors === undefined || after === undefined) return undefined;
+  const trail = observed.trails?.[0];
+  if (trail?.selectors === undefined) return undefined;
+  const after = withoutSelector(trail.selectors, wish);
+  if (after === undefined) return undefined;
+  // a basic selector has no name: an equal one may be another registry's
+  if (after.kind === 'basic' && !made.selector(trail.arn)) return { name, reason: 'nothing says that Tally has made it' };
   if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
   return { part: 'trail', name: trail.arn, before: trail.selectors, after };
 }
 
-function subscriptionRemovals(facts: Facts, others: Others, isMade: IsMade): readonly (Removal | Kept)[] {
+function subscriptionRemovals(facts: Facts, others: Others, made: Made): readonly (Removal | Kept)[] {
   const { subscription } = facts.wiring;
   if (subscription === undefined) return [];
   const sharing = others
     .flatMap((other) => wiringOf(other).subscription ?? [])
     .filter(({ topicArn }) => topicArn === subscription.topicArn);
   if (sharing.some(({ queueArn }) => queueArn === subscription.queueArn)) return [];
-  return [...subscriptionRemoval(facts, isMade(subscription)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
+  return [...subscriptionRemoval(facts, made.subscription(subscription)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
 }
 
-function subscriptionRemoval({ wiring, observed }: Facts, isMade: boolean): readonly (Removal | Kept)[] {
+function subscriptionRemoval(facts: Facts, isMade: boolean): readonly (Removal | Kept)[] {
+  const { wiring, observed } = facts;
   const name = existing(observed.subscription)?.arn;
   if (name === undefined) return [];
+  if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
   if (isMade || wiring.topic !== undefined) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 
-function topicRemoval({ wiring: { topic }, observed }: Facts): readonly (Removal | Kept)[] {
-  const present = existing(observed.topic);
+/** The topic of the wish, unless it is another one's or others use it. */
+export function topicRemoval(facts: FactsOf<'topic'>): readonly ((Removal & { readonly part: 'topic' }) | Kept)[] {
+  const { topic } = facts.wiring;
+  const present = existing(facts.observed.topic);
   if (topic === undefined || present === undefined) return [];
+  if (isTopicForeign(facts)) return [{ name: topic.arn, reason: `it ${ownerText(present.tags)}` }];
   if (present.otherSubscriptions > 0) return [{ name: topic.arn, reason: 'others are subscribed to it' }];
   if (hasForeignStatements(present.policy, topic.statement)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
   return [{ part: 'topic', name: topic.arn }];
@@ -138,7 +155,7 @@ function hasForeignStatements(text: string | undefined, { Sid = '' }: Statement)
 
 /** Our statements in the queues' policies, as far as no other bucket needs them. */
 function policyRemovals({ wish, wiring, observed }: Facts, others: Others): readonly Removal[] {
-  const sids = sidsOf(wish.installation);
+  const sids = sidsOf(wish);
   const needed = others.flatMap((other) => wiringOf(other).queues);
   return wiring.queues.flatMap(({ arn }) => {
     const policy = parsePolicy(queueOf(observed, arn)?.policy);

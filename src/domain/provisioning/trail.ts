@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { canonicalJson } from './canonical.ts';
+import { shortRegistry } from './names.ts';
 
 const fieldSchema = z.looseObject({
   Field: z.string(),
@@ -49,16 +50,17 @@ export const routedOperations = ['PutObject', 'CopyObject', 'CompleteMultipartUp
 interface Bucket {
   readonly bucket: string;
   readonly partition: string;
+  readonly registry: string;
 }
 
 /** The beginning of the ARNs of the bucket's objects. Without the slash it would select other buckets as well. */
-function objectsOf({ bucket, partition }: Bucket): string {
+function objectsOf({ bucket, partition }: Omit<Bucket, 'registry'>): string {
   return `arn:${partition}:s3:::${bucket}/`;
 }
 
-/** The name of our selector among advanced ones. */
-function selectorName({ bucket }: Pick<Bucket, 'bucket'>): string {
-  return `tally ${bucket}`;
+/** The name of our selector among advanced ones. It names the registry, because a trail may serve several. */
+export function selectorName(wish: Pick<Bucket, 'bucket' | 'registry'>): string {
+  return `tally ${shortRegistry(wish)} ${wish.bucket}`;
 }
 
 /** Our selector among advanced ones. */
@@ -86,7 +88,7 @@ function isOurs(selector: BasicSelector | AdvancedSelector, wish: Bucket): boole
 }
 
 /** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
-export function recordsBucket(selectors: Selectors, wish: Bucket): boolean {
+export function recordsBucket(selectors: Selectors, wish: Omit<Bucket, 'registry'>): boolean {
   const objects = objectsOf(wish);
   if (selectors.kind === 'basic') {
     return selectors.list.some(({ ReadWriteType, DataResources = [] }) => {
@@ -144,6 +146,15 @@ export function withoutSelector({ kind, list }: Selectors, wish: Bucket): Select
 /** The selectors of others. */
 export function foreignSelectors({ list }: Selectors, wish: Bucket): readonly unknown[] {
   return list.filter((each) => !isOurs(each, wish));
+}
+
+/** A selector as people find it: advanced ones have names, and basic ones values. */
+export function selectorText(selector: unknown): string {
+  const advanced = advancedSchema.safeParse(selector);
+  if (advanced.success) return `the selector ${advanced.data.Name ?? 'without a name'}`;
+  const basic = basicSchema.safeParse(selector);
+  const values = basic.success ? (basic.data.DataResources ?? []).flatMap(({ Values = [] }) => Values) : [];
+  return `the selector of ${values.length === 0 ? 'no resources' : values.join(' and ')}`;
 }
 
 /** Which of CloudTrail's limits the selectors exceed; undefined if none. */

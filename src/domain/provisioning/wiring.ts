@@ -1,16 +1,15 @@
 /** What a source needs in AWS: the parts by which a bucket's events reach the bucket queue, computed from a wish alone. */
 import type { BucketSource, EnrichMode } from '../bucket.ts';
 import type { NotificationEntry } from './notification.ts';
-import { parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Place } from './names.ts';
+import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
 import { conditionValues, type Statement } from './policy.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
 import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues and topics, and the region that of the bucket. */
-export interface Wish extends Place {
+export interface Wish extends Place, Owner {
   readonly bucket: string;
   readonly bucketAccount: string;
-  readonly installation: string;
   readonly source: BucketSource;
   /** With the source `topic`. */
   readonly topicArn?: string;
@@ -115,8 +114,8 @@ function queuesOf({ queueArn, deadLetterArn }: Wish, senders: Senders, toDeadLet
 }
 
 /** The ids of our statements: one for each principal, because a policy has at most 20 statements. */
-export function sidsOf(installation: string): { readonly topics: string; readonly rules: string; readonly all: ReadonlySet<string> } {
-  const [topics, rules] = [`${prefixOf(installation)}-topics`, `${prefixOf(installation)}-rules`];
+export function sidsOf(owner: Owner): { readonly topics: string; readonly rules: string; readonly all: ReadonlySet<string> } {
+  const [topics, rules] = [`${markOf(owner)}-topics`, `${markOf(owner)}-rules`];
   return { topics, rules, all: new Set([topics, rules]) };
 }
 
@@ -124,11 +123,11 @@ export function sidsOf(installation: string): { readonly topics: string; readonl
  * The statements of a queue's policy for these senders. One statement serves all buckets, so what it allows already stays in it.
  */
 export function queueStatements(
-  { installation, partition, account }: Pick<Wish, 'installation' | 'partition' | 'account'>,
+  { installation, registry, partition, account }: Pick<Wish, 'installation' | 'registry' | 'partition' | 'account'>,
   { arn, senders }: Wiring['queues'][number],
   present: readonly Statement[],
 ): readonly Statement[] {
-  const sids = sidsOf(installation);
+  const sids = sidsOf({ installation, registry });
   const like = (sid: string, services: readonly string[], arns: readonly string[]): Statement => {
     const earlier = present.find(({ Sid }) => Sid === sid);
     const known = conditionValues(earlier, 'ArnLike', 'aws:SourceArn');
@@ -168,9 +167,10 @@ function single(values: readonly string[]): string | readonly string[] {
 }
 
 /** One statement for all buckets of the account: one for each would outgrow the 30 KB of a topic's policy. */
-function s3Statement({ installation, partition, bucketAccount }: Wish, topicArn: string): Statement {
+function s3Statement(wish: Wish, topicArn: string): Statement {
+  const { partition, bucketAccount } = wish;
   return {
-    Sid: prefixOf(installation),
+    Sid: markOf(wish),
     Effect: 'Allow',
     Principal: { Service: 's3.amazonaws.com' },
     Action: 'sns:Publish',
@@ -191,9 +191,9 @@ export function topicStatement(wanted: Statement, present: readonly Statement[])
 }
 
 /** Without a Condition: SNS supports none for EventBridge, and a statement with one drops every event. */
-function eventBridgeStatement({ installation }: Wish, topicArn: string): Statement {
+function eventBridgeStatement(wish: Wish, topicArn: string): Statement {
   return {
-    Sid: prefixOf(installation),
+    Sid: markOf(wish),
     Effect: 'Allow',
     Principal: { Service: 'events.amazonaws.com' },
     Action: 'sns:Publish',
@@ -216,8 +216,8 @@ export function eventsFor(enrich: EnrichMode): readonly string[] {
   }
 }
 
-function entryOf({ installation, enrich }: Wish, topicArn: string): NotificationEntry {
-  return { kind: 'topic', id: prefixOf(installation), arn: topicArn, events: eventsFor(enrich), filter: [] };
+function entryOf(wish: Wish, topicArn: string): NotificationEntry {
+  return { kind: 'topic', id: markOf(wish), arn: topicArn, events: eventsFor(wish.enrich), filter: [] };
 }
 
 const DETAIL_TYPES = [

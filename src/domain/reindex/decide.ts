@@ -63,6 +63,17 @@ export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined
   return { kind: 'write', plan: planObservedWrite([hintOfTie(stored?.clock ?? 0)], observedAtMs) };
 }
 
+/**
+ * What a HEAD said, with the storage class of the listing if it is about the same object: a listing names every class, and a
+ * HEAD leaves out that of most objects.
+ */
+export function withListedClass<Seen extends { readonly state: ObjectState }>(seen: Seen, listed: PresentState | undefined): Seen {
+  const { state } = seen;
+  if (!state.present || listed?.storageClass === undefined || state.storageClass === listed.storageClass) return seen;
+  const isSame = state.etag === listed.etag && state.sizeBytes === listed.sizeBytes && state.lastModifiedMs === listed.lastModifiedMs;
+  return isSame ? { ...seen, state: { ...state, storageClass: listed.storageClass } } : seen;
+}
+
 /** How the tags that S3 has compare with those of the document: it may lack them, if they could not be read when it was written. */
 export function compareTags(seen: ObjectState, stored: Pick<ObjectDocument, 'deleted' | 'tags'> | undefined): 'same' | 'lacks' | 'differs' {
   if (!seen.present || seen.tags === undefined || stored === undefined || stored.deleted) return 'same';

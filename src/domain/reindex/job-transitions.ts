@@ -41,7 +41,8 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'pause' }
   /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
   | { readonly kind: 'brake'; readonly waiting: number }
-  | { readonly kind: 'resume'; readonly allowDeletes?: number }
+  /** `isHeld`: deletions of its keys wait for a person, so that it deletes only what is allowed now. */
+  | { readonly kind: 'resume'; readonly allowDeletes?: number; readonly isHeld?: boolean }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }
   | { readonly kind: 'fail'; readonly error: JobFault; readonly sums: JobSums }
@@ -226,12 +227,18 @@ function withBrake(job: JobRecord, { atMs, waiting }: { readonly atMs: number; r
   };
 }
 
-function withoutPause(job: JobRecord, { atMs, allowDeletes }: { readonly atMs: number; readonly allowDeletes?: number }): JobRecord {
+interface Resumed {
+  readonly atMs: number;
+  readonly allowDeletes?: number;
+  readonly isHeld?: boolean;
+}
+
+function withoutPause(job: JobRecord, { atMs, allowDeletes, isHeld }: Resumed): JobRecord {
   const { pausedBecause: _, pausedAtMs = atMs, ...rest } = job;
   return {
     ...rest,
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
-    ...(job.brake !== undefined && { brake: released(job.brake, allowDeletes) }),
+    ...(job.brake !== undefined && { brake: released(job.brake, { allowDeletes, isHeld }) }),
     // the brake is set when the job begins to compare
     ...(job.brake === undefined && allowDeletes !== undefined && { allowDeletes: Math.max(job.allowDeletes ?? 0, allowDeletes) }),
   };
@@ -239,8 +246,15 @@ function withoutPause(job: JobRecord, { atMs, allowDeletes }: { readonly atMs: n
 
 type Brake = NonNullable<JobRecord['brake']>;
 
-/** The brake after a release: it allows `allowDeletes` in all, unless it allows more already. Without a limit it stays without one. */
-function released(brake: Brake, allowDeletes = 0): Brake {
+/**
+ * The brake after a release: it allows `allowDeletes` in all, unless it allows more already. Without a limit it stays without
+ * one. While deletions wait for a person, it allows no more than that person does, and what is reserved already.
+ */
+function released(
+  brake: Brake,
+  { allowDeletes = 0, isHeld = false }: { readonly allowDeletes: number | undefined; readonly isHeld: boolean | undefined },
+): Brake {
+  if (isHeld) return { ...brake, limit: Math.max(brake.reserved, allowDeletes), waiting: 0 };
   if (brake.limit === undefined) return { ...brake, waiting: 0 };
   return { ...brake, limit: Math.max(brake.limit, allowDeletes), waiting: 0 };
 }
@@ -290,18 +304,18 @@ const BRAKE_MIN = 1_000;
 
 /**
  * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
- * if it closes a gap of deletes; 0 if the bucket is empty and the index is not, whatever the job closes. What the caller
- * allows raises the limit. `deletesMax` lowers that of a job that closes no gap of deletes.
+ * if it closes gaps of deletes and no others. Only what the caller allows if deletions of its keys wait for a person, or if the bucket is
+ * empty and the index is not: whatever the job closes, a bulk delete that names no keys consents to none of them.
  */
 export function tombstoneLimit(facts: {
   readonly documentsAtStart: number;
   readonly isEmptyBucket: boolean;
   readonly closesDeletes: boolean;
   readonly allowDeletes: number | undefined;
-  readonly deletesMax?: number | undefined;
+  readonly isAnyHeld: boolean;
 }): number | undefined {
-  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0, deletesMax = Infinity } = facts;
-  if (isEmptyBucket) return allowDeletes;
+  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0, isAnyHeld } = facts;
+  if (isEmptyBucket || isAnyHeld) return allowDeletes;
   if (closesDeletes) return undefined;
-  return Math.min(deletesMax, Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes));
+  return Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes);
 }

@@ -49,8 +49,6 @@ export const jobSchema = z.object({
   tags: z.boolean().optional(),
   /** The job is done although deletions are held back, instead of pausing then: Tally's jobs are, since no person waits for them. */
   holds: z.boolean().optional(),
-  /** Number of tombstones that it may write at most. Absent: what the brake allows. */
-  deletesMax: z.number().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
   /** The gaps that the job closes when it is done. */
@@ -59,8 +57,8 @@ export const jobSchema = z.object({
   phase: z.enum(jobPhases).optional(),
   waitUntilMs: z.number().optional(),
   /**
-   * Rule 8: the time (by S3's clock) at which the floor was stored. Changes before it are covered. Absent for reports and
-   * `--now`.
+   * Rule 8: the time at which the floor was stored, by S3's clock or that of the worker, whichever is earlier. Changes before
+   * it are covered. Absent for reports and `--now`.
    */
   coversBeforeMs: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),

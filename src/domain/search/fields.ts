@@ -24,8 +24,8 @@ export function isFieldName(text: string): text is FieldName {
   return fieldNames.some((name) => name === text);
 }
 
-export function isCompared(name: FieldName): boolean {
-  return compared.has(name);
+export function isCompared(name: string): boolean {
+  return isFieldName(name) && compared.has(name);
 }
 
 /** Other words for fields, as the API and other programs name them. */

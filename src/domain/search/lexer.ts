@@ -29,6 +29,8 @@ export interface Mistake {
 const SPACES = /\s*/y;
 /** A name before a colon or a comparison. */
 const FIELD = /(\p{L}[\p{L}\p{N}_-]*)(:|>=|<=|>|<|=)/uy;
+/** The same with spaces around a comparison, as far as the name is that of a field. */
+const SPACED = /(\p{L}[\p{L}\p{N}_-]*)\s*(>=|<=|>|<|=)\s*/uy;
 const PLAIN = /[^\s,]+/y;
 
 /** The clauses of a text, or its first mistake. */
@@ -57,17 +59,18 @@ function lexemeAt(text: string, position: number): Lexeme | Mistake {
   // a minus sign alone, or before a space, negates nothing
   const negated = text[position] === '-' && /\S/.test(text[position + 1] ?? '');
   const begin = negated ? position + 1 : position;
-  const field = fieldAt(text, begin);
-  const values = valuesAt(text, begin + (field === undefined ? 0 : field.name.length + field.operator.length));
+  const found = fieldAt(text, begin);
+  const values = valuesAt(text, found?.end ?? begin);
   if ('message' in values) return values;
-  return { position, end: values.end, negated, ...(field !== undefined && { field }), values: values.values };
+  return { position, end: values.end, negated, ...(found !== undefined && { field: found.field }), values: values.values };
 }
 
-function fieldAt(text: string, at: number): Lexeme['field'] {
-  const [, name, operator] = matchAt(FIELD, text, at) ?? [];
-  if (name === undefined || !isOperator(operator)) return undefined;
+function fieldAt(text: string, at: number): { readonly field: NonNullable<Lexeme['field']>; readonly end: number } | undefined {
+  const spaced = matchAt(SPACED, text, at);
+  const [whole = '', name = '', operator] = (isFieldName(spaced?.[1] ?? '') ? spaced : matchAt(FIELD, text, at)) ?? [];
   // `year=2026` is a part of many keys
-  return operator === '=' && !(isFieldName(name) && isCompared(name)) ? undefined : { name, operator };
+  if (!isOperator(operator) || (operator === '=' && !isCompared(name))) return undefined;
+  return { field: { name, operator }, end: at + whole.length };
 }
 
 function isOperator(text: string | undefined): text is Operator {

@@ -6,10 +6,11 @@
  *   clause   = [ "-" ] ( text { "," text } | field ":" value { "," value } | field compare value )
  *   text     = word | pattern with * or ? | "exact part"
  *   field    = bucket prefix ext type class tag meta key etag is, before a colon
- *   compare  = size > >= < <= =      modified, deleted > >= < <=
+ *   compare  = size > >= < <= =      modified, deleted > >= < <=      (spaces may stand around it)
  *   address  = s3://… | arn:aws:s3:::… | https://…   (alone: it opens that object)
  *
- * A name before a colon that is not a field is a mistake and never a word. Quotes make it text.
+ * A name before a colon that is not a field is a mistake and never a word. Quotes make it text. AND, OR and NOT in capitals are
+ * mistakes as well, because other searches take them for operators.
  */
 import { queryWordsOf } from '../documents/words.ts';
 import type { Condition, Test } from './conditions.ts';
@@ -181,10 +182,19 @@ function textTest({ text, quoted, position }: Value, lexeme: Lexeme, { hasPrefix
     const pattern = patternOf(text, hasPrefix);
     return 'mistake' in pattern ? { position, message: pattern.mistake } : { kind: 'match', pattern };
   }
+  const instead = foreignOperators.get(text);
+  if (instead !== undefined) return { position, message: `${text} is not an operator here: ${instead}` };
   const words = queryWordsOf(text, lexeme !== lastWords);
   if (words === null) return { position, message: 'this has no letters or digits: put it in quotes, with at least three characters' };
   return { kind: 'words', words };
 }
+
+/** Operators of other searches, and what to write here. */
+const foreignOperators: ReadonlyMap<string, string> = new Map([
+  ['OR', 'separate alternatives by commas (report,invoice), or write or in small letters to search for the word'],
+  ['AND', 'all clauses must fit anyway; write and in small letters to search for the word'],
+  ['NOT', 'put - before a clause (-draft), or write not in small letters to search for the word'],
+]);
 
 function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
   const tests: Test[] = [];

@@ -51,7 +51,7 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
     return (
       <Dialog title={`Plan for ${bucket}`} onClose={onClose}>
         <p>
-          To connect <Text>{bucket}</Text>, Tally makes this in AWS. Nothing was written yet.
+          To connect <Text>{bucket}</Text>, Tally makes this in AWS. Nothing is written before “Add and apply”.
         </p>
         <PlanStep
           bucket={bucket}

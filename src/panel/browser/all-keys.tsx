@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { AnyApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type RequestTo } from './api.ts';
-import { daysLeft, RevokeDialog } from './keys.tsx';
+import { Left, RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
 import { Field, Form, Select } from './form.tsx';
 import { Listed, Table, Text, Time } from './parts.tsx';
@@ -93,7 +93,9 @@ function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; r
           <td>
             <code>{key.fingerprint}</code>
           </td>
-          <td>{daysLeft(key, Date.now())}</td>
+          <td>
+            <Left of={key} />
+          </td>
           <td>
             <Time at={key.created_at} />
           </td>

@@ -16,8 +16,8 @@ const SLOW_MS = 4_000;
 export const connection = observed<'fine' | 'slow' | 'lost'>('fine');
 /** Counts how often the registry answered again after it could not be reached: what is shown is read again then. */
 export const returned = observed(0);
-/** Counts answers that show that the session has ended. */
-export const loggedOut = observed(0);
+/** Whether the last answer about it shows that the person has no session. */
+export const sessionEnded = observed(false);
 
 interface ProblemMore {
   readonly advice?: string;
@@ -111,7 +111,7 @@ function textIn(params: unknown, name: string): string {
 /** The body of an answer. Throws a Problem for an error. */
 export async function answerOf(response: Response) {
   if (response.ok) return response.status === 204 ? undefined : await response.json();
-  if (response.status === 401) loggedOut.set(loggedOut.read() + 1);
+  if (response.status === 401) sessionEnded.set(true);
   throw await problemOf(response);
 }
 

@@ -1,41 +1,23 @@
 /** How far the index of each bucket of a search can be relied on: above every result. */
 import { call, type AnswerTo } from './api.ts';
+import { Act } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
-import { Link, Text, Time, useNow } from './parts.tsx';
+import { Link, Text, useNow } from './parts.tsx';
 import { countText, durationText, numberText } from './words.ts';
 
-export type AsOf = NonNullable<AnswerTo<'GET /v1/objects'>['as_of']>[number];
+export type AsOf = Pick<NonNullable<AnswerTo<'GET /v1/objects'>['as_of']>[number], 'bucket' | 'status'>;
 
-/** Routed buckets are compared every week, others when it is requested: after a month it is worth knowing. */
-const COMPARED_DAYS_MAX = 30;
-const DAY_MS = 86_400_000;
-/** More gaps of all buckets than one page has are not told apart here. */
-const GAPS_MAX = 1_000;
 /** That is what fits above a result. */
 const SHOWN_MAX = 8;
 
-/** Whether something keeps the index of a bucket from agreeing with it. */
-export function isDoubtful({ status, gaps }: AsOf): boolean {
-  return status.state !== 'ok' || gaps > 0;
+/** Whether anything is known that may keep the index of a bucket from agreeing with it. */
+export function isDoubtful({ status }: Pick<AsOf, 'status'>): boolean {
+  return status.state !== 'ok';
 }
 
 /** The same for all buckets, for a search that names none. */
 async function readAll(signal: AbortSignal): Promise<readonly AsOf[]> {
-  const [buckets, gaps] = await Promise.all([
-    call('GET /v1/buckets', {}, signal),
-    call('GET /v1/gaps', { query: { state: 'open', limit: GAPS_MAX } }, signal),
-  ]);
-  return buckets.items.map(({ bucket, status, last_reindex_at: comparedAt }) => {
-    const open = gaps.items.filter((gap) => gap.bucket === bucket);
-    const prefixes = [...new Set(open.map(({ prefix }) => prefix ?? ''))];
-    return {
-      bucket,
-      status,
-      gaps: open.length,
-      gap_prefixes: prefixes.slice(0, 3),
-      ...(comparedAt !== undefined && { last_reindex_at: comparedAt }),
-    };
-  });
+  return (await call('GET /v1/buckets', {}, signal)).items;
 }
 
 /** The lines of all buckets: those that agree as one. */
@@ -72,31 +54,24 @@ export function AsOfLines({ of, atMs }: { readonly of: readonly AsOf[]; readonly
             <Text>{each.bucket}</Text>
           </Link>{' '}
           <Agreement of={each} atMs={atMs} />
-          <GapsOf of={each} />
-          <Compared of={each} />
         </p>
       ))}
     </>
   );
 }
 
-function Agreement({ of: { status, gaps }, atMs }: { readonly of: AsOf; readonly atMs: number }) {
-  const nowMs = useNow();
-  if (status.state === 'waiting') {
-    const behindMs = nowMs - new Date(status.since ?? nowMs).getTime();
+/** The word is used only where nothing is known to the contrary. */
+function Agreement({ of, atMs }: { readonly of: AsOf; readonly atMs: number }) {
+  if (isDoubtful(of)) {
     return (
-      <strong class="state notable">
-        is behind {durationText(behindMs / 1_000)}
-        {status.reason !== undefined && (
-          <>
-            : <Text>{status.reason}</Text>
-          </>
-        )}
-      </strong>
+      <>
+        <strong class="state notable">
+          may differ: <Text>{of.status.sentence}</Text>
+        </strong>{' '}
+        <Act of={of} />
+      </>
     );
   }
-  if (status.state === 'never_compared') return <strong class="state notable">was never compared as a whole</strong>;
-  if (gaps > 0) return null;
   return (
     <span class="state good">
       agrees as of <Ago atMs={atMs} /> ago
@@ -106,30 +81,4 @@ function Agreement({ of: { status, gaps }, atMs }: { readonly of: AsOf; readonly
 
 function Ago({ atMs }: { readonly atMs: number }) {
   return <>{durationText((useNow() - atMs) / 1_000)}</>;
-}
-
-function GapsOf({ of: { bucket, status, gaps, gap_prefixes: prefixes } }: { readonly of: AsOf }) {
-  if (gaps === 0) return null;
-  const shown = prefixes.map((prefix) => (prefix === '' ? 'whole bucket' : prefix));
-  return (
-    <>
-      {status.state === 'ok' ? 'has ' : ', with '}
-      <Link page="gaps" choices={{ bucket }}>
-        {countText(gaps, 'open gap')}: <Text>{shown.join(', ')}</Text>
-      </Link>
-    </>
-  );
-}
-
-function Compared({ of: { bucket, last_reindex_at: at } }: { readonly of: AsOf }) {
-  if (at === undefined || Date.now() - new Date(at).getTime() < COMPARED_DAYS_MAX * DAY_MS) return null;
-  return (
-    <>
-      {', '}
-      <Link page="bucket" choices={{ bucket }}>
-        not compared since
-      </Link>{' '}
-      <Time at={at} />
-    </>
-  );
 }

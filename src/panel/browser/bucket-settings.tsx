@@ -101,6 +101,15 @@ function settingsOf({ source, topic_arn: topic = '', enrich }: Bucket): BucketSe
   return { source, topic, enrich };
 }
 
+/** What another person or tab has stored since the form was opened; what was not changed in the form follows it. */
+function rebased(settings: BucketSettings, opened: BucketSettings, now: BucketSettings): BucketSettings {
+  return {
+    source: settings.source === opened.source ? now.source : settings.source,
+    topic: settings.topic === opened.topic ? now.topic : settings.topic,
+    enrich: settings.enrich === opened.enrich ? now.enrich : settings.enrich,
+  };
+}
+
 interface Change {
   readonly name: string;
   readonly from: string;
@@ -119,26 +128,43 @@ function changesBetween(before: BucketSettings, after: BucketSettings): readonly
 
 /** The section of a bucket's page. What changes, in the record and in AWS, is shown before it is done. */
 export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; readonly onSaved: () => void }) {
-  const [settings, setSettings] = useState(() => settingsOf(bucket));
+  // as the form was opened with: a submission is compared with it
+  const [opened, setOpened] = useState(() => settingsOf(bucket));
+  const [settings, setSettings] = useState(opened);
+  const [others, setOthers] = useState<readonly Change[]>([]);
   const [isShown, setShown] = useState(false);
   const [advice, setAdvice] = useState<string>();
+  async function review(): Promise<void> {
+    const now = settingsOf(await call('GET /v1/buckets/{bucket}', { params: { bucket: bucket.bucket } }));
+    setOthers(changesBetween(opened, now));
+    setSettings(rebased(settings, opened, now));
+    setOpened(now);
+    setShown(true);
+  }
+  function keep(saved: BucketSettings): void {
+    setOpened(saved);
+    setSettings(saved);
+  }
   return (
     <section aria-labelledby="settings-heading">
       <h2 id="settings-heading">Indexing and notifications</h2>
-      <Form submit="Save…" onSubmit={async () => setShown(true)}>
-        <SettingsFields settings={settings} onChange={setSettings} stored={settingsOf(bucket)} />
+      <Form submit="Save…" onSubmit={review}>
+        <SettingsFields settings={settings} onChange={setSettings} stored={opened} />
       </Form>
       {advice !== undefined && (
         <p class="advice">
           <Text>{advice}</Text>
         </p>
       )}
-      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket))} onChanged={onSaved} onPlan={() => setShown(true)} />
+      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket))} onChanged={onSaved} onPlan={review} />
       {isShown && (
         <ReviewDialog
-          bucket={bucket}
+          bucket={bucket.bucket}
+          stored={opened}
+          others={others}
           settings={settings}
           onSettings={setSettings}
+          onStored={keep}
           onAdvice={setAdvice}
           onSaved={onSaved}
           onClose={() => setShown(false)}
@@ -149,17 +175,35 @@ export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; 
 }
 
 interface ReviewProps {
-  readonly bucket: Bucket;
+  readonly bucket: string;
+  /** As they are stored now. */
+  readonly stored: BucketSettings;
+  /** What another person or tab has changed since the form was opened. */
+  readonly others: readonly Change[];
   readonly settings: BucketSettings;
+  /** Another wish was chosen. */
   readonly onSettings: (settings: BucketSettings) => void;
+  /** The settings are stored. */
+  readonly onStored: (settings: BucketSettings) => void;
   readonly onAdvice: (advice: string | undefined) => void;
   readonly onSaved: () => void;
   readonly onClose: () => void;
 }
 
+function Changes({ of }: { readonly of: readonly Change[] }) {
+  return (
+    <ul>
+      {of.map(({ name, from, to }) => (
+        <li key={name}>
+          {name}: {from === '' ? 'none' : <Text>{from}</Text>} → {to === '' ? 'none' : <Text>{to}</Text>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** The changes, and the plan of what they take in AWS. */
-function ReviewDialog({ bucket, settings, onSettings, onAdvice, onSaved, onClose }: ReviewProps) {
-  const [stored] = useState(() => settingsOf(bucket));
+function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, onAdvice, onSaved, onClose }: ReviewProps) {
   const [isAdopted, setAdopted] = useState(false);
   const applied = useRef<BucketSettings | undefined>(undefined);
   const changes = changesBetween(stored, settings);
@@ -167,9 +211,13 @@ function ReviewDialog({ bucket, settings, onSettings, onAdvice, onSaved, onClose
   async function save(): Promise<void> {
     const { source, enrich } = settings;
     const topic = settings.topic.trim();
-    const body = { source, enrich, ...(topic !== stored.topic && { topic_arn: topic === '' ? null : topic }) };
-    const saved = await call('PATCH /v1/buckets/{bucket}', { params: { bucket: bucket.bucket }, body });
-    onSettings(settingsOf(saved));
+    const body = {
+      ...(source !== stored.source && { source }),
+      ...(enrich !== stored.enrich && { enrich }),
+      ...(topic !== stored.topic && { topic_arn: topic === '' ? null : topic }),
+    };
+    const saved = await call('PATCH /v1/buckets/{bucket}', { params: { bucket }, body });
+    onStored(settingsOf(saved));
     onAdvice(saved.advice);
     announce('The settings are saved.');
     onSaved();
@@ -178,31 +226,29 @@ function ReviewDialog({ bucket, settings, onSettings, onAdvice, onSaved, onClose
   async function follow(): Promise<void> {
     announce('Everything is applied.');
     onSaved();
-    applied.current = settingsOf(await call('GET /v1/buckets/{bucket}', { params: { bucket: bucket.bucket } }));
+    applied.current = settingsOf(await call('GET /v1/buckets/{bucket}', { params: { bucket } }));
   }
   /** What was applied is shown as it was chosen, until the dialog is closed. */
   function close(): void {
-    if (applied.current !== undefined) onSettings(applied.current);
+    if (applied.current !== undefined) onStored(applied.current);
     onClose();
   }
   const record = { text: 'Save without changing AWS', act: save };
   return (
-    <Dialog title={changes.length === 0 ? `Plan for ${bucket.bucket}` : 'Save these settings?'} onClose={close}>
-      {changes.length > 0 && (
-        <ul>
-          {changes.map(({ name, from, to }) => (
-            <li key={name}>
-              {name}: {from === '' ? 'none' : <Text>{from}</Text>} → {to === '' ? 'none' : <Text>{to}</Text>}
-            </li>
-          ))}
-        </ul>
+    <Dialog title={changes.length === 0 ? `Plan for ${bucket}` : 'Save these settings?'} onClose={close}>
+      {others.length > 0 && (
+        <div class="advice" role="status">
+          <p>Changed by someone else while this form was open, and kept:</p>
+          <Changes of={others} />
+        </div>
       )}
+      {changes.length > 0 && <Changes of={changes} />}
       {changes.some(({ name }) => name === 'Enrichment') && settings.enrich !== 'none' && (
         <p>Documents that are indexed already get it by a re-index that fills in missing fields.</p>
       )}
       {byHand === undefined ? (
         <PlanStep
-          bucket={bucket.bucket}
+          bucket={bucket}
           wish={{ ...wishOf(settings), ...(isAdopted && { adopt: 'true' }) }}
           apply="Apply"
           record={changes.length === 0 ? undefined : record}

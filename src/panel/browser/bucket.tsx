@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
 import { SettingsSection } from './bucket-settings.tsx';
-import { Status } from './buckets.tsx';
+import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
 import { Details, Link, Shown, Text, Time } from './parts.tsx';
@@ -17,13 +17,7 @@ const REFRESH_MS = 15_000;
 export function BucketPage({ name }: { readonly name: string }) {
   const [isPaused, setPaused] = useState(false);
   const [open, setOpen] = useState<'reindex' | 'remove'>();
-  const read = async (signal: AbortSignal) => {
-    const [bucket, gaps] = await Promise.all([
-      call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal),
-      call('GET /v1/gaps', { query: { bucket: name, state: 'open', limit: 1_000 } }, signal),
-    ]);
-    return { bucket, openGaps: gaps.items.length };
-  };
+  const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal);
   const loaded = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
   return (
     <>
@@ -38,9 +32,9 @@ export function BucketPage({ name }: { readonly name: string }) {
         )}
       </div>
       <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
-        {({ bucket, openGaps }) => (
+        {(bucket) => (
           <>
-            <BucketDetails bucket={bucket} openGaps={openGaps} />
+            <BucketDetails bucket={bucket} />
             {may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
             {may('DELETE /v1/buckets/{bucket}') && <RemoveSection onRemove={() => setOpen('remove')} />}
             {open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
@@ -67,7 +61,7 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
   );
 }
 
-function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly openGaps: number }) {
+function BucketDetails({ bucket }: { readonly bucket: Bucket }) {
   const { bucket: name, lifecycle } = bucket;
   return (
     <>
@@ -82,7 +76,7 @@ function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly
           ['Account', bucket.account],
           ['Versioning', plainText(bucket.versioning.status)],
           ['Last event', <Time at={bucket.last_event_at} />],
-          ['Last whole compare', <Time at={bucket.last_reindex_at} />],
+          ['Last whole compare', <Time at={bucket.last_compared_at} />],
           ['Connected', <Time at={bucket.created_at} />],
           ['Connected by', <Text>{bucket.created_by}</Text>],
           [
@@ -91,8 +85,8 @@ function BucketDetails({ bucket, openGaps }: { readonly bucket: Bucket; readonly
           ],
           [
             'Open gaps',
-            <Link page="gaps" choices={{ bucket: name, state: 'open' }}>
-              {numberText(openGaps)}
+            <Link page="gaps" choices={{ bucket: name }}>
+              {numberText(bucket.gaps)}
             </Link>,
           ],
         ]}

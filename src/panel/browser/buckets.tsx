@@ -1,32 +1,21 @@
 /** All buckets. */
 import { useState } from 'preact/hooks';
 import type { Bucket, UnconnectedBucket } from '../../api/buckets.ts';
-import type { Gap } from '../../api/gaps.ts';
 import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
 import { call } from './api.ts';
+import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
 import { Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
-import { numberText, plainText } from './words.ts';
+import { numberText } from './words.ts';
 
 /** Buckets change slowly; jobs and gaps have their own pages. */
 const REFRESH_MS = 15_000;
-/** The longest page. More open gaps of all buckets than this are not counted here; the page of the gaps has them. */
-const GAPS_MAX = 1_000;
-
-async function readBuckets(signal: AbortSignal) {
-  const [buckets, gaps] = await Promise.all([
-    call('GET /v1/buckets', {}, signal),
-    call('GET /v1/gaps', { query: { state: 'open', limit: GAPS_MAX } }, signal),
-  ]);
-  return { ...buckets, gaps: gaps.items };
-}
-
 export function BucketsPage() {
   const [isPaused, setPaused] = useState(false);
-  const loaded = useLoaded('buckets', readBuckets, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded('buckets', (signal) => call('GET /v1/buckets', {}, signal), { everyMs: isPaused ? undefined : REFRESH_MS });
   const [adding, setAdding] = useState<string>();
   const mayAdd = may('POST /v1/buckets');
   return (
@@ -40,9 +29,9 @@ export function BucketsPage() {
         )}
       </div>
       <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
-        {({ items, unconnected, gaps }) => (
+        {({ items, unconnected }) => (
           <>
-            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} gaps={gaps} />}
+            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} />}
             <Unconnected buckets={unconnected} add={mayAdd ? setAdding : undefined} />
           </>
         )}
@@ -60,8 +49,7 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
   );
 }
 
-function BucketTable({ buckets, gaps }: { readonly buckets: readonly Bucket[]; readonly gaps: readonly Gap[] }) {
-  const openOf = (name: string): number => gaps.filter(({ bucket }) => bucket === name).length;
+function BucketTable({ buckets }: { readonly buckets: readonly Bucket[] }) {
   // the embedded bucket is not in AWS
   const hasWiring = buckets.some(({ wiring }) => wiring !== undefined);
   const inAws = hasWiring ? ['In AWS'] : [];
@@ -84,11 +72,11 @@ function BucketTable({ buckets, gaps }: { readonly buckets: readonly Bucket[]; r
             </td>
           )}
           <td>
-            {openOf(each.bucket) === 0 ? (
+            {each.gaps === 0 ? (
               '0'
             ) : (
-              <Link page="gaps" choices={{ bucket: each.bucket, state: 'open' }}>
-                {numberText(openOf(each.bucket))}
+              <Link page="gaps" choices={{ bucket: each.bucket }}>
+                {numberText(each.gaps)}
               </Link>
             )}
           </td>
@@ -96,26 +84,11 @@ function BucketTable({ buckets, gaps }: { readonly buckets: readonly Bucket[]; r
             <Time at={each.last_event_at} />
           </td>
           <td>
-            <Time at={each.last_reindex_at} />
+            <Time at={each.last_compared_at} />
           </td>
         </tr>
       ))}
     </Table>
-  );
-}
-
-/** Whether the index of a bucket can be relied on, and why not. */
-export function Status({ of: { status } }: { readonly of: Pick<Bucket, 'status'> }) {
-  return (
-    <>
-      <span class={`state ${status.state === 'ok' ? 'good' : 'notable'}`}>{plainText(status.state)}</span>
-      {status.reason !== undefined && (
-        <small>
-          <br />
-          <Text>{status.reason}</Text>
-        </small>
-      )}
-    </>
   );
 }
 

@@ -4,7 +4,7 @@ import type { Bucket } from '../../api/buckets.ts';
 import { call, type AnswerTo } from './api.ts';
 import { untilApplied } from './applying.ts';
 import { Severity } from './findings.tsx';
-import { Form } from './form.tsx';
+import { Act, Form } from './form.tsx';
 import { announce, Dialog, Link, Text, Time } from './parts.tsx';
 import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
@@ -29,7 +29,8 @@ interface PartProps {
   /** As it is stored. */
   readonly wish: PlanWish;
   readonly onChanged: () => void;
-  readonly onPlan: () => void;
+  /** Shows the plan once the bucket is read again. */
+  readonly onPlan: () => Promise<void>;
 }
 
 export function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
@@ -50,9 +51,9 @@ export function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
       <h3 id="connection-heading">In AWS</h3>
       <WiringDetails bucket={bucket} />
       <div class="actions">
-        <button type="button" class="outline" onClick={onPlan}>
+        <Act act={onPlan} isSecondary>
           Show the plan
-        </button>
+        </Act>
         {source === 'notification' && !isPaused && (
           <button type="button" class="outline" onClick={() => setOpen('pause')}>
             Pause notification…

@@ -30,7 +30,7 @@ export function DoctorPage({ bucket }: { readonly bucket: string }) {
             {', as of '}
             <Time at={new Date(atMs ?? 0).toISOString()} />
           </p>
-          {value.findings.length === 0 ? <NothingFound bucket={bucket} /> : <Findings findings={value.findings} />}
+          {value.findings.length === 0 ? <NothingFound bucket={bucket} /> : <Findings findings={value.findings} bucket={bucket} />}
         </>
       )}
       <p class="links">

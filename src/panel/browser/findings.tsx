@@ -1,6 +1,6 @@
 /** What the checks of a connection found: what is wrong, why it matters, and what to paste. */
 import type { Diagnosis } from '../../api/connections.ts';
-import { CopyButton, Text } from './parts.tsx';
+import { CopyButton, Link, Text } from './parts.tsx';
 
 type Finding = Diagnosis['findings'][number];
 
@@ -17,7 +17,18 @@ export function Severity({ of }: { readonly of: string }) {
   return <span class={`state ${of === 'ok' ? 'good' : 'notable'}`}>{of}</span>;
 }
 
-export function Findings({ findings }: { readonly findings: readonly Finding[] }) {
+/** Whether the panel has a button for what this command does: a person here needs no command line. */
+function isButton(fix: string): boolean {
+  return /^`?tally bucket (?:apply|plan|resume-notification|clean) /.test(fix);
+}
+
+interface FindingsProps {
+  readonly findings: readonly Finding[];
+  /** The bucket whose page has the buttons. Absent: they are shown beside the findings. */
+  readonly bucket?: string;
+}
+
+export function Findings({ findings, bucket }: FindingsProps) {
   return (
     <ul class="findings">
       {findings.map((finding, index) => (
@@ -28,11 +39,30 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
           <p>
             Why it matters: <Text>{finding.why}</Text>
           </p>
-          <p>What to do:</p>
-          <Lines>{finding.fix}</Lines>
-          <CopyButton copied={{ text: finding.fix, isJson: false }}>Copy the fix</CopyButton>
+          <Remedy fix={finding.fix} bucket={bucket} />
         </li>
       ))}
     </ul>
+  );
+}
+
+function Remedy({ fix, bucket }: { readonly fix: string; readonly bucket: string | undefined }) {
+  if (!isButton(fix)) {
+    return (
+      <>
+        <p>What to do:</p>
+        <Lines>{fix}</Lines>
+        <CopyButton copied={{ text: fix, isJson: false }}>Copy the fix</CopyButton>
+      </>
+    );
+  }
+  if (bucket === undefined) return null;
+  return (
+    <p>
+      What to do:{' '}
+      <Link page="bucket" choices={{ bucket }}>
+        its page has the button, under In AWS
+      </Link>
+    </p>
   );
 }

@@ -14,8 +14,8 @@ import { countText, numberText } from './words.ts';
 
 type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
 
-/** Enough for a screen or two; more by a click. */
-const PAGE = 200;
+/** As many as an answer has; scrolling reads on. */
+const PAGE = 1_000;
 /** Folders are counted down to this level. */
 const LEVELS = 8;
 /** A query has at most 64 values; other clauses need some of them. */

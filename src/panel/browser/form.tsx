@@ -83,6 +83,8 @@ interface FormProps {
   /** Throws what the person is shown. */
   readonly onSubmit: () => Promise<void>;
   readonly onCancel?: () => void;
+  /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
+  readonly cancelText?: string;
   /** A second way to submit what was typed. */
   readonly otherwise?: { readonly text: string; readonly act: () => Promise<void> };
   readonly isDanger?: boolean;
@@ -93,7 +95,17 @@ interface FormProps {
 }
 
 /** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabled, mayLeave, children }: FormProps) {
+export function Form({
+  submit,
+  onSubmit,
+  onCancel,
+  cancelText = 'Cancel',
+  otherwise,
+  isDanger,
+  isDisabled,
+  mayLeave,
+  children,
+}: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const noteFocus = useKeptFocus(isActing);
@@ -136,7 +148,7 @@ export function Form({ submit, onSubmit, onCancel, otherwise, isDanger, isDisabl
         )}
         {onCancel !== undefined && (
           <button type="button" class="secondary outline" disabled={isActing && mayLeave !== true} onClick={onCancel}>
-            Cancel
+            {cancelText}
           </button>
         )}
       </div>

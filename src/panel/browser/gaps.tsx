@@ -23,7 +23,10 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
   return (
     <>
       <h1>Gaps</h1>
-      <p>Changes of a bucket that its source did not report. Until a re-index closes a gap, the index may differ from the bucket.</p>
+      <p>
+        Changes of a bucket that its source did not report, and deletions that wait for a person. Until a re-index closes a gap, the index
+        may differ from the bucket.
+      </p>
       <GapFilter key={`${bucket} ${state}`} bucket={bucket} state={state} />
       <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
         {({ items, next }) => (

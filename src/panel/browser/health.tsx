@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { readiness } from './api.ts';
 import { useLoaded } from './load.ts';
-import { Shown, Table, Text } from './parts.tsx';
+import { Link, Shown, Table, Text } from './parts.tsx';
 import { plainText } from './words.ts';
 
 const REFRESH_MS = 5_000;
@@ -30,7 +30,10 @@ export function HealthPage() {
                     <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
                   </td>
                   <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
-                  <td>{check.advice !== undefined && <Text>{check.advice}</Text>}</td>
+                  <td>
+                    {check.advice !== undefined && <Text>{check.advice}</Text>}{' '}
+                    {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
+                  </td>
                 </tr>
               ))}
             </Table>

@@ -88,7 +88,8 @@ interface ActsProps {
 }
 
 function JobActs({ job, onChanged }: ActsProps) {
-  const [isReleasing, setReleasing] = useState(false);
+  const [asked, setAsked] = useState<'release' | 'cancel'>();
+  const close = () => setAsked(undefined);
   const request = { params: { id: job.id } };
   if (hasEnded(job) || !may('POST /v1/jobs/{id}/pause')) return null;
   const isHeld = job.state === 'paused' && job.paused_because === 'brake';
@@ -97,21 +98,39 @@ function JobActs({ job, onChanged }: ActsProps) {
       {job.state !== 'paused' && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>Pause the job</Act>}
       {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
       {isHeld && (
-        <button type="button" onClick={() => setReleasing(true)}>
+        <button type="button" class="danger" onClick={() => setAsked('release')}>
           Release the brake…
         </button>
       )}
-      <Act
-        isDanger
-        act={async () => {
-          onChanged(await call('POST /v1/jobs/{id}/cancel', request));
-          announce('The job is cancelled. What it has written stays.');
-        }}
-      >
-        Cancel the job
-      </Act>
-      {isReleasing && <ReleaseDialog job={job} onChanged={onChanged} onClose={() => setReleasing(false)} />}
+      <button type="button" class="secondary outline" onClick={() => setAsked('cancel')}>
+        Cancel the job…
+      </button>
+      {asked === 'release' && <ReleaseDialog job={job} onChanged={onChanged} onClose={close} />}
+      {asked === 'cancel' && <CancelDialog job={job} onChanged={onChanged} onClose={close} />}
     </div>
+  );
+}
+
+/** Cancelling deletes nothing. What the brake holds back stays an open gap. */
+function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
+  const [waiting] = useState(() => job.brake?.waiting ?? 0);
+  async function cancel(): Promise<void> {
+    onChanged(await call('POST /v1/jobs/{id}/cancel', { params: { id: job.id } }));
+    announce('The job is cancelled. What it has written stays.');
+    onClose();
+  }
+  return (
+    <Dialog title="Cancel the job?" onClose={onClose}>
+      <Form submit="Cancel the job" onSubmit={cancel} onCancel={onClose} cancelText="Keep the job">
+        <p>The job ends and cannot be resumed. What it has written stays.</p>
+        {waiting > 0 && (
+          <p>
+            {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They
+            stand under Gaps until a person allows their deletion, or the bucket has the objects again.
+          </p>
+        )}
+      </Form>
+    </Dialog>
   );
 }
 

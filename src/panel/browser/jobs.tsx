@@ -61,7 +61,7 @@ function Jobs({ jobs }: { readonly jobs: readonly Job[] }) {
   return (
     <>
       <JobTable jobs={jobs.slice(0, SHOWN_MAX)} />
-      {jobs.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. `tally jobs list` shows all.</p>}
+      {jobs.length > SHOWN_MAX && <p>The newest {SHOWN_MAX} are shown. The page of a bucket leads to its own jobs.</p>}
     </>
   );
 }

@@ -30,11 +30,11 @@ export function NothingFound({ search, understood, asOf }: NothingFoundProps) {
     <div class="empty">
       <p>No object in the index matches.</p>
       {understood.length > 0 && <Without search={search} understood={understood.slice(0, CLAUSES_MAX)} />}
-      {doubtful.map(({ bucket, status, gaps }) => (
+      {doubtful.map(({ bucket, status }) => (
         <p class="advice" key={bucket}>
-          The index of <Text>{bucket}</Text> is not complete for certain: {reasonOf(status, gaps)}.{' '}
-          <Link page="gaps" choices={{ bucket, state: 'open' }}>
-            Open gaps of this bucket
+          The index of <Text>{bucket}</Text> is not complete for certain: <Text>{status.sentence}</Text>.{' '}
+          <Link page="gaps" choices={{ bucket }}>
+            Gaps of this bucket
           </Link>
           {' · '}
           <Link page="jobs" choices={{ bucket }}>
@@ -45,12 +45,6 @@ export function NothingFound({ search, understood, asOf }: NothingFoundProps) {
       <WhyNotHere search={search} understood={understood} />
     </div>
   );
-}
-
-function reasonOf({ state }: AsOf['status'], gaps: number): string {
-  if (state === 'waiting') return 'events of it wait';
-  if (state === 'never_compared') return 'it was never compared as a whole, so a first re-index has not ended';
-  return gaps === 1 ? 'it has an open gap' : `it has ${numberText(gaps)} open gaps`;
 }
 
 interface Left {

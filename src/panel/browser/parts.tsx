@@ -7,11 +7,11 @@ import type { Copied } from './copied.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
 import { go, hrefOf, type PageName } from './place.ts';
-import { agoText, durationText, numberText, sizeText, timeText, zone } from './words.ts';
+import { agoText, durationText, numberText, sizeText, timeText, visibleText, zone } from './words.ts';
 
 /** A text from outside: as text, isolated from the direction of what surrounds it, with its invisible characters shown. */
 export function Text({ children }: { readonly children: string }) {
-  return <bdi class="text">{printable(children)}</bdi>;
+  return <bdi class="text">{visibleText(children)}</bdi>;
 }
 
 interface LinkProps {
@@ -290,6 +290,26 @@ interface ListedProps<Item> {
   readonly children: (items: readonly Item[]) => ComponentChildren;
 }
 
+/** Rows of the next page are asked for when the end of those that are shown is this near. */
+const NEAR = '600px';
+
+/** Reads on when a person scrolls near the end of the rows; the button is for those who do not scroll. */
+function More({ more }: { readonly more: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && more(), {
+      rootMargin: NEAR,
+    });
+    if (button.current !== null) seen.observe(button.current);
+    return () => seen.disconnect();
+  }, []);
+  return (
+    <button type="button" class="outline" ref={button} onClick={more}>
+      More
+    </button>
+  );
+}
+
 /** A list that is read page by page. */
 export function Listed<Item>({ pages: { items = [], problem, isLoading, more, reload }, empty, children }: ListedProps<Item>) {
   if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
@@ -299,11 +319,7 @@ export function Listed<Item>({ pages: { items = [], problem, isLoading, more, re
       {isEmpty && empty}
       {items.length > 0 && children(items)}
       {isLoading && <Busy />}
-      {more !== undefined && !isLoading && (
-        <button type="button" class="outline" onClick={more}>
-          More
-        </button>
-      )}
+      {more !== undefined && !isLoading && <More key={items.length} more={more} />}
     </>
   );
 }

@@ -16,6 +16,7 @@ export const pages = {
   users: 'Users',
   audit: 'Audit',
   health: 'Health',
+  unknown: 'No such page',
 } as const;
 export type PageName = keyof typeof pages;
 
@@ -38,7 +39,7 @@ function read(isReturn: boolean): Place {
   const query = new URLSearchParams(location.search);
   const page = query.get('page');
   const choices = Object.fromEntries([...query].filter(([name]) => name !== 'page'));
-  return { page: isPage(page) ? page : 'buckets', choices, href: location.search, isReturn };
+  return { page: page === null ? 'buckets' : isPage(page) ? page : 'unknown', choices, href: location.search, isReturn };
 }
 
 export const place = observed<Place>(read(false));

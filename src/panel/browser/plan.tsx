@@ -90,7 +90,7 @@ export function PlanStep(props: PlanStepProps) {
     <>
       {loaded.isLoading && <Busy>Reading AWS…</Busy>}
       {problem !== undefined && <Failure problem={problem} retry={loaded.reload} />}
-      {plan !== undefined && <PlanDocument plan={plan} wish={wish} onWish={onWish} />}
+      {plan !== undefined && <PlanDocument plan={plan} wish={wish} left={applying.left} onWish={onWish} />}
       <ApplyState applying={applying} retry={again} />
       <div class="actions">
         {plan !== undefined && <ApplyButton plan={plan} isReading={loaded.isLoading} applying={applying} text={props.apply} />}
@@ -168,6 +168,8 @@ function ScriptButton({ bucket, wish, plan, problem }: ScriptButtonProps) {
 interface Applying {
   readonly isActing: boolean;
   readonly waitingFor: string | undefined;
+  /** The steps that are still to be done, while an apply waits; undefined: it has not shown any yet. */
+  readonly left: ReadonlySet<string> | undefined;
   readonly problem: Problem | undefined;
   readonly applied: ConnectionView | undefined;
   readonly start: (token: string) => void;
@@ -184,9 +186,15 @@ function useApply({ bucket, wish, begin, onApplied }: PlanStepProps): Applying {
     set({ ...IDLE, isActing: true });
     const again = () => call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan: token, ...wish } });
     const request = (isFirst: boolean) => (isFirst && begin !== undefined ? begin(token, wish) : again());
-    const onWaiting = (waitingFor: string): void => set({ ...IDLE, isActing: true, waitingFor });
+    async function onWaiting(waitingFor: string): Promise<void> {
+      set((before) => ({ ...IDLE, isActing: true, waitingFor, left: before.left }));
+      const query = { ...wish };
+      // what the registry cannot read now stays as it was shown
+      const now = await call('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query }, end.current.signal).catch(() => undefined);
+      if (now !== undefined) set((before) => (before.isActing ? { ...before, left: new Set(now.changes.map(stepOf)) } : before));
+    }
     try {
-      const applied = await untilApplied({ request, onWaiting }, end.current.signal);
+      const applied = await untilApplied({ request, onWaiting: (waitingFor) => void onWaiting(waitingFor) }, end.current.signal);
       set({ ...IDLE, applied });
       onApplied();
     } catch (error) {
@@ -196,7 +204,12 @@ function useApply({ bucket, wish, begin, onApplied }: PlanStepProps): Applying {
   return { ...state, start: (token) => void follow(token), reset: () => set(IDLE) };
 }
 
-const IDLE = { isActing: false, waitingFor: undefined, problem: undefined, applied: undefined } as const;
+const IDLE = { isActing: false, waitingFor: undefined, left: undefined, problem: undefined, applied: undefined } as const;
+
+/** What identifies a step of a plan. */
+function stepOf({ part, name }: PlanView['changes'][number]): string {
+  return `${part} ${name}`;
+}
 
 function Applied({ applied: { source }, onClose }: { readonly applied: ConnectionView; readonly onClose: () => void }) {
   return (
@@ -217,10 +230,12 @@ function Applied({ applied: { source }, onClose }: { readonly applied: Connectio
 interface DocumentProps {
   readonly plan: PlanView;
   readonly wish: PlanWish;
+  /** The steps that are still to be done, while the plan is applied. */
+  readonly left: ReadonlySet<string> | undefined;
   readonly onWish: (wish: PlanWish) => void;
 }
 
-function PlanDocument({ plan, wish, onWish }: DocumentProps) {
+function PlanDocument({ plan, wish, left, onWish }: DocumentProps) {
   const { changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
   // what the apply heals is among its steps
@@ -235,19 +250,16 @@ function PlanDocument({ plan, wish, onWish }: DocumentProps) {
           <Alternatives of={alternativesTo(plan, wish)} onWish={onWish} />
         </section>
       )}
-      <h3>{changes.length === 0 ? 'Nothing to do: AWS is as it must be' : `${countText(changes.length, 'step')}, in this order`}</h3>
+      {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: AWS is as it must be</h3>}
       {changes.length > 0 && (
-        <ol class="steps">
-          {changes.map(({ part, action, name, before, after }) => (
-            <li key={`${part} ${name}`}>
-              {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text>
-              <details>
-                <summary>Show the difference</summary>
-                <Lines>{differenceOf(before, after)}</Lines>
-              </details>
-            </li>
-          ))}
-        </ol>
+        <>
+          <h3>{countText(changes.length, 'step')}, in this order</h3>
+          <ol class="steps">
+            {changes.map((change) => (
+              <Step key={stepOf(change)} change={change} isDone={left?.has(stepOf(change)) === false} />
+            ))}
+          </ol>
+        </>
       )}
       {foreign.length > 0 && (
         <section class="advice">
@@ -269,6 +281,24 @@ function PlanDocument({ plan, wish, onWish }: DocumentProps) {
         </section>
       )}
     </>
+  );
+}
+
+function Step({
+  change: { part, action, name, before, after },
+  isDone,
+}: {
+  readonly change: PlanView['changes'][number];
+  readonly isDone: boolean;
+}) {
+  return (
+    <li>
+      {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text> {isDone && <span class="state good">done</span>}
+      <details>
+        <summary>Show the difference</summary>
+        <Lines>{differenceOf(before, after)}</Lines>
+      </details>
+    </li>
   );
 }
 

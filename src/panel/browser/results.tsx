@@ -15,8 +15,8 @@ import { choicesOf, requestOf, type Search } from './search-place.ts';
 import { Upgrading } from './upgrading.tsx';
 import { countText, numberText } from './words.ts';
 
-/** Enough for a screen; more by a click. */
-const PAGE = 50;
+/** Some screens; scrolling reads on. */
+const PAGE = 200;
 
 type Answer = AnswerTo<'GET /v1/objects'>;
 type Found = Pages<StoredObject, Answer>;

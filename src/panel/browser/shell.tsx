@@ -3,7 +3,8 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
-import { addressOf, call, connection, loggedOut, problemFrom, returned, type Key, type Problem } from './api.ts';
+import type { SessionAnswer } from '../../api/login.ts';
+import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Key, type Problem } from './api.ts';
 import { AllKeysPage } from './all-keys.tsx';
 import { AuditPage } from './audit.tsx';
 import { BucketPage } from './bucket.tsx';
@@ -14,7 +15,7 @@ import { GapsPage } from './gaps.tsx';
 import { HealthPage } from './health.tsx';
 import { JobPage } from './job.tsx';
 import { JobsPage } from './jobs.tsx';
-import { daysLeft, KeysPage } from './keys.tsx';
+import { daysLeft, endsSoon, KeysPage } from './keys.tsx';
 import { LettersPage } from './letters.tsx';
 import { useLoaded, visible } from './load.ts';
 import { ObjectPage } from './object.tsx';
@@ -48,7 +49,7 @@ export function Shell() {
   const [problem, setProblem] = useState<Problem>();
   const [round, again] = useState(0);
   const known = useObserved(session);
-  const ended = useObserved(loggedOut);
+  const hasEnded = useObserved(sessionEnded);
   const answers = useObserved(connection);
   useEffect(() => {
     const end = new AbortController();
@@ -61,9 +62,6 @@ export function Shell() {
     );
     return () => end.abort();
   }, [round]);
-  useEffect(() => {
-    if (ended > 0) session.set(undefined);
-  }, [ended]);
   useEffect(() => {
     if (answers !== 'lost') return undefined;
     const timer = setInterval(() => {
@@ -79,14 +77,63 @@ export function Shell() {
     }, RETRY_MS);
     return () => clearInterval(timer);
   }, [answers]);
-  if (known !== undefined) return <Frame />;
+  if (known !== undefined) {
+    return (
+      <>
+        <Frame />
+        {hasEnded && <SessionEndedDialog known={known} />}
+      </>
+    );
+  }
   return (
     <main class="alone">
       <h1>Tally</h1>
-      {problem === undefined && ended === 0 && <Busy />}
-      {(ended > 0 || problem?.code === 'authentication.failed') && <LoginOffer />}
+      {problem === undefined && !hasEnded && <Busy />}
+      {hasEnded && <LoginOffer />}
       {problem !== undefined && problem.code !== 'authentication.failed' && <Failure problem={problem} retry={() => again(round + 1)} />}
     </main>
+  );
+}
+
+/**
+ * A session that ends takes nothing with it that was typed: the page stays, and continues after a login in another tab. Another
+ * person begins with a new page.
+ */
+function SessionEndedDialog({ known }: { readonly known: SessionAnswer }) {
+  const [problem, setProblem] = useState<Problem>();
+  const isSeen = useObserved(visible);
+  async function check(): Promise<void> {
+    try {
+      const now = await call('GET /v1/session', {});
+      if (now.user.id !== known.user.id || now.role !== known.role) {
+        location.reload();
+        return;
+      }
+      sessionEnded.set(false);
+      returned.set(returned.read() + 1);
+    } catch (error) {
+      const found = problemFrom(error);
+      // the person has not logged in yet
+      setProblem(found.code === 'authentication.failed' ? undefined : found);
+    }
+  }
+  useEffect(() => {
+    if (isSeen) void check();
+  }, [isSeen]);
+  return (
+    <Dialog title="Your session has ended" onClose={() => undefined}>
+      <p>What you typed is still here. Log in in another tab, and come back to this one: the page continues.</p>
+      {problem !== undefined && <Failure problem={problem} />}
+      {/* only a login ends it: Escape does not close it */}
+      <div class="actions" data-acting="true">
+        <a role="button" href={loginAddress()} target="_blank" rel="noopener">
+          Log in
+        </a>
+        <button type="button" class="secondary outline" onClick={() => void check()}>
+          Continue
+        </button>
+      </div>
+    </Dialog>
   );
 }
 
@@ -186,6 +233,8 @@ function Page({ at: { page, choices, href } }: { readonly at: Place }) {
       return <JobPage key={id} id={id} />;
     case 'gaps':
       return <GapsPage choices={choices} />;
+    case 'unknown':
+      return <UnknownPage />;
     case 'letters':
     case 'keys':
     case 'all-keys':
@@ -200,7 +249,7 @@ function AdminPage({
   page,
   choices,
 }: {
-  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'doctor' | 'search' | 'object' | 'jobs' | 'job' | 'gaps'>;
+  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'doctor' | 'search' | 'object' | 'jobs' | 'job' | 'gaps' | 'unknown'>;
   readonly choices: Place['choices'];
 }) {
   const needs = navigation.find(([each]) => each === page)?.[1];
@@ -221,6 +270,17 @@ function AdminPage({
   }
 }
 
+function UnknownPage() {
+  return (
+    <>
+      <h1>No such page</h1>
+      <p>
+        The address names a page that the panel does not have. <Link page="buckets">Show the buckets</Link>
+      </p>
+    </>
+  );
+}
+
 function NotPermitted() {
   return (
     <>
@@ -237,7 +297,8 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
   async function logOut(): Promise<void> {
     try {
       await call('POST /login/logout', {});
-      loggedOut.set(loggedOut.read() + 1);
+      session.set(undefined);
+      sessionEnded.set(true);
     } catch (error) {
       announce(problemFrom(error).message);
     }
@@ -298,13 +359,6 @@ function ConnectionBanner() {
       {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
     </div>
   );
-}
-
-/** From this time on the panel warns that a key of the user ends, as the registry does in its answers. */
-const SOON_MS = 14 * 86_400_000;
-
-function endsSoon({ status, expires_at: at }: ApiKey): boolean {
-  return status === 'ACTIVE' && new Date(at).getTime() - Date.now() < SOON_MS;
 }
 
 function KeysBanner() {

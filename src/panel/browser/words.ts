@@ -1,4 +1,5 @@
 /** Sizes, times and durations in words. */
+import { printable } from '../../domain/printable.ts';
 import { remembered } from './observed.ts';
 
 /** In which zone all times are shown. */
@@ -24,6 +25,11 @@ export function sizeText(bytes: number): string {
   const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(bytes, 1)) / 10)));
   const value = bytes / 1024 ** step;
   return `${step === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[step] ?? ''}`;
+}
+
+/** A text in which nothing is invisible, and which is not invisible as a whole: a key may be one space. */
+export function visibleText(text: string): string {
+  return /^\s+$/.test(text) ? text.replaceAll(/\s/g, (space) => `\\u{${space.charCodeAt(0).toString(16)}}`) : printable(text);
 }
 
 /** 12,345. */

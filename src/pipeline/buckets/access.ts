@@ -1,27 +1,39 @@
 /** Finds the bucket record for a change record: the bucket is connected, is connected now (auto-connect), or is counted as unconnected. */
-import PQueue from 'p-queue';
-import { isSubscribedAgain, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
-import { FaultError } from '../../domain/fault.ts';
-import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
+import { isSubscribedAgain, type BucketRecord } from '../../domain/bucket.ts';
+import { faultOf } from '../../domain/fault.ts';
+import type { ChangeRecord } from '../../domain/events/record.ts';
+import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { BucketRecordCache } from './record-cache.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { GapReports, ReportUnconnected } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
-/** How long a refusal to connect a name is used, the same as "not connected" is cached: a flood of events of one name sends few requests to S3. */
-const REFUSAL_AGE_MAX_MS = 5_000;
 /** How often the region of a bucket that S3 does not find is read again. */
 const REGION_READ_MS = 60_000;
-/** The memory is bounded, since names may be anything that is sent to the queue. */
-const REFUSALS_MAX = 1_000;
+/** How many names are counted at the same time. Above it the metric counts alone: names may be anything that is sent to the queue. */
+const COUNTING_MAX = 1_000;
+
+/** The message of a record, as far as it matters for its bucket. */
+export interface Arrival extends Waits {
+  /** When the message was sent, by SQS's clock. */
+  readonly sentAtMs: number;
+  /** When this process received it, by the monotonic clock. */
+  readonly receivedAtMonotonicMs: number;
+}
 
 export interface BucketAccess {
   /** Returns the record if it is cached and the event changes nothing about it. `sentAtMs`: when its message was sent. */
   peek(record: ChangeRecord, sentAtMs: number): BucketRecord | undefined;
-  /** Returns the record, or undefined if the bucket is not connected; the name is stored as unconnected then. */
-  lookup(record: ChangeRecord, sentAtMs: number): Promise<BucketRecord | undefined>;
+  /**
+   * Returns the record; or that the bucket is not connected, and then the record may be dropped: its change lies before every
+   * re-index that a later connection begins with; or why it cannot be connected now. Throws the store's faults.
+   */
+  lookup(record: ChangeRecord, arrival: Arrival): Promise<Found>;
+  /** Counts a record that is dropped because its bucket is not connected. The count is stored soon, and nothing waits for it. */
+  countUnconnected(bucket: string, sentAtMs: number): void;
   /** Reads region and versioning again in the background, at most once a minute for each bucket: a bucket may have been created again in another region. */
   readRegionAgain(bucket: string): void;
 }
@@ -33,6 +45,7 @@ interface AccessDependencies {
   readonly connect: ConnectBucket;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
+  readonly telemetry: Pick<Telemetry, 'requestFailed' | 'unconnected'>;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
@@ -45,11 +58,19 @@ export function createBucketAccess({
   connect,
   gaps,
   reportUnconnected,
+  telemetry,
   autoConnectMax,
 }: AccessDependencies): BucketAccess {
-  /** Connects one bucket at a time; otherwise several would pass the maximum together. */
-  const connecting = new PQueue({ concurrency: 1 });
-  const refusedAtMs = new Map<string, number>();
+  const connectAtEvent = createConnectAtEvent({
+    connect,
+    lookup: (bucket) => records.lookup(bucket),
+    connected: (bucket) => records.forget(bucket),
+    clock,
+    telemetry,
+    max: autoConnectMax,
+  });
+  /** The names whose counts are being stored. */
+  const counting = new Map<string, number>();
   const regionReadAtMs = new Map<string, number>();
 
   /** A version id on any event proves that versioning was enabled once, whatever was read before. */
@@ -82,37 +103,21 @@ export function createBucketAccess({
     return isEnd ? endUnsubscription(bucket, sentAtMs) : bucket;
   }
 
-  async function autoConnect({ bucket, dialect }: ChangeRecord): Promise<BucketRecord | undefined> {
-    if (autoConnectMax === 0) return undefined;
-    return connecting.add(async () => {
-      // an earlier task in the queue may have connected the bucket, or may have been refused
-      const known = await records.lookup(bucket);
-      if (known !== undefined || isRefused(bucket)) return known;
-      const record = await connectNow(bucket, bucketSourceOf(dialect));
-      if (record === undefined) refuse(bucket);
-      else records.forget(bucket);
-      return record;
-    });
-  }
-
-  function isRefused(bucket: string): boolean {
-    const atMs = refusedAtMs.get(bucket);
-    return atMs !== undefined && clock.monotonicMs() - atMs <= REFUSAL_AGE_MAX_MS;
-  }
-
-  function refuse(bucket: string): void {
-    if (refusedAtMs.size >= REFUSALS_MAX) refusedAtMs.clear();
-    refusedAtMs.set(bucket, clock.monotonicMs());
-  }
-
-  async function connectNow(bucket: string, source: BucketSource): Promise<BucketRecord | undefined> {
-    try {
-      return await connect.autoConnect(bucket, source, autoConnectMax);
-    } catch (error) {
-      // a name without a bucket is an unconnected name, not a fault that will pass
-      if (error instanceof FaultError && error.code === 'bucket.missing') return undefined;
-      throw error;
-    }
+  function countUnconnected(bucket: string, sentAtMs: number): void {
+    const pending = counting.get(bucket) ?? 0;
+    if (pending === 0 && counting.size >= COUNTING_MAX) return telemetry.unconnected(bucket, 1);
+    counting.set(bucket, pending + 1);
+    // never before the event by SQS's clock: this machine's may be slow
+    reportUnconnected(bucket, Math.max(clock.nowMs(), sentAtMs))
+      .catch((error: unknown) => {
+        const { code, reason } = faultOf(error);
+        telemetry.requestFailed('count events of a bucket that is not connected', code, reason);
+      })
+      .finally(() => {
+        const left = (counting.get(bucket) ?? 1) - 1;
+        if (left === 0) counting.delete(bucket);
+        else counting.set(bucket, left);
+      });
   }
 
   return {
@@ -121,14 +126,14 @@ export function createBucketAccess({
       if (bucket === undefined || contradictsVersioning(record, bucket)) return undefined;
       return isSubscribedAgain(bucket, { sentAtMs, eventTimeMs: record.eventTimeMs }) ? undefined : bucket;
     },
-    async lookup(record, sentAtMs) {
-      const known = await records.lookup(record.bucket);
-      if (known !== undefined) return withEvent(known, record, sentAtMs);
-      const connected = await autoConnect(record);
-      // never before the event by SQS's clock: this machine's may be slow
-      if (connected === undefined) await reportUnconnected(record.bucket, Math.max(clock.nowMs(), sentAtMs));
-      return connected;
+    async lookup(record, arrival) {
+      // "not connected" counts only if it was read after the event came: then a connection, and its first re-index, come after the change
+      const known = await records.lookup(record.bucket, { absentSinceMs: arrival.receivedAtMonotonicMs });
+      if (known === undefined) return connectAtEvent(record, arrival);
+      const bucket = await withEvent(known, record, arrival.sentAtMs);
+      return bucket === undefined ? { kind: 'unconnected' } : { kind: 'connected', bucket };
     },
+    countUnconnected,
     readRegionAgain(bucket) {
       const nowMs = clock.monotonicMs();
       if (nowMs - (regionReadAtMs.get(bucket) ?? -Infinity) < REGION_READ_MS) return;
@@ -144,17 +149,4 @@ export function createBucketAccess({
 
 function contradictsVersioning(record: ChangeRecord, bucket: BucketRecord): boolean {
   return record.versionId !== undefined && bucket.versioning.status === 'never';
-}
-
-/** The source with which a bucket is connected whose events have this dialect. Events through a topic look like S3's notification. */
-function bucketSourceOf(dialect: Dialect): BucketSource {
-  switch (dialect) {
-    case 'native':
-      return 'notification';
-    case 'eventbridge':
-      return 'eventbridge';
-    case 'trail':
-    case 'synthetic':
-      return 'routed';
-  }
 }

@@ -6,6 +6,7 @@
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { indexIdOf, noteIndex } from './index-identity.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -27,11 +28,11 @@ export interface ConnectBucket {
   /**
    * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
    * topic and enrich as far as they are given, with an open gap if its events come by another way from then on, reads region and
-   * versioning again, and creates the parts of its index that are missing. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
+   * versioning again, and creates the parts of its index that are missing, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
-  autoConnect(bucket: string, source: BucketSource, max: number): Promise<BucketRecord | undefined>;
+  autoConnect(bucket: string, source: BucketSource, max: number, signal?: AbortSignal): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
@@ -41,6 +42,8 @@ interface ConnectDependencies {
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly gaps: GapReports;
+  /** The buckets are those of the embedded storage, which sends an event for each change. Default: false. */
+  readonly isEmbedded?: boolean;
   /** Absent if the existence of topics is not checked. */
   readonly topics?: Pick<TopicClient, 'isMissing'>;
   readonly clock: Clock;
@@ -49,7 +52,7 @@ interface ConnectDependencies {
 
 /** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
-  const { state, objects, storage, gaps, topics, clock, telemetry } = dependencies;
+  const { state, objects, storage, gaps, topics, clock, telemetry, isEmbedded = false } = dependencies;
 
   async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
@@ -58,15 +61,23 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     await refuse(wishes, signal);
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: read.checkedAtMs, createdBy: by };
-    const planned = requireTopic(changed(current === undefined ? fresh : withRead(current, read), wishes));
+    const isProven = by === AUTO_CONNECT || isEmbedded;
+    const atMs = read.checkedAtMs;
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: atMs, createdBy: by };
+    // the event that it is connected for has arrived, and the embedded storage sends its own
+    const proof = isProven ? { provenAtMs: atMs } : {};
+    const after = (stored: BucketRecord | undefined): BucketRecord =>
+      requireTopic(stored === undefined ? { ...changed(fresh, wishes), ...proof } : changed(withRead(stored, read), wishes));
+    const planned = after(current);
     await objects.createBucket(bucket, signal);
-    const firstGap = { bucket, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false };
+    const indexId = await indexIdOf(dependencies, bucket, signal);
+    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false, isProven };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
-    else await reportChangesOf(current, planned);
-    const record = await updateRecord(state, ref, (stored) =>
-      requireTopic(changed(stored === undefined ? fresh : withRead(stored, read), wishes)),
-    );
+    else {
+      await noteIndex(dependencies, bucket, signal);
+      await reportChangesOf(current, planned);
+    }
+    const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
       telemetry.bucketConnected(bucket, by);
@@ -91,8 +102,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
     const region = await storage.regionOf(bucket, signal);
+    const sentMs = clock.nowMs();
     const versioning = await storage.versioningOf({ bucket, region, account }, signal);
-    return { region, versioning, checkedAtMs: clock.nowMs() };
+    const s3AheadMs = versioning.status === 'unknown' ? undefined : versioning.observedAtMs - sentMs;
+    return { region, versioning, checkedAtMs: clock.nowMs(), ...(s3AheadMs !== undefined && { s3AheadMs }) };
   }
 
   /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
@@ -106,15 +119,15 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
-    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, after);
+    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, { ...after, isUnproven: after.provenAtMs === undefined });
     await reportLossOf(before, after);
   }
 
   return {
     connect,
-    async autoConnect(bucket, source, max) {
-      if ((await state.count('bucket')) >= max) return undefined;
-      return connect({ bucket, source }, AUTO_CONNECT);
+    async autoConnect(bucket, source, max, signal) {
+      if ((await state.count('bucket', signal)) >= max) return undefined;
+      return connect({ bucket, source }, AUTO_CONNECT, signal);
     },
     async refresh(bucket, signal) {
       const before = await readRecord(state, refs.bucket(bucket), signal);
@@ -139,25 +152,30 @@ const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
 const CLOCK_SLACK_MS = 5_000;
 
 /**
- * A time before which no job of this bucket began, and which the first job covers though it begins within the same second.
- * It is by S3's clock, as that of jobs is, unless versioning may not be read.
+ * A time before which no job of this bucket began, and which the first job covers though it begins within the same second: by
+ * the clocks of S3 and of this machine, as what a job covers is.
  */
 function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
-  return (versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs) - CLOCK_SLACK_MS;
+  const s3Ms = versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs;
+  return Math.min(s3Ms, checkedAtMs) - CLOCK_SLACK_MS;
 }
 
-type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs'>;
+type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs' | 's3AheadMs'>;
 
-function withRead(stored: BucketRecord, { region, versioning, checkedAtMs }: Reading): BucketRecord {
-  return { ...stored, region, versioning: laterOf(stored.versioning, versioning), checkedAtMs };
+function withRead(record: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
+  const { s3AheadMs: _, ...stored } = record;
+  return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
 }
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, ...rest } = record;
+  const { topicArn: _, unsubscribed, provenAtMs, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
+  const way = { source: source ?? record.source, ...(newTopicArn !== undefined && { topicArn: newTopicArn }) };
   return {
     ...rest,
+    // what arrived by another way proves nothing
+    ...(provenAtMs !== undefined && !isOtherWay(record, way) && { provenAtMs }),
     ...(source !== undefined && { source }),
     ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
     // another topic delivers from now on
@@ -168,7 +186,7 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
 }
 
 /** Whether its events come by another way. A topic that is forgotten still delivers. */
-function isOtherWay(before: BucketRecord, { source, topicArn }: BucketRecord): boolean {
+function isOtherWay(before: BucketRecord, { source, topicArn }: Pick<BucketRecord, 'source' | 'topicArn'>): boolean {
   return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
 }
 

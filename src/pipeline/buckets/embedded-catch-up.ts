@@ -25,18 +25,20 @@ interface CatchUpPorts {
     /** Sends an event with the present state of the key. */
     announce(bucket: string, key: string): void;
   };
+  /** Whether deletions of the bucket wait for a person: then no deletion of it is announced. */
+  readonly isHeld: (bucket: string) => Promise<boolean>;
   readonly clock: Pick<Clock, 'sleep'>;
 }
 
 /**
  * Compares the buckets with the index and sends an event for each key that differs, by the ordinary event path. Returns how
- * many. A bucket that the storage does not have is skipped. The listing of one bucket is in memory: about 200 bytes an
+ * many. The deletions of a bucket whose deletions wait for a person are left out. A bucket that the storage does not have is skipped. The listing of one bucket is in memory: about 200 bytes an
  * object, meant for up to 100,000 objects. Throws the faults of the index.
  */
 export type CatchUp = (buckets: readonly string[], signal?: AbortSignal) => Promise<number>;
 
 /** Creates the comparison of the embedded mode. */
-export function createCatchUp({ index, storage, clock }: CatchUpPorts): CatchUp {
+export function createCatchUp({ index, storage, isHeld, clock }: CatchUpPorts): CatchUp {
   return async function catchUp(buckets, signal) {
     let announced = 0;
     for (const bucket of buckets) {
@@ -52,9 +54,11 @@ export function createCatchUp({ index, storage, clock }: CatchUpPorts): CatchUp 
   async function* differences(bucket: string, signal?: AbortSignal): AsyncGenerator<string> {
     const listed = storage.list(bucket);
     if (listed === undefined) return;
+    const mayDelete = !(await isHeld(bucket));
     const unseen = new Map(listed.map((object) => [object.key, object]));
     for await (const document of documentsOf(bucket, signal)) {
-      if (!agrees(document, unseen.get(document.key))) yield document.key;
+      const object = unseen.get(document.key);
+      if (!agrees(document, object) && (object !== undefined || mayDelete)) yield document.key;
       unseen.delete(document.key);
     }
     yield* unseen.keys();

@@ -5,6 +5,7 @@
 import { withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
+import { noteProof } from '../gaps/proven-events.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {
@@ -21,14 +22,18 @@ interface Note {
   atMs: number;
   /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
   waitedMs: number;
+  /** When the one that was sent last was sent. */
+  sentAtMs: number;
 }
 
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
 export function createLastEvents({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): LastEvents {
   const noted = new Map<string, Map<string, Note>>();
 
-  async function storeOf(bucket: string, queue: EventQueue): Promise<void> {
-    await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
+  async function storeOf(bucket: string, queue: EventQueue, sentAtMs: number): Promise<void> {
+    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
+    // an event that was sent before belongs to an earlier life of the bucket
+    if (stored !== undefined && sentAtMs >= stored.createdAtMs) await noteProof({ state, clock }, stored);
   }
 
   return {
@@ -37,16 +42,17 @@ export function createLastEvents({ state, clock }: { readonly state: StateStore;
       const queues = noted.get(bucket) ?? new Map<string, Note>();
       const note = queues.get(queueUrl);
       if (note === undefined) {
-        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs }));
+        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs, sentAtMs }));
         return;
       }
       note.atMs = atMs;
+      note.sentAtMs = Math.max(note.sentAtMs, sentAtMs);
       note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
     },
     async store() {
       for (const [bucket, queues] of noted) {
-        for (const [queueUrl, { atMs, waitedMs }] of queues) {
-          await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) });
+        for (const [queueUrl, { atMs, waitedMs, sentAtMs }] of queues) {
+          await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, sentAtMs);
           if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
         }
         if (queues.size === 0) noted.delete(bucket);

@@ -2,34 +2,32 @@
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { CircuitRecord } from '../../domain/circuit-record.ts';
-import type { Clock } from '../ports/clock.ts';
+import type { BucketStatus } from '../../domain/bucket-status.ts';
 import type { StateStore } from '../ports/state.ts';
-import { circuitOfBucket, listCircuits } from './circuit-records.ts';
+import type { BucketStatuses } from './statuses.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 
 interface BucketList {
-  /** With the open circuit that a bucket waits for. */
-  readonly connected: readonly { readonly record: BucketRecord; readonly waitsFor: CircuitRecord | undefined }[];
+  readonly connected: readonly { readonly record: BucketRecord; readonly status: BucketStatus }[];
   readonly unconnected: readonly UnconnectedRecord[];
 }
 
 /** Creates the list. Both parts are in the order of their names. */
 export function createListBuckets({
   state,
-  clock,
+  statuses,
 }: {
   readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly statuses: Pick<BucketStatuses, 'ofAll'>;
 }): (signal?: AbortSignal) => Promise<BucketList> {
   return async function listBuckets(signal) {
     signal?.throwIfAborted();
-    const [connected, unconnected, open] = await Promise.all([
+    const [records, unconnected] = await Promise.all([
       listAllRecords(state, 'bucket', bucketRecordSchema),
       listAllRecords(state, 'unconnected', unconnectedSchema),
-      listCircuits(state, clock.nowMs()),
     ]);
-    return { connected: connected.map((record) => ({ record, waitsFor: circuitOfBucket(open, record) })), unconnected };
+    const found = await statuses.ofAll(records);
+    return { connected: records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }])), unconnected };
   };
 }
 

@@ -12,6 +12,8 @@ import { readRecord, refs } from '../records/stored.ts';
 
 /** How long the answer "not connected" is used: the events of a bucket that was just connected are indexed at most this much later. */
 const ABSENT_AGE_MAX_MS = 5_000;
+/** From one read of a name that is not connected to the next, so that a flood of its events costs ten reads a second. */
+const ABSENT_READ_MS = 100;
 /** Half of C: the record of a busy bucket is read again before a record has to wait for it. */
 const REFRESH_AGE_MS = BUCKET_RECORD_AGE_MAX_MS / 2;
 /** The cache is bounded, since names that are not connected may be anything that is sent to the queue. */
@@ -22,8 +24,11 @@ const READS_MAX = 32;
 export interface BucketRecordCache {
   /** Returns the record, without waiting, if the bucket is connected and the cached record is fresh enough to decide by. */
   peek(bucket: string): BucketRecord | undefined;
-  /** Returns the record, or undefined if the bucket is not connected. Throws the store's fault. */
-  lookup(bucket: string): Promise<BucketRecord | undefined>;
+  /**
+   * Returns the record, or undefined if the bucket is not connected. `absentSinceMs`: the answer "not connected" must be of a read
+   * that was sent at this moment of the monotonic clock or later. Throws the store's fault.
+   */
+  lookup(bucket: string, how?: { readonly absentSinceMs: number }): Promise<BucketRecord | undefined>;
   /** Forgets the cached record of this name, because this process has just changed it. */
   forget(bucket: string): void;
 }
@@ -71,6 +76,21 @@ export function createBucketRecordCache({ state, clock }: { readonly state: Stat
     return clock.monotonicMs() - entry.readAtMs;
   }
 
+  function isUsable(entry: CacheEntry, absentSinceMs: number): boolean {
+    if (entry.record !== undefined) return ageMs(entry) <= BUCKET_RECORD_AGE_MAX_MS;
+    return entry.readAtMs >= absentSinceMs && ageMs(entry) <= ABSENT_AGE_MAX_MS;
+  }
+
+  function restBeforeReadMs(cached: CacheEntry | undefined): number {
+    return cached === undefined || cached.record !== undefined ? 0 : ABSENT_READ_MS - ageMs(cached);
+  }
+
+  async function readInTime(bucket: string): Promise<CacheEntry> {
+    const entry = await read(bucket);
+    if (ageMs(entry) <= BUCKET_RECORD_AGE_MAX_MS) return entry;
+    throw new FaultError('index.unreachable', 'reading the bucket record took longer than the age at which it may still be used');
+  }
+
   return {
     peek(bucket) {
       const entry = cache.get(bucket);
@@ -79,13 +99,19 @@ export function createBucketRecordCache({ state, clock }: { readonly state: Stat
       if (ageMs(entry) > REFRESH_AGE_MS) read(bucket).catch(() => undefined);
       return entry.record;
     },
-    async lookup(bucket) {
-      const cached = cache.get(bucket);
-      const ageMaxMs = cached?.record === undefined ? ABSENT_AGE_MAX_MS : BUCKET_RECORD_AGE_MAX_MS;
-      if (cached !== undefined && ageMs(cached) <= ageMaxMs) return cached.record;
-      const entry = await read(bucket);
-      if (ageMs(entry) <= BUCKET_RECORD_AGE_MAX_MS) return entry.record;
-      throw new FaultError('index.unreachable', 'reading the bucket record took longer than the age at which it may still be used');
+    async lookup(bucket, { absentSinceMs } = { absentSinceMs: clock.monotonicMs() - ABSENT_AGE_MAX_MS }) {
+      for (;;) {
+        const cached = cache.get(bucket);
+        if (cached !== undefined && isUsable(cached, absentSinceMs)) return cached.record;
+        const restMs = restBeforeReadMs(cached);
+        if (restMs > 0) {
+          await clock.sleep(restMs);
+          continue;
+        }
+        const entry = await readInTime(bucket);
+        // a read that ran already when it was asked for may be too early
+        if (entry.record !== undefined || entry.readAtMs >= absentSinceMs) return entry.record;
+      }
     },
     forget(bucket) {
       cache.delete(bucket);

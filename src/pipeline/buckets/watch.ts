@@ -1,4 +1,5 @@
-/** Reports open gaps, jobs and the states of connections for the metrics, and reads region and versioning of each bucket again once a day. */
+/** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
+import PQueue from 'p-queue';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
@@ -10,11 +11,15 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
+import { listCircuits } from './circuit-records.ts';
+import { statusesOf } from './statuses.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
 const BUCKETS_INTERVAL_MS = 600_000;
 const BUCKET_CHECK_AGE_MS = 86_400_000;
+/** Each check is two requests, and one that hangs takes 40 s: 300 buckets that hang are tried within a quarter of an hour. */
+const CHECKS_AT_ONCE = 16;
 
 interface StateWatchDependencies {
   readonly state: StateStore;
@@ -22,10 +27,11 @@ interface StateWatchDependencies {
   readonly telemetry: Telemetry;
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
+  readonly compareIntervalMs: number;
 }
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
-export function watchState({ state, clock, telemetry, connect }: StateWatchDependencies, signal: AbortSignal): void {
+export function watchState({ state, clock, telemetry, connect, compareIntervalMs }: StateWatchDependencies, signal: AbortSignal): void {
   async function reportCounts(): Promise<void> {
     const gaps = await listAllRecords(state, 'gap', gapSchema);
     const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
@@ -41,11 +47,18 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
         first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
       ),
     );
-    const checks = (await listAllRecords(state, 'bucket', bucketRecordSchema)).flatMap(({ connectionCheck }) => connectionCheck ?? []);
+    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
     const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
     telemetry.connections(
       checks.map(({ state: found }) => found),
       Math.max(0, ...pauses),
+    );
+    const nowMs = clock.nowMs();
+    const statuses = statusesOf(buckets, { circuits: await listCircuits(state, nowMs), gaps, nowMs, compareIntervalMs });
+    telemetry.buckets(
+      statuses.map((status) => status.state),
+      Math.max(0, ...buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs))),
     );
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.jobs(jobs.map((job) => job.state));
@@ -53,9 +66,16 @@ export function watchState({ state, clock, telemetry, connect }: StateWatchDepen
 
   async function checkBuckets(): Promise<void> {
     const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
-    for (const { bucket, checkedAtMs } of buckets) {
-      if (clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS) await checkBucket(bucket);
-    }
+    const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
+    // those that hang must not delay the others
+    const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });
+    await turns.addAll(
+      due.map(
+        ({ bucket }) =>
+          () =>
+            checkBucket(bucket),
+      ),
+    );
   }
 
   /** Reads one bucket. A bucket that is missing or denied must not prevent the reads of the others. */

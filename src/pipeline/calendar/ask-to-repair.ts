@@ -7,6 +7,7 @@ import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { BucketListing } from '../ports/storage.ts';
+import { withDeadline } from '../serving/async.ts';
 
 /** What does not answer within this time refuses: one bucket must not delay the gaps of the others. */
 const ANSWER_MAX_MS = 10_000;
@@ -23,23 +24,18 @@ interface AskDependencies {
 /** Creates the question. */
 export function createAskToRepair({ listing, objects, clock }: AskDependencies): AskToRepair {
   return async function askToRepair(bucket, prefix, signal) {
-    const late = new AbortController();
-    const ended = new AbortController();
-    clock.sleep(ANSWER_MAX_MS, ended.signal).then(
-      () => late.abort(new FaultError('s3.unavailable', `${bucket.bucket}: no answer within ${ANSWER_MAX_MS / 1_000} s`)),
-      () => undefined,
-    );
-    const either = AbortSignal.any([signal, late.signal]);
-    try {
+    const late = (): Error => new FaultError('s3.unavailable', `${bucket.bucket}: no answer within ${ANSWER_MAX_MS / 1_000} s`);
+    const ask = async (either: AbortSignal): Promise<void> => {
       // one request: that it is answered suffices, whether the page has a key or not
       await listing.page(bucket, { prefix, after: '', limit: 1, from: 'start' }, either);
       await objects.probeBucket(bucket.bucket, either);
+    };
+    try {
+      await withDeadline(clock, { maxMs: ANSWER_MAX_MS, late }, ask, signal);
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
       return faultOf(error);
-    } finally {
-      ended.abort(new Error('the bucket has answered'));
     }
   };
 }

@@ -4,7 +4,17 @@
  * noted is found again as the bucket's latest job.
  */
 import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
-import { closing, failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, overBudget, refused, waiting } from '../../domain/gaps/closing.ts';
+import {
+  closing,
+  failedOf,
+  gapAfterLook,
+  gapAfterOther,
+  gapDueAtMs,
+  overBudget,
+  refused,
+  waiting,
+  withClockReason,
+} from '../../domain/gaps/closing.ts';
 import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
@@ -12,9 +22,11 @@ import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { AskToRepair } from './ask-to-repair.ts';
+import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from './bucket-turns.ts';
 import { createGapBudgets } from './gap-budgets.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
@@ -28,7 +40,6 @@ export type StartJob = (
     readonly gapIds: readonly string[];
     readonly tags?: boolean;
     readonly holds?: boolean;
-    readonly deletesMax?: number;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -42,20 +53,32 @@ interface CloseGapsDependencies {
   readonly telemetry: Telemetry;
   /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
   readonly requestsPerDay: number;
+  /** Whether the circuit of the bucket or of its endpoint is open in this process. Default: of none. */
+  readonly isFailing?: (bucket: BucketLocation) => boolean;
 }
 
+/** One round, as its visits see it. */
+interface Round {
+  readonly regions: RegionNotes;
+  /** Whether the bucket was put off in this round already. */
+  readonly isPutOff: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Each bucket is asked for up to 10 s, which must not add up: the promise is a job within ten minutes, however many buckets hang. */
+const BUCKETS_AT_ONCE = 16;
 /** Gaps of one bucket that one round plans, since each prefix is counted in the index. Later rounds plan the others. */
 const DUE_MAX = 100;
 /** When to look again at a budget of 0: a worker with another setting may have a budget. */
 const NO_BUDGET_CHECK_MS = 300_000;
-/** How long one round asks buckets that have refused before. The next round asks the others first. */
+/** How long one round asks buckets that have refused before, or whose region does not answer. The next round asks the others first. */
 const ASKING_MAX_MS = 60_000;
 /** Closed gaps of single keys are removed after this time. There is one for each object that ever failed, unlike those of a whole bucket. */
 const CLOSED_KEPT_MS = 7 * 86_400_000;
 
 /** Creates the function that runs one round. A fault of one bucket is reported, and the other buckets follow. Throws the store's fault. */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
-  const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay } = dependencies;
+  const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing = () => false } = dependencies;
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
   const budgets = createGapBudgets({ state, scan, limits });
 
@@ -69,21 +92,25 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     await forgetOldKeys(state, gaps, clock.nowMs());
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
-    for (const [bucket, ofBucket] of inTurn(Map.groupBy(unclosed, (gap) => gap.bucket))) {
+    const regions = createRegionNotes();
+    await visitInTurn(inTurn(Map.groupBy(unclosed, (gap) => gap.bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
-      if (askedAgainAtMs(ofBucket) > 0 && clock.monotonicMs() >= askUntilMs) return;
+      const isLate = clock.monotonicMs() >= askUntilMs;
+      if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
       try {
-        if (connected.has(bucket)) await closeOf(bucket, ofBucket, signal);
-        else await forget(bucket, ofBucket);
+        if (connected.has(bucket)) return await closeOf(bucket, ofBucket, { regions, isPutOff, signal });
+        await forget(bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
         const { code, reason } = faultOf(error);
         telemetry.requestFailed('close the gaps of a bucket', code, reason);
       }
-    }
+      return 'done';
+    });
   };
 
-  async function closeOf(bucket: string, gaps: readonly GapRecord[], signal: AbortSignal): Promise<void> {
+  async function closeOf(bucket: string, gaps: readonly GapRecord[], round: Round): Promise<Turn> {
+    const { signal } = round;
     const named = await readRecord(state, refs.jobSlot(bucket), signal);
     const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
     const looked: GapRecord[] = [];
@@ -93,9 +120,9 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if (latest !== undefined && occupiesBucket(latest)) {
       if (latest.requestedBy === 'gap') await budgets.noteIfUnknown(latest, signal);
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
-      return;
+      return 'done';
     }
-    if (due.length > 0) await begin(bucket, { due, open }, signal);
+    return due.length > 0 ? begin(bucket, { due, open }, round) : 'done';
   }
 
   /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
@@ -106,33 +133,48 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       const after = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
       if (after.jobId !== undefined || after.state === 'closed') return after;
     }
-    if (latest === undefined || latest.id === jobId) return (await readRecord(state, refs.gap(gap.id))) ?? gap;
-    return change(gap, (current) => (current.jobId === undefined ? gapAfterOther(current, latest, clock.nowMs()) : current));
+    if (latest === undefined || latest.id === jobId) {
+      const current = (await readRecord(state, refs.gap(gap.id))) ?? gap;
+      const reasoned = withClockReason(current, clock.nowMs());
+      return reasoned === current ? current : change(gap, (each) => withClockReason(each, clock.nowMs()));
+    }
+    return change(gap, (current) =>
+      current.jobId === undefined ? gapAfterOther(withClockReason(current, clock.nowMs()), latest, clock.nowMs()) : current,
+    );
   }
 
   async function begin(
     bucket: string,
     gaps: { readonly due: readonly GapRecord[]; readonly open: readonly GapRecord[] },
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (requestsPerDay > 0 && (await isRefused(bucket, gaps.due, signal))) return;
+    round: Round,
+  ): Promise<Turn> {
+    const { signal } = round;
+    const asked = requestsPerDay > 0 ? await ask(bucket, gaps.due, round) : 'answers';
+    if (asked !== 'answers') return asked;
     const costs = await budgets.costsOf(bucket, gaps.due, signal);
     const budget = await budgets.read(bucket, signal);
     const requestsOf = (prefix: string): number => costs.get(prefix) ?? Infinity;
     const choice = chooseJob(jobsOf({ ...gaps, requestsOf }), requestsOf, { budget, limits: limits() });
-    if (choice.kind === 'start') return start(bucket, choice.plan, { requests: choice.requests, signal });
-    for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice, limits()));
+    if (choice.kind === 'start') await start(bucket, choice.plan, { requests: choice.requests, signal });
+    else for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice, limits()));
+    return 'done';
   }
 
-  /** Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. */
-  async function isRefused(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<boolean> {
+  /**
+   * Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. A bucket of which no
+   * answer is to be expected is asked after the others.
+   */
+  async function ask(bucket: string, due: readonly GapRecord[], { regions, isPutOff, signal }: Round): Promise<Turn | 'answers'> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (record === undefined) return 'answers';
+    if (!isPutOff && (regions.hangs(record) || isFailing(record))) return 'later';
     const prefix = commonPrefix(due.map((gap) => gap.prefix ?? ''));
-    const fault = record === undefined ? undefined : await askToRepair(record, prefix, signal);
-    if (fault === undefined) return false;
+    const fault = await askToRepair(record, prefix, signal);
+    regions.visited(record, fault?.code);
+    if (fault === undefined) return 'answers';
     const reason = `the bucket cannot be re-indexed now: ${fault.code}: ${fault.reason}`;
     for (const gap of due) await change(gap, (current) => refused(current, reason, clock.nowMs()));
-    return true;
+    return 'done';
   }
 
   async function start(
@@ -218,14 +260,13 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
 
 /**
  * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
- * rest is repaired all the same. Once a job has held some back, no further one deletes until a person has decided.
+ * rest is repaired all the same.
  */
 function wishesOf(gaps: readonly GapRecord[]) {
   return {
     gapIds: gaps.map(({ id }) => id),
     holds: true,
     ...(gaps.some(({ tags }) => tags === true) && { tags: true }),
-    ...(gaps.some(({ heldDeletes }) => heldDeletes !== undefined) && { deletesMax: 0 }),
   };
 }
 

@@ -14,6 +14,7 @@ import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
 import type { BucketLifecycle } from '../ports/storage.ts';
@@ -73,7 +74,7 @@ interface Step {
   readonly prefixOf: (key: string) => string;
 }
 
-/** Creates the visit of one bucket: the first visit begins a check of the bucket, and then one check a day begins. */
+/** Creates the visit of one bucket: the first visit begins a check of the bucket, and then one check a day begins. None runs while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
   const { state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
@@ -81,6 +82,8 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
 
   return async function visitLifecycle(bucket, signal) {
     if (!isDue(bucket)) return undefined;
+    // what is checked may be among the documents that a person decides about
+    if (await isAnyHeld(state, bucket)) return undefined;
     retryAtMs.set(bucket.bucket, clock.monotonicMs() + RETRY_MS);
     const rules = await rulesOf(bucket, signal);
     const expiring = expiringRules(rules ?? []);

@@ -1,29 +1,38 @@
-/** Starts the weekly re-index of buckets whose source may lose events silently. */
-import { isBestEffort } from '../../domain/bucket.ts';
+/** Starts the scheduled re-index of every bucket, within the LIST requests that Tally's own jobs of the bucket may use in a day. */
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { affordable } from '../../domain/gaps/budget.ts';
 import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { ObjectScan } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { StartJob } from './close-gaps.ts';
+import { createGapBudgets } from './gap-budgets.ts';
 import type { Visit } from './sweep.ts';
 
-/** Creates the visit of one bucket. A bucket that a job occupies is visited again later. */
-export function createVisitFull({
-  state,
-  startJob,
-  clock,
-}: {
+interface FullSweepDependencies {
   readonly state: StateStore;
+  readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly startJob: StartJob;
   readonly clock: Clock;
-}): Visit {
-  return async function visitFull({ bucket, source }, signal) {
-    if (!isBestEffort(source)) return undefined;
+  /** 0: no job is started. */
+  readonly requestsPerDay: number;
+  /** From one compare of a bucket to the next; 0: none is scheduled. */
+  readonly intervalMs: number;
+}
+
+/** Creates the visit of one bucket. A bucket that a job occupies, or whose requests of the day are used up, is visited again later. */
+export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }: FullSweepDependencies): Visit {
+  const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
+  const budgets = createGapBudgets({ state, scan, limits });
+
+  return async function visitFull({ bucket, enrich }, signal) {
+    if (intervalMs === 0) return undefined;
     const ref = refs.schedule(fullSweepName(bucket));
     const current = await readRecord(state, ref, signal);
     const job = current?.jobId === undefined ? undefined : await readRecord(state, refs.job(current.jobId), signal);
-    const action = fullSweepAction(current, { bucket, nowMs: clock.nowMs(), job });
+    const action = fullSweepAction(current, { bucket, nowMs: clock.nowMs(), intervalMs, job });
     switch (action.kind) {
       case 'wait':
         return undefined;
@@ -31,15 +40,21 @@ export function createVisitFull({
         await updateRecord(state, ref, () => action.record);
         return undefined;
       case 'begin':
-        return begin(bucket, signal);
+        return begin({ bucket, enrich }, signal);
     }
   };
 
-  async function begin(bucket: string, signal: AbortSignal): Promise<number | undefined> {
+  async function begin({ bucket, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>, signal: AbortSignal): Promise<number | undefined> {
+    const requests = (await budgets.costsOf(bucket, [], signal)).get('') ?? 0;
+    if (affordable(await budgets.read(bucket, signal), requests, limits()) !== 'yes') return undefined;
     try {
       // without gap ids the brake keeps its limit; gaps that the job covers are closed all the same
-      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [] }, signal);
-      await updateRecord(state, refs.schedule(fullSweepName(bucket)), () => fullSweepBegun(bucket, job.id, clock.nowMs()));
+      const tags = enrich === 'tags' ? { tags: true } : {};
+      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], ...tags }, signal);
+      await budgets.note(job, requests);
+      await updateRecord(state, refs.schedule(fullSweepName(bucket)), () =>
+        fullSweepBegun(bucket, job.id, { nowMs: clock.nowMs(), intervalMs }),
+      );
       return 0;
     } catch (error) {
       if (error instanceof RequestError && error.code === 'job.conflict') return undefined;

@@ -2,9 +2,12 @@
  * Checks documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
  * a check wrote them too early to be final.
  */
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { LookAgain } from './look-again.ts';
 import type { Visit } from './sweep.ts';
 
@@ -18,18 +21,29 @@ const VISIT_MAX_MS = 60_000;
 /** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
 
-/** Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them. */
+/**
+ * Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them.
+ * Nothing is checked while deletions of the bucket wait for a person.
+ */
 export function createVisitUnsettled({
+  state,
   maintenance,
   lookAgain,
   clock,
 }: {
+  readonly state: StateStore;
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
   readonly lookAgain: LookAgain;
   readonly clock: Clock;
 }): Visit {
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new Map<string, string>();
+
+  async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
+    const documents = await maintenance.unsettled(bucket, page, signal);
+    // they may be among those that a person decides about: the re-indexes of that gap compare the others
+    return documents.length > 0 && (await isAnyHeld(state, { bucket })) ? [] : documents;
+  }
 
   return async function visitUnsettled(bucket, signal) {
     const clockBelow = clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS);
@@ -39,7 +53,7 @@ export function createVisitUnsettled({
     positions.delete(bucket.bucket);
     let looks = 0;
     while (looks < LOOKS_MAX && !isOver()) {
-      const documents = await maintenance.unsettled(bucket.bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
+      const documents = await pageOf(bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
       const checked = await lookAgain(bucket, documents, isOver);
       looks += checked;
       if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;

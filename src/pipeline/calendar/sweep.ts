@@ -1,10 +1,11 @@
 /**
  * A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. A run
  * that takes long ends after a visit, and the next run begins with the bucket after it: no bucket keeps later ones from their
- * turn. The place is stored, because any worker may do the next run.
+ * turn. The place is stored, because any worker may do the next run. The buckets of a region that does not answer are visited last.
  */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
+import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Sweep, Telemetry } from '../ports/telemetry.ts';
@@ -36,13 +37,15 @@ export function createSweep(
     await updateRecord(state, ref, (current) => ({ ...current, name: `sweep-place:${sweep}`, dueAtMs: 0, place }));
   }
 
-  async function visitOne(bucket: BucketRecord, signal: AbortSignal): Promise<void> {
+  async function visitOne(bucket: BucketRecord, regions: RegionNotes, signal: AbortSignal): Promise<void> {
     try {
       const objects = await visit(bucket, signal);
+      if (objects !== undefined) regions.visited(bucket);
       if (objects !== undefined) telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: 'ok', objects });
     } catch (error) {
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
+      regions.visited(bucket, code);
       telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: code, objects: 0 });
       telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
     }
@@ -51,16 +54,22 @@ export function createSweep(
   return async function sweepBuckets(signal) {
     const untilMs = clock.monotonicMs() + runMaxMs;
     const place = (await readRecord(state, ref, signal))?.place ?? '';
+    const buckets = beginningAfter(place, await listAllRecords(state, 'bucket', bucketRecordSchema));
+    const regions = createRegionNotes();
     let last = place;
+    let isOver = false;
     try {
-      for (const bucket of beginningAfter(place, await listAllRecords(state, 'bucket', bucketRecordSchema))) {
+      await visitInTurn(buckets, 1, async (bucket, isPutOff) => {
         signal.throwIfAborted();
-        if (clock.monotonicMs() >= untilMs) return;
-        last = bucket.bucket;
-        await visitOne(bucket, signal);
-      }
+        isOver ||= clock.monotonicMs() >= untilMs;
+        if (isOver) return 'done';
+        if (!isPutOff) last = bucket.bucket;
+        if (!isPutOff && regions.hangs(bucket)) return 'later';
+        await visitOne(bucket, regions, signal);
+        return 'done';
+      });
       // all were visited
-      last = '';
+      if (!isOver) last = '';
     } finally {
       if (last !== place) await keepPlace(last);
     }

@@ -1,6 +1,7 @@
 /** What a slice reads from S3 besides the listing, because documents of its bucket contain more than a listing does. */
 import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
 import { lackingEnrichment, type EnrichmentField } from '../../domain/enrichment.ts';
+import { compareObject } from '../../domain/reindex/compare.ts';
 import type { TagsNeed } from './heads.ts';
 import type { SliceWork } from './settle-slice.ts';
 
@@ -11,9 +12,12 @@ export function looksAtContent({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>
   return mode === 'apply' && bucket.enrich !== 'none';
 }
 
-/** Whether the tags of every object are read, also of those that agree with their documents. */
-export function readsTags({ bucket, mode, tags }: Pick<Wishes, 'bucket' | 'mode' | 'tags'>): boolean {
-  return mode === 'apply' && tags && bucket.enrich === 'tags';
+/**
+ * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
+ * too: tags that a document has may be of a time before its bucket asked for tags again.
+ */
+export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
+  return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
 }
 
 /** Whether a HEAD is sent for each object whose document lacks enrichment. */
@@ -22,9 +26,9 @@ export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 
 }
 
 /** How much the tags of an object are needed: they may be the reason for its HEAD. */
-export function needOfTags(work: Wishes, stored: ObjectDocument | undefined): TagsNeed {
-  if (readsTags(work)) return 'required';
-  return fillsEnrichment(work) && lackingOf(work, stored).includes('tags') ? 'wanted' : 'optional';
+export function needOfTags(work: Wishes): TagsNeed {
+  if (!readsTags(work)) return 'optional';
+  return work.tags ? 'required' : 'wanted';
 }
 
 /** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
@@ -32,10 +36,10 @@ export function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocu
   return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
 }
 
-/** Whether what was seen adds enrichment that the stored document lacks, and that the work is to fill in. */
-export function addsEnrichment(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
-  if (!fillsEnrichment(work) || !seen.present) return false;
+/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
+export function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
+  if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
   const { userMetadata, tags } = seen;
   const read = { user_metadata: userMetadata, tags };
-  return lackingOf(work, stored).some((field) => read[field] !== undefined);
+  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareObject(seen, stored).kind === 'incomplete';
 }

@@ -22,13 +22,20 @@ export function endingOfSeen(finding: Finding, seen: ObjectState): Ending {
   return endingOf(finding, finding.state === undefined && !seen.present ? 'phantom' : 'inFlight');
 }
 
-/** How the finding ends if its document has other tags than the object, or lacks them; undefined if they agree or were not wanted. */
-export function tagsEnding({ finding, stored }: Looked, seen: ObjectState, work: SliceWork): Ending | undefined {
+/**
+ * How the finding ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
+ * they agree or were not wanted.
+ */
+export function tagsEnding(
+  { finding, stored }: Looked,
+  seen: ObjectState,
+  { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
+): Ending | undefined {
   switch (readsTags(work) ? compareTags(seen, stored) : 'same') {
     case 'same':
       return undefined;
     case 'lacks':
-      return endingOf(finding, 'incomplete', ['tags']);
+      return isFilled ? undefined : endingOf(finding, 'incomplete', ['tags']);
     case 'differs':
       return endingOf(finding, 'stale', ['tags']);
   }

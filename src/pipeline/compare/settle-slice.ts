@@ -21,6 +21,7 @@ import {
   decideSeen,
   describesObject,
   rewrittenDocument,
+  withListedClass,
   type ListedDecision,
 } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
@@ -28,7 +29,7 @@ import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
-import { addsEnrichment, fillsEnrichment, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
+import { fillsEnrichment, fillsIn, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
 import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
 import { beforeBrake, byFinding, byKey, cutByBrake, isTombstone, refusedByBrake, type Brake } from './slice-brake.ts';
@@ -239,10 +240,10 @@ export function createSettleSlice({
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
   async function planByHead({ head: looked, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { finding, stored } = looked;
-    const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work, stored), onRequest: work.headRequested };
-    const seen = await head(request, signal);
-    const ofTags = tagsEnding(looked, seen.state, work);
-    const isFilled = addsEnrichment(work, seen.state, stored);
+    const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work), onRequest: work.headRequested };
+    const seen = withListedClass(await head(request, signal), finding.state);
+    const isFilled = fillsIn(work, seen.state, stored);
+    const ofTags = tagsEnding(looked, seen.state, { work, isFilled });
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined && !isFilled);
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);

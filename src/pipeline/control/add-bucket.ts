@@ -5,6 +5,7 @@ import { faultOf } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { Look } from '../provision/watch.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
@@ -12,6 +13,7 @@ import type { ReindexJobs } from './reindex-jobs.ts';
 interface AddBucketDependencies {
   readonly state: StateStore;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+  readonly look: Look;
   /** Absent if there is no work queue: the workers close the gap of the new bucket then. */
   readonly jobs: Pick<ReindexJobs, 'request'> | undefined;
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
@@ -29,11 +31,13 @@ interface Added {
 export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
 
 /** Creates the function. */
-export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBucketDependencies): AddBucket {
+export function createAddBucket({ state, connectBucket, look, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
     const isNew = before === undefined;
     const record = await connectBucket.connect(request, by, signal);
+    // an apply makes the parts that a look would miss
+    if (record.provenAtMs === undefined && request.apply !== true) await lookAt(record, signal);
     const jobId = isNew && request.reindex !== false ? await startFirst(request, by, signal) : undefined;
     return {
       record,
@@ -41,6 +45,19 @@ export function createAddBucket({ state, connectBucket, jobs, telemetry }: AddBu
       isFillWanted: before !== undefined && asksForMore(before.enrich, record.enrich),
     };
   };
+
+  /** Whether its events arrive is known before the first job begins, if AWS shows it; the watch looks again soon. */
+  async function lookAt(record: BucketRecord, signal?: AbortSignal): Promise<void> {
+    try {
+      await look(record, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      // the embedded storage has no parts in AWS
+      if (error instanceof RequestError) return;
+      const { code, reason } = faultOf(error);
+      telemetry.requestFailed('look at the connection of a new bucket', code, reason);
+    }
+  }
 
   /**
    * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While its parts in AWS

@@ -3,18 +3,17 @@ import type { z } from 'zod';
 import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { bucketStatus } from '../../domain/bucket-status.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { requireBucket } from '../buckets/list.ts';
-import { createListGaps } from '../gaps/reports.ts';
+import { gapsOf } from '../buckets/statuses.ts';
 
 type AsOf = z.output<typeof asOf>;
 
 /** More buckets are not described: that is what fits above a result. */
 const BUCKETS_MAX = 8;
-/** A bucket has one gap for each kind and prefix; more are counted up to here. */
-const GAPS_MAX = 100;
 const PREFIXES_MAX = 3;
 
 /** Waits are noted once a minute. An older note says nothing about now: since then no event has come from the queue. */
@@ -27,23 +26,34 @@ function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs
 }
 
 /** Creates the function for the buckets that a search names. */
-export function createAsOf({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }) {
-  const listGaps = createListGaps({ state });
-
+export function createAsOf({
+  state,
+  clock,
+  compareIntervalMs,
+}: {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly compareIntervalMs: number;
+}) {
   async function asOfBucket(bucket: string, signal: AbortSignal | undefined): Promise<AsOf> {
-    const [record, open, gaps] = await Promise.all([
+    const nowMs = clock.nowMs();
+    const [record, circuits, gaps] = await Promise.all([
       requireBucket(state, bucket, signal),
-      listCircuits(state, clock.nowMs()),
-      listGaps({ bucket, limit: GAPS_MAX }, signal),
+      listCircuits(state, nowMs),
+      gapsOf(state, bucket, signal),
     ]);
-    const { status, last_event_at, last_reindex_at } = bucketView(record, circuitOfBucket(open, record));
-    const behind = behindMs(record, clock.nowMs());
-    const left = gaps.items.filter((gap) => gap.state !== 'closed');
+    const waitsFor = circuitOfBucket(circuits, record);
+    const { status, last_event_at, last_compared_at } = bucketView(
+      record,
+      bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs }),
+    );
+    const behind = behindMs(record, nowMs);
+    const left = gaps.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
       ...(last_event_at !== undefined && { last_event_at }),
-      ...(last_reindex_at !== undefined && { last_reindex_at }),
+      ...(last_compared_at !== undefined && { last_compared_at }),
       ...(behind !== undefined && { behind_ms: behind }),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),

@@ -2,6 +2,7 @@
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
@@ -9,6 +10,7 @@ import { requireBucket } from '../buckets/list.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
+import type { Look } from '../provision/watch.ts';
 import type { WishRequest } from '../provision/wishes.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
@@ -16,6 +18,7 @@ interface ConnectionDependencies {
   readonly state: StateStore;
   readonly provisioning: Provisioning;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+  readonly look: Look;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -28,7 +31,7 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
 const REPAIR_PASSES_MAX = 2;
 
 /** Creates the functions. */
-export function createConnections({ state, provisioning, connectBucket }: ConnectionDependencies) {
+export function createConnections({ state, provisioning, connectBucket, look }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
@@ -54,7 +57,12 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
       apply(wishRequest(bucket, body), optionsOf(body), by, signal),
     /** The AWS side of a bucket that was just connected. */
     applyAdded: ({ bucket, bucket_account: account, plan }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
-      apply({ bucket, ...(account !== undefined && { bucket_account: account }) }, plan === undefined ? {} : { token: plan }, by, signal),
+      apply(
+        { bucket, ...(account !== undefined && { bucket_account: account }) },
+        plan === undefined ? {} : { token: plan },
+        by,
+        signal,
+      ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection } = await provisioning.plan(wishRequest(bucket, query), signal);
       return planView(plan, connection?.state ?? 'none');
@@ -71,7 +79,7 @@ export function createConnections({ state, provisioning, connectBucket }: Connec
     },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
-      return diagnosisView(bucket, await provisioning.diagnose(record, signal));
+      return diagnosisView(bucket, await look(record, signal));
     },
     /**
      * Makes the notification of the bucket again before its re-index. Throws `job.repair-refused` for every other source, with

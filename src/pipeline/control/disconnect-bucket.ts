@@ -42,8 +42,14 @@ export function createDisconnectBucket({
     await createOccupancy(state).forget(bucket);
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
     // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
-    if ((await readRecord(state, refs.bucket(bucket), signal)) !== undefined) {
-      await openNeverCompared({ state, clock }, { bucket, seenAtMs: clock.nowMs(), isHeld: false }, 'after');
+    const again = await readRecord(state, refs.bucket(bucket), signal);
+    if (again !== undefined) {
+      const isProven = again.provenAtMs !== undefined;
+      await openNeverCompared(
+        { state, clock },
+        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false, isProven },
+        'after',
+      );
       await objects.createBucket(bucket, signal);
     }
     if (!wasConnected) throw notConnected(bucket);

@@ -10,7 +10,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Context } from '../../api/contract.ts';
-import { bucketRecordSchema } from '../../domain/bucket.ts';
+import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
@@ -47,7 +47,7 @@ export function createImportState({ store, clock, telemetry }: ImportDependencie
     let written = 0;
     for (const entry of records) {
       signal.throwIfAborted();
-      if (entry.kind === 'bucket') await prepareBucket(bucketRecordSchema.parse(entry.record).bucket, signal);
+      if (entry.kind === 'bucket') await prepareBucket(bucketRecordSchema.parse(entry.record), signal);
       const answer = await state.put(entry, null, signal);
       if (answer !== 'conflict') written += 1;
     }
@@ -55,9 +55,9 @@ export function createImportState({ store, clock, telemetry }: ImportDependencie
   }
 
   /** The gap is stored before the record, so that no crash leaves a bucket without it. */
-  async function prepareBucket(bucket: string, signal: AbortSignal): Promise<void> {
+  async function prepareBucket({ bucket, enrich }: BucketRecord, signal: AbortSignal): Promise<void> {
     await objects.createBucket(bucket, signal);
-    await openNeverCompared({ state, clock }, { bucket, seenAtMs: clock.nowMs() - CLOCK_SLACK_MS, isHeld: false }, 'before');
+    await openNeverCompared({ state, clock }, { bucket, enrich, seenAtMs: clock.nowMs() - CLOCK_SLACK_MS, isHeld: false }, 'before');
   }
 
   async function requireEmpty(records: readonly ExportedRecord[], signal: AbortSignal): Promise<void> {
@@ -108,8 +108,8 @@ function grantNameIn({ email, subject }: z.infer<typeof grantRecordSchema>): str
   return grantNameOf(email === undefined ? { sub: subject ?? '' } : { email });
 }
 
-/** What no longer holds of a bucket whose index is new. */
-const OF_THE_OLD_INDEX = new Set(['lastReindexAtMs', 'lifecycleCheck']);
+/** What no longer holds of a bucket whose index is new, and whose events may come by another way. */
+const OF_THE_OLD_INDEX = new Set(['lastComparedAtMs', 'lifecycleCheck', 'indexId', 'provenAtMs']);
 
 /** The record as it is imported. Throws `request.invalid` for one that this version of Tally cannot read. */
 function restored({ id, kind, record }: ExportedRecord): ExportedRecord {

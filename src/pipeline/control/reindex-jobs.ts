@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
+import { gapId } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
@@ -13,6 +14,7 @@ import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -36,7 +38,6 @@ export interface OwnRequest {
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
   readonly holds?: boolean;
-  readonly deletesMax?: number;
 }
 
 export interface ReindexJobs {
@@ -107,6 +108,12 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     }
   }
 
+  /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
+  async function areTagsMissed(bucket: string, signal?: AbortSignal): Promise<boolean> {
+    const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
+    return gap?.tags === true && gap.state !== 'closed';
+  }
+
   async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
     const job = JOB_ID.test(id) ? await readRecord(state, refs.job(id), signal) : undefined;
     if (job === undefined) throw notFound(id);
@@ -145,7 +152,14 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   return {
     async request(requested, by, signal) {
       const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
-      const wishes = { ...wanted, ...(fill && { fill }), ...(now && { now }), ...(allowDeletes !== undefined && { allowDeletes }) };
+      const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(wanted.bucket, signal));
+      const wishes = {
+        ...wanted,
+        ...(tags && { tags }),
+        ...(fill && { fill }),
+        ...(now && { now }),
+        ...(allowDeletes !== undefined && { allowDeletes }),
+      };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>
@@ -189,7 +203,8 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'brake' && (allowDeletes ?? 0) <= (before.brake?.reserved ?? 0)) throw heldByBrake(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
-      const resume = { kind: 'resume', atMs: clock.nowMs(), ...(allowDeletes !== undefined && { allowDeletes }) } as const;
+      const isHeld = await isAnyHeld(state, before);
+      const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await transition(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       await sendTaskOf(id);
@@ -205,7 +220,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
 }
 
 function jobOf(
-  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'deletesMax' | 'now' | 'allowDeletes'>,
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'now' | 'allowDeletes'>,
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {

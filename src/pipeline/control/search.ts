@@ -1,6 +1,7 @@
 /** Searches the index. Both stores return the same objects in the same order for the same request. */
 import type { z } from 'zod';
 import type { searchAnswer, searchQuery } from '../../api/search.ts';
+import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
@@ -22,6 +23,8 @@ interface SearchDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly requireForms: RequireCurrentForms;
+  /** Default: a week. */
+  readonly compareIntervalMs?: number;
 }
 
 /** More results are not counted: a number above it changes nothing for its reader, and counting all takes as long as reading them. */
@@ -29,9 +32,9 @@ const TOTAL_MAX = 10_000;
 const NOTHING = { value: 0, exact: true } as const;
 
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected`, `index.upgrading` and the store's faults. */
-export function createSearch({ objects, state, clock, requireForms }: SearchDependencies): Search {
+export function createSearch({ objects, state, clock, requireForms, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
   const understand = createUnderstand({ state, requireForms });
-  const asOf = createAsOf({ state, clock });
+  const asOf = createAsOf({ state, clock, compareIntervalMs });
 
   return async function search(request, signal) {
     const order = orderOf(request);

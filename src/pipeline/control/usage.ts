@@ -4,6 +4,7 @@ import type { Usage, usageRows, UsageRequest } from '../../api/usage.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { holds } from '../../domain/search/conditions.ts';
 import { momentOfPart } from '../../domain/search/cursor.ts';
 import { timeOf } from '../../api/fields.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -36,18 +37,18 @@ export function createGetUsage({ usage, state, clock, requireForms }: UsageDepen
     // ages are counted from the first page on
     const nowMs = place.nowMs ?? clock.nowMs();
     const { filter, relative } = await understand(request, nowMs, signal, true);
-    const prefix = folderOf(filter?.prefix ?? '', by);
     if (filter === null) return { items: [] };
     checkFilter(filter, bucket);
+    const narrowed = placeOfSums(filter, by);
     const now = relative || by === 'age' ? [String(nowMs)] : [];
     const page = await readPage({
       limit,
       after: place.after,
       async fetch(count, position) {
         const [name] = position ?? [];
-        const query = { ...filter, bucket, prefix, by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS };
+        const query = { ...filter, ...narrowed, bucket, by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS };
         const rows = await usage.usage({ ...query, ...(by !== 'age' && name !== undefined && { after: name }) }, signal);
-        if (rows === 'too-slow') throw tooWide(bucket, prefix);
+        if (rows === 'too-slow') throw tooWide(bucket, narrowed.prefix);
         return by === 'age' ? afterAge(rows, name).slice(0, count) : rows;
       },
       positionOf: ({ name }) => [name, ...now],
@@ -77,16 +78,20 @@ function checkFilter(filter: ObjectFilter, bucket: string): void {
   if (filter.bucket !== bucket) throw new RequestError('request.invalid', 'query: usage is of one bucket, and `bucket` names it');
 }
 
-/** The prefix, if it is a folder whose next level is known. */
-function folderOf(prefix: string, by: UsageRequest['by']): string {
-  if (prefix !== '' && !prefix.endsWith('/')) throw new RequestError('request.invalid', 'prefix: must be empty or end in a slash');
-  if (by === 'folder' && prefix.split('/').length > FOLDER_LEVELS) {
+/**
+ * Where the sums are: the folder that is asked for, if they are by folder, else any prefix. The last part of a prefix that does not
+ * end in a slash is the beginning of names within its folder, which is a condition like others.
+ */
+function placeOfSums({ prefix = '', where = [] }: ObjectFilter, by: UsageRequest['by']): Pick<ObjectFilter, 'where'> & { prefix: string } {
+  if (by !== 'folder') return { prefix };
+  const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
+  if (folder.split('/').length > FOLDER_LEVELS) {
     throw new RequestError(
       'request.invalid',
       `prefix: folders are counted down to ${FOLDER_LEVELS} levels; list the objects below instead`,
     );
   }
-  return prefix;
+  return folder === prefix ? { prefix } : { prefix: folder, where: [...where, holds({ kind: 'prefix', value: prefix })] };
 }
 
 function tooWide(bucket: string, prefix: string): RequestError {

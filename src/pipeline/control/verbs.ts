@@ -3,16 +3,17 @@ import { applyAdvice, bucketView, fillAdvice, unconnectedView } from '../../api/
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
+import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { createListBuckets, requireBucket } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { createListGaps } from '../gaps/reports.ts';
+import { createBucketStatuses } from '../buckets/statuses.ts';
+import { createGapReports, createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
-import { createAbuseLimits, type AbuseLimits } from '../identity/limits.ts';
+import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
@@ -24,6 +25,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { SendTask } from '../reindex-jobs/tasks.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
+import { createLook } from '../provision/watch.ts';
 import { createAddBucket } from './add-bucket.ts';
 import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
@@ -46,36 +48,46 @@ interface VerbDependencies {
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
-  /** Default: limits of these verbs alone. */
-  readonly limits?: Pick<AbuseLimits, 'failed'>;
+  /** What this process knows of keys in use. Default: nothing. */
+  readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
+  /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. Default: a week. */
+  readonly compareIntervalMs?: number;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** Whether the settings make administrators. Default: false. */
   readonly hasAdminRule?: boolean;
 }
 
+const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
+
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
-  const { limits = createAbuseLimits({ clock }), keyRule: rule = {} } = dependencies;
+  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
-  const addBucket = createAddBucket({ state, connectBucket, jobs: sendTask && jobs, telemetry });
+  const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
+  const look = createLook({ state, provisioning, gaps: createGapReports({ state, clock, telemetry }), clock, telemetry });
+  const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const requireForms = createRequireCurrentForms({ maintenance, clock });
-  const search = createSearch({ objects, state, clock, requireForms });
+  const search = createSearch({ objects, state, clock, requireForms, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock, requireForms });
-  const explain = createExplain({ state, objects, storage });
-  const listBuckets = createListBuckets({ state, clock });
+  const explain = createExplain({ state, objects, storage, statuses });
+  const listBuckets = createListBuckets({ state, statuses });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
-  const connections = createConnections({ state, provisioning, connectBucket });
+  const connections = createConnections({ state, provisioning, connectBucket, look });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, limits, rule });
+  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, rule, liveKeys });
+  const viewOf = async (bucket: string, signal: AbortSignal) => {
+    const record = await requireBucket(state, bucket, signal);
+    return bucketView(record, await statuses.of(record, signal));
+  };
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
@@ -89,7 +101,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     async listBuckets(_request, { signal }) {
       const { connected, unconnected } = await listBuckets(signal);
       return {
-        items: connected.map(({ record, waitsFor }) => bucketView(record, waitsFor)),
+        items: connected.map(({ record, status }) => bucketView(record, status)),
         unconnected: unconnected.map(unconnectedView),
       };
     },
@@ -100,21 +112,21 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
         const connection = body.apply === true ? await connections.applyAdded(body, nameOfActor(actor), signal) : undefined;
         return {
           connection,
-          ...bucketView(record),
+          ...(await viewOf(record.bucket, signal)),
           job_id: jobId,
           advice: isFillWanted ? fillAdvice(record) : undefined,
         };
       },
       ({ job_id }) => ({ job_id }),
     ),
-    async getBucket({ params }, { signal }) {
-      const record = await requireBucket(state, params.bucket, signal);
-      return bucketView(record, circuitOfBucket(await listCircuits(state, clock.nowMs()), record));
-    },
+    getBucket: ({ params }, { signal }) => viewOf(params.bucket, signal),
     changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
       const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
       const fill = isFillWanted ? fillAdvice(record) : undefined;
-      return { ...bucketView(record), advice: madeFor === undefined ? fill : applyAdvice(record, madeFor) };
+      return {
+        ...bucketView(record, await statuses.of(record, signal)),
+        advice: madeFor === undefined ? fill : applyAdvice(record, madeFor),
+      };
     }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
@@ -160,17 +172,23 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
     replayDeadLetters: audited(
       'DeadLettersReplay',
-      async ({ body }, { signal }) => ({ replayed: await deadLetters.replay(body, signal) }),
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.replay(body, signal);
+        return { replayed: count, remaining };
+      },
       (answer) => answer,
     ),
     discardDeadLetters: audited(
       'DeadLettersDiscard',
-      async ({ body }, { signal }) => ({ discarded: await deadLetters.discard(body, signal) }),
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.discard(body, signal);
+        return { discarded: count, remaining };
+      },
       (answer) => answer,
     ),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule }), audited),
+    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
     exportState: audited(
       'StateExport',
       ({ body }, { signal }) => exportState(body, signal),

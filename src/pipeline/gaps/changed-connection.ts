@@ -2,7 +2,7 @@
  * The gap of a change. S3 takes about five minutes to apply a configuration, and a trail longer, so events of this time may be
  * missing although everything is right.
  */
-import type { BucketSource } from '../../domain/bucket.ts';
+import type { BucketSource, EnrichMode } from '../../domain/bucket.ts';
 import { gapId, withSighting } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -14,17 +14,27 @@ const TRAIL_MS = 20 * 60_000;
 /** What was sent at the last moment arrives within this time. */
 const ARRIVES_MS = 60_000;
 
-/** Opens the gap of a change that was made now. It is never extended by a job that began too early. */
+/** Opens the gap of a change that was made now. `isUnproven`: whether events arrive by the new way is not known yet. The gap is never extended by a job that began too early. */
 export async function openChangeGap(
   { state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
-  { bucket, source }: { readonly bucket: string; readonly source: BucketSource },
+  {
+    bucket,
+    source,
+    enrich,
+    isUnproven = false,
+  }: { readonly bucket: string; readonly source: BucketSource; readonly enrich: EnrichMode; readonly isUnproven?: boolean },
   reason = 'the connection of the bucket was changed',
 ): Promise<void> {
   const nowMs = clock.nowMs();
   const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
   const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
+  const notBeforeMs = seenAtMs + ARRIVES_MS;
   await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
-    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs }),
-    notBeforeMs: seenAtMs + ARRIVES_MS,
+    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs, enrich }),
+    notBeforeMs,
+    waits: { reason: AWAITED, untilMs: notBeforeMs },
+    ...(isUnproven && { unproven: true }),
   }));
 }
+
+const AWAITED = 'AWS needs some minutes until it sends every event, and a re-index follows then';

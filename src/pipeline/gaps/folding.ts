@@ -103,7 +103,8 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
-      const next = withSighting(current, sightingOf(sum, seenAtMs), { count: sum.count, toldAtMs: nowMs });
+      // a folded record says itself whether it is of tags
+      const next = withSighting(current, sightingOf(sum, seenAtMs), { count: sum.count, toldAtMs: nowMs, enrich: 'none' });
       // lastSeen is ahead of the changes; firstSeen is not
       return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });

@@ -1,5 +1,7 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
+import { z } from 'zod';
 import type { GapsRequest } from '../../api/gaps.ts';
+import { enrichModes, type EnrichMode } from '../../domain/bucket.ts';
 import {
   CALLS_MAX,
   gapId,
@@ -9,6 +11,7 @@ import {
   type BulkDelete,
   type GapRecord,
   type GapSighting,
+  type SightingFacts,
 } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
@@ -61,10 +64,11 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
     const { bucket, kind, reason } = sum.sighting;
-    if (!(await isConnected(state, bucket))) return;
+    const enrich = await enrichOf(state, bucket);
+    if (enrich === undefined) return;
     let isOpen = false;
     await updateRecord(state, refs.gap(id), (current) => {
-      const next = withSightings(current, sum, clock.nowMs());
+      const next = withSightings(current, sum, { toldAtMs: clock.nowMs(), enrich });
       isOpen = next !== current && next.state !== 'closed';
       return next;
     });
@@ -80,19 +84,36 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   };
 }
 
-/**
- * Whether the bucket has a record, which is all that a gap needs: one that this version cannot read must not keep a loss from
- * being stored. Throws the store's fault.
- */
+/** Whether the bucket has a record, which is all that a gap needs. Throws the store's fault. */
 export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
-  return (await state.get(refs.bucket(bucket).id)) !== undefined;
+  return (await enrichOf(state, bucket)) !== undefined;
 }
 
+const enrichSchema = z.object({ enrich: z.enum(enrichModes) });
+
+/**
+ * What a connected bucket's documents are enriched with; undefined: it is not connected. A record that this version cannot read
+ * must not keep a loss from being stored, and counts as one that asks for tags. Throws the store's fault.
+ */
+export async function enrichOf(state: StateStore, bucket: string): Promise<EnrichMode | undefined> {
+  const entry = await state.get(refs.bucket(bucket).id);
+  if (entry === undefined) return undefined;
+  return enrichSchema.safeParse(entry.record).data?.enrich ?? 'tags';
+}
+
+/**
+ * Both in one. A standing report changes nothing where a real one is, so it must not take that one's place; what either of two
+ * real ones asks of the re-index, both ask.
+ */
 function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
+  if (later.sighting.standing === true && earlier.sighting.standing !== true) return earlier;
+  if (earlier.sighting.standing === true && later.sighting.standing !== true) return later;
   return {
     sighting: {
       ...later.sighting,
       ...callsOf(earlier, later),
+      ...(earlier.sighting.folded === true && { folded: true }),
+      ...(earlier.sighting.tags === true && { tags: true }),
       seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs),
     },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
@@ -108,9 +129,13 @@ function callsOf({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pi
 
 const UNKNOWN: BulkCall = { isReported: false };
 
-function withSightings(current: GapRecord | undefined, { sighting, firstSeenMs, count }: SightingSum, toldAtMs: number): GapRecord {
-  const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { count, toldAtMs });
-  return sighting.seenAtMs === firstSeenMs ? first : withSighting(first, sighting, { count: 0, toldAtMs });
+function withSightings(
+  current: GapRecord | undefined,
+  { sighting, firstSeenMs, count }: SightingSum,
+  facts: Omit<SightingFacts, 'count'>,
+): GapRecord {
+  const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { ...facts, count });
+  return sighting.seenAtMs === firstSeenMs ? first : withSighting(first, sighting, { ...facts, count: 0 });
 }
 
 interface UnconnectedSum {

@@ -18,8 +18,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { FailedAttempts, FailedKey } from './failed-attempts.ts';
 import { createKeyNotes } from './key-notes.ts';
 import type { AbuseLimits } from './limits.ts';
-import { createLiveKeys, type LiveKey } from './live-keys.ts';
-import type { Users } from './users.ts';
+import type { LiveKey, LiveKeys } from './live-keys.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
 export type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-unknown';
@@ -35,7 +34,7 @@ export type KeyVerdict =
 
 interface KeyAuthDependencies {
   readonly state: StateStore;
-  readonly users: Users;
+  readonly liveKeys: Pick<LiveKeys, 'read'>;
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   readonly telemetry: Pick<Telemetry, 'requestFailed' | 'warn'>;
   readonly rule: ExpiryRule;
@@ -46,16 +45,15 @@ interface KeyAuthDependencies {
 /** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
 export type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
-/** Creates the function, with what it remembers of keys. */
-export function createCheckKey({ state, users, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
-  const readLiveKey = createLiveKeys({ state, users, clock });
+/** Creates the function. */
+export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
   const notes = createKeyNotes({ state, clock, telemetry });
 
   return async function checkKey(text, signal) {
     const secret = text.trim();
     const form = formOf(secret);
     if (form !== 'secret') return { kind: 'refused', reason: form };
-    const live = await readLiveKey(keyIdOf(secret), signal);
+    const live = await liveKeys.read(keyIdOf(secret), signal);
     if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
     const verdict = verdictOf(live, rule, clock.nowMs());
     if (verdict.kind === 'refused') return verdict;
@@ -67,7 +65,7 @@ export function createCheckKey({ state, users, clock, telemetry, rule, limits }:
 
 /**
  * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
- * {@link CheckKey} does, and with `request.too-many-failures` if the secret is refused and too many from this address were.
+ * {@link CheckKey} does.
  */
 export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
 

@@ -1,12 +1,10 @@
 /**
- * Credentials that failed. They are limited by address, and audited: one record for each address, reason and minute, with
- * their number. Callers get one answer for all of them; only the audit says what it was.
+ * Credentials that failed. They are audited: one record for each address, reason and minute, with their number. Callers get one answer for all of them; only the audit says what it was.
  */
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import { createAuditWindows, type AuditWindowDependencies, type StoresWindows } from './audit-windows.ts';
-import type { AbuseLimits } from './limits.ts';
 
 const WINDOW_MS = 60_000;
 
@@ -19,34 +17,39 @@ interface FailedAttempt {
   /** What was wrong. It must not contain the credential. */
   readonly reason: string;
   readonly key?: FailedKey | undefined;
-  /** It was valid once, so it is no guess: it is audited, and not limited. */
-  readonly isFormer?: boolean;
 }
 
 export interface FailedAttempts extends StoresWindows {
-  /** Notes a credential that failed. Throws `request.too-many-failures` if too many from its address did. */
+  /** Notes a login that failed before the issuer named a person. `reason` must be one of few. */
+  loginFailed(failure: Pick<FailedAttempt, 'address' | 'reason'>): void;
+  /** Notes a credential that failed. */
   failed(attempt: FailedAttempt): void;
 }
 
+const unknownPerson = { kind: 'session', userId: '', email: 'unknown', role: 'user', sessionId: '' } as const;
+
 interface FailedAttemptsDependencies extends AuditWindowDependencies {
-  readonly limits: Pick<AbuseLimits, 'failed'>;
   /** The name of this machine. */
   readonly host: string;
 }
 
 /** Creates the recorder. */
-export function createFailedAttempts({ limits, host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
+export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
     ...windows,
-    failed({ address, reason, key, isFormer = false }) {
+    loginFailed({ address, reason }) {
+      const actor = { ...unknownPerson, ...(address !== undefined && { address }) };
+      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), reason]);
+      count(name, { event: 'LoginFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
+    failed({ address, reason, key }) {
       const name = JSON.stringify([addressGroupOf(address ?? ''), reason, key?.id]);
       const actor = {
         ...(key === undefined ? { kind: 'local' as const, host } : holderOf(key)),
         ...(address !== undefined && { address }),
       };
       count(name, { event: 'AuthenticationFailed', outcome: 'failed', reason, actor, parameters: {} });
-      if (!isFormer) limits.failed(address);
     },
   };
 }

@@ -1,5 +1,4 @@
 /** The audit of the uses of keys: one record for each key, operation, address and five seconds, with the number of uses. */
-import { operationsOf, type AnyOperation, type VerbName, type Verbs } from '../../api/contract.ts';
 import type { KeyActor } from '../../domain/identity/actor.ts';
 import { createAuditWindows, type AuditWindowDependencies, type StoresWindows } from './audit-windows.ts';
 
@@ -20,13 +19,4 @@ export function createKeyUses(dependencies: AuditWindowDependencies): KeyUses {
       count(name, { event: 'ApiKeyUse', outcome: 'done', actor, parameters: { operation } });
     },
   };
-}
-
-/** Wraps the verbs: each call with an API key is counted. */
-export function recordingKeyUses(verbs: Verbs, uses: Pick<KeyUses, 'used'>): Verbs {
-  const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
-  return operationsOf(({ operation }) => (request, context) => {
-    if (context.actor.kind === 'api_key') uses.used(context.actor, operation);
-    return byName[operation](request, context);
-  });
 }

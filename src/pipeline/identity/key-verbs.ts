@@ -15,7 +15,7 @@ import type { Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './failed-attempts.ts';
 import { createKeyRecords, type KeyRecords } from './key-records.ts';
-import type { AbuseLimits } from './limits.ts';
+import type { LiveKeys } from './live-keys.ts';
 import { createListAllKeys } from './list-all-keys.ts';
 import type { Users } from './users.ts';
 
@@ -37,15 +37,15 @@ interface KeyVerbsDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly audited: Audited;
-  readonly limits: Pick<AbuseLimits, 'failed'>;
   readonly rule: ExpiryRule;
+  readonly liveKeys: Pick<LiveKeys, 'forget'>;
 }
 
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
 /** Creates the verbs. */
-export function createKeyVerbs({ state, users, clock, telemetry, audited, limits, rule }: KeyVerbsDependencies): KeyVerbs {
+export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
   const factsOf = (owner: UserRecord | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
@@ -65,6 +65,7 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, limits
 
   async function revokeFound(id: string): Promise<KeyRecord> {
     const revoked = await records.revoke(id);
+    liveKeys.forget(id);
     if (revoked === undefined) throw notFound(id);
     return revoked;
   }
@@ -111,7 +112,7 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, limits
     revokeApiKey: async (request, context) => void (await revoke(request, context)),
     async revokeApiKeyBySecret({ body }, context) {
       const record = await findSecret(body.secret, context.signal);
-      if (record === undefined) return limits.failed(context.actor.address);
+      if (record === undefined) return;
       const actor = revokerOf(record, context.actor);
       await revokeLeaked({ params: { id: record.id } }, { ...context, actor }).catch((error: unknown) => {
         // another request revoked it in the meantime

@@ -1,17 +1,12 @@
 /**
- * Limits against guessing and flooding. They count in this process only: N processes permit N times as much.
- *
- * Failing credentials are counted by address, and only failing ones are refused, so a valid caller is never refused for what
- * its neighbours behind one address do.
+ * Limits against flooding. They count in this process only: N processes permit N times as much. Credentials that fail are not
+ * limited: no number of guesses finds 256 random bits, and a caller whose credential has ended must learn just that, however
+ * often it is sent and whatever the neighbours send.
  */
-import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 
-const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
-/** A person who mistypes needs a few. At 20 a minute, guessing one of 2^256 secrets is not a thought. */
-const FAILURES_PER_MINUTE = 20;
 /** Far more than a script needs; a loop that runs away takes no more of the store than this. */
 const REQUESTS_PER_S = 100;
 /** A few megabytes at most. Above it the window that began first is forgotten. */
@@ -49,31 +44,14 @@ export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, cou
 }
 
 export interface AbuseLimits {
-  /**
-   * Counts a credential that failed: a key, a token, a code of a login, or a secret to be revoked. Throws
-   * `request.too-many-failures` above 20 a minute of one address (IPv6: one /64). A caller without an address is on this machine
-   * and has the store itself, so it is not counted.
-   */
-  readonly failed: (address: string | undefined) => void;
   /** Counts a request with this key. Throws `request.rate-limited` above 100 in a second. */
   readonly requested: (keyId: string) => void;
 }
 
 /** Creates the limits of a process. All doors share one of them. */
 export function createAbuseLimits({ clock }: { readonly clock: Pick<Clock, 'monotonicMs'> }): AbuseLimits {
-  const countFailure = createCounter(clock, { windowMs: MINUTE_MS, countMax: FAILURES_PER_MINUTE });
   const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
   return {
-    failed(address) {
-      const waitMs = address === undefined ? undefined : countFailure(addressGroupOf(address));
-      if (waitMs === undefined) return;
-      const seconds = secondsOf(waitMs);
-      throw new RequestError(
-        'request.too-many-failures',
-        `more than ${FAILURES_PER_MINUTE} credentials from this address failed within a minute: correct the credentials, and try again in ${seconds} s`,
-        { retry_after_s: seconds },
-      );
-    },
     requested(keyId) {
       const waitMs = countRequest(keyId);
       if (waitMs === undefined) return;

@@ -1,6 +1,7 @@
 /**
  * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
- * authentication usually costs no read, and a key that was revoked elsewhere is refused here within five.
+ * authentication usually costs no read, and a key that was revoked by another process is refused here within five seconds. What
+ * this process itself revokes or disables it forgets, so that its next request reads it again.
  */
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
@@ -21,8 +22,14 @@ export interface LiveKey {
   readonly owner: UserRecord | undefined;
 }
 
-/** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
-export type ReadLiveKey = (id: string, signal: AbortSignal) => Promise<LiveKey | undefined>;
+export interface LiveKeys {
+  /** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
+  read(id: string, signal: AbortSignal): Promise<LiveKey | undefined>;
+  /** A key has changed. */
+  forget(id: string): void;
+  /** A user has changed, and with it any number of keys. It happens rarely, and costs each key in use one read. */
+  forgetAll(): void;
+}
 
 interface LiveKeysDependencies {
   readonly state: StateStore;
@@ -30,8 +37,8 @@ interface LiveKeysDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** Creates the function. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
-export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): ReadLiveKey {
+/** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
+export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): LiveKeys {
   /** In the order of the reads. A read is counted from its beginning, so what it returns is never older than it seems. */
   const known = new Map<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>();
 
@@ -54,10 +61,14 @@ export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): R
     return entry.read;
   }
 
-  return async function readLiveKey(id, signal) {
-    signal.throwIfAborted();
-    const entry = known.get(id);
-    const isFresh = entry !== undefined && clock.monotonicMs() - entry.sinceMs < KNOWN_MS;
-    return inTime(isFresh ? entry.read : remember(id), signal);
+  return {
+    async read(id, signal) {
+      signal.throwIfAborted();
+      const entry = known.get(id);
+      const isFresh = entry !== undefined && clock.monotonicMs() - entry.sinceMs < KNOWN_MS;
+      return inTime(isFresh ? entry.read : remember(id), signal);
+    },
+    forget: (id) => void known.delete(id),
+    forgetAll: () => known.clear(),
   };
 }

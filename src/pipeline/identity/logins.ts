@@ -1,16 +1,20 @@
 /**
  * Logins, step by step; domain/identity/login.ts draws the states. Each step may run in another process: what it needs is in
- * the cookie of the browser, in the stored record, or in the code of the client.
+ * the cookie of the browser, in the record that the issuer's answer leaves, or in the code of the client.
  */
 import { identityOf, type Identity } from '../../domain/identity/claims.ts';
 import { FaultError } from '../../domain/fault.ts';
 import {
+  beginLogin,
+  begunLoginOf,
   consentTokenOf,
   isLoginOver,
   issuerSecretsOf,
   loginIdOf,
+  loginNameIn,
   newCode,
-  newLogin,
+  newLoginKey,
+  type BegunLogin,
   type LoginRecord,
   type LoginRequest,
 } from '../../domain/identity/login.ts';
@@ -23,6 +27,7 @@ import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
+import type { FailedAttempts } from './failed-attempts.ts';
 import type { AuditUser, Origin, Sessions } from './sessions.ts';
 import type { SignIns } from './users.ts';
 
@@ -50,14 +55,14 @@ export interface Decision {
 }
 
 export interface Logins {
-  /** Begins a login. `name` is for the cookie, `location` for the browser. Throws `issuer.unreachable`. */
-  begin(request: LoginRequest, signal: AbortSignal): Promise<{ readonly name: string; readonly location: string }>;
+  /** Begins a login, and stores nothing. `cookie` and `location` are for the browser. Throws `request.invalid` and `issuer.unreachable`. */
+  begin(request: LoginRequest, signal: AbortSignal): Promise<{ readonly cookie: string; readonly location: string }>;
   /** Takes the browser's return from the issuer. Throws `login.expired` if this browser has not begun such a login. */
-  answered(name: string, query: string, origin: Origin, signal: AbortSignal): Promise<Answered>;
+  answered(cookie: string, query: string, origin: Origin, signal: AbortSignal): Promise<Answered>;
   /** What the consent page shows. Throws `login.expired`. */
-  consent(name: string, signal: AbortSignal): Promise<Consent>;
+  consent(cookie: string, signal: AbortSignal): Promise<Consent>;
   /** Takes the person's decision. Throws `login.expired`. */
-  decide(name: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
+  decide(cookie: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
   readonly redeem: RedeemCode;
 }
 
@@ -70,6 +75,8 @@ interface LoginDependencies {
   readonly rules: LoginRules;
   readonly trustEmail: boolean;
   readonly audit: AuditUser;
+  /** Where failures of people whom the issuer did not name are counted: anyone can make them. */
+  readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
   /** The address of the registry, as browsers reach it. */
   readonly publicUrl: () => string;
 }
@@ -82,13 +89,35 @@ const expired = (): RequestError =>
 
 /** Creates the logins. */
 export function createLogins(dependencies: LoginDependencies): Logins {
-  const { state, clock, issuer, users, sessions, rules, trustEmail, audit, publicUrl } = dependencies;
+  const { state, clock, issuer, users, sessions, rules, trustEmail, audit, attempts, publicUrl } = dependencies;
 
-  const requestOf = (name: string): IssuerRequest => ({ ...issuerSecretsOf(name), redirectUri: `${publicUrl()}${CALLBACK_PATH}` });
+  const requestOf = (name: string, key: string): IssuerRequest => ({
+    ...issuerSecretsOf(name, key),
+    redirectUri: `${publicUrl()}${CALLBACK_PATH}`,
+  });
 
-  /** The login of the cookie, if it is at this stage. */
-  async function find(name: string, stage: LoginRecord['stage'], signal?: AbortSignal): Promise<LoginRecord> {
-    const id = loginIdOf(name);
+  /** The key that all processes share; the first login of a store creates it. */
+  async function readKey(): Promise<string> {
+    const { key } = await updateRecord(state, refs.loginKey, (current) => current ?? { key: newLoginKey() }, 'soon');
+    return key;
+  }
+
+  /** The login of the cookie, if the issuer has not answered it yet. */
+  async function findBegun(cookie: string, key: string, signal: AbortSignal): Promise<BegunLogin> {
+    const login = begunLoginOf(cookie, key, clock.nowMs());
+    if (login === undefined || (await readRecord(state, refs.login(login.begun.id), signal)) !== undefined) throw expired();
+    return login;
+  }
+
+  /** Stores what the issuer's answer made of a login. Throws `login.expired` if another request was faster. */
+  async function storeAnswered(record: LoginRecord): Promise<void> {
+    const stored = await updateRecord(state, refs.login(record.id), (current) => (current === undefined ? record : undefined), 'soon');
+    if (stored === undefined) throw expired();
+  }
+
+  /** The stored login of the cookie, if it is at this stage. */
+  async function find(cookie: string, stage: LoginRecord['stage'], signal?: AbortSignal): Promise<LoginRecord> {
+    const id = loginIdOf(loginNameIn(cookie));
     const record = id === undefined ? undefined : await readRecord(state, refs.login(id), signal);
     if (record?.stage !== stage || isLoginOver(record, clock.nowMs())) throw expired();
     return record;
@@ -106,7 +135,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   }
 
   /** The answer to the client that began the login, with the address of this registry, so that clients of several never mix them up (RFC 9207). */
-  function redirectOf({ redirectUri, clientState }: LoginRecord, answer: Readonly<Record<string, string>>): string | undefined {
+  function redirectOf({ redirectUri, clientState }: BegunLogin['begun'], answer: Readonly<Record<string, string>>): string | undefined {
     if (redirectUri === undefined) return undefined;
     const url = new URL(redirectUri);
     for (const [field, value] of Object.entries({ ...answer, state: clientState ?? '', iss: publicUrl() }))
@@ -125,24 +154,25 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
   }
 
-  /** Ends a login that failed, so that nothing can be done with it any more. */
-  async function fail(record: LoginRecord, error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
-    await removeRecord(state, refs.login(record.id).id);
+  /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
+  async function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
     const reason = reasonOf(error);
-    await audit('LoginFailed', who && { userId: '', email: who.email, emailVerified: who.emailVerified, role: 'user' }, { origin, reason });
-    return { kind: 'failed', error, redirect: redirectOf(record, { error: 'access_denied', error_description: reason }) };
+    if (who === undefined) attempts.loginFailed({ address: origin.address, reason });
+    else await audit('LoginFailed', { userId: '', email: who.email, emailVerified: who.emailVerified, role: 'user' }, { origin, reason });
+    return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
   }
 
   return {
     async begin(request, signal) {
-      const { record, name } = newLogin(request, clock.nowMs());
-      const location = await issuer.authorizationUrl(requestOf(name), signal);
-      await updateRecord(state, refs.login(record.id), () => record, 'soon');
-      return { name, location };
+      const key = await readKey();
+      const { name, cookie } = beginLogin(request, key, clock.nowMs());
+      if (cookie === undefined) throw new RequestError('request.invalid', 'state: is too long for the cookie of a login');
+      return { cookie, location: await issuer.authorizationUrl(requestOf(name, key), signal) };
     },
-    async answered(name, query, origin, signal) {
-      const record = await find(name, 'started', signal);
-      const request = requestOf(name);
+    async answered(cookie, query, origin, signal) {
+      const key = await readKey();
+      const { name, begun } = await findBegun(cookie, key, signal);
+      const request = requestOf(name, key);
       const callback = new URL(`${request.redirectUri}${query}`);
       // another browser's answer must not log this one in (RFC 6819, 4.4.1.8)
       if (!isSameText(callback.searchParams.get('state') ?? '', request.state)) throw expired();
@@ -150,29 +180,26 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       try {
         const statement = await issuer.redeem(request, callback, signal);
         const user = await signIn(statement, (seen) => (identity = seen));
-        if (record.flow !== 'browser') {
-          await move(record, { stage: 'asking', userId: user.userId });
-          return { kind: 'asking' };
-        }
-        await move(record, { stage: 'redeemed' });
-        const cookie = await sessions.startBrowser(user);
-        await removeRecord(state, refs.login(record.id).id);
+        // its record stays until the login is over, so that no answer counts twice
+        await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
+        if (begun.flow !== 'browser') return { kind: 'asking' };
+        const session = await sessions.startBrowser(user);
         await audit('Login', user, { origin, parameters: { role: user.role } });
-        return { kind: 'browser', cookie, returnTo: record.returnTo ?? '/' };
+        return { kind: 'browser', cookie: session, returnTo: begun.returnTo ?? '/' };
       } catch (error) {
         if (!isFinal(error)) throw error;
-        return fail(record, error, origin, identity);
+        return fail(begun, error, origin, identity);
       }
     },
-    async consent(name, signal) {
-      const { flow, machine, userId = '' } = await find(name, 'asking', signal);
+    async consent(cookie, signal) {
+      const { flow, machine, userId = '' } = await find(cookie, 'asking', signal);
       const user = await users.get(userId, signal);
       if (user === undefined) throw expired();
-      return { email: user.email, flow, machine, token: consentTokenOf(name) };
+      return { email: user.email, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
     },
-    async decide(name, { token, allow }, origin) {
-      const record = await find(name, 'asking');
-      if (!isSameText(token, consentTokenOf(name))) throw expired();
+    async decide(cookie, { token, allow }, origin) {
+      const record = await find(cookie, 'asking');
+      if (!isSameText(token, consentTokenOf(loginNameIn(cookie)))) throw expired();
       if (!allow) {
         const user = await users.get(record.userId ?? '');
         await removeRecord(state, refs.login(record.id).id);

@@ -9,6 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import { listAllRecords, parseEntry, refs, updateRecord } from '../records/stored.ts';
+import type { LiveKeys } from './live-keys.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
@@ -25,12 +26,14 @@ interface PeopleDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Whether the settings make administrators, so that one can log in whatever happens to the granted ones. */
   readonly hasAdminRule: boolean;
+  readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
 /** Creates the functions. */
-export function createPeople({ state, clock, hasAdminRule }: PeopleDependencies): People {
+export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDependencies): People {
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
+    liveKeys?.forgetAll();
     if (stored === undefined)
       throw new RequestError('user.not-found', `no user has the id ${userId}; \`tally admin users list\` shows all users`);
     return userView(stored);

@@ -10,7 +10,7 @@ import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import { hintOf, hintOfTie, sourceOf, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
-import type { BucketAccess } from '../buckets/access.ts';
+import type { Arrival, BucketAccess } from '../buckets/access.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
@@ -21,9 +21,11 @@ import type { Clock } from '../ports/clock.ts';
 import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
 import type { CircuitId } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
+import type { Waiting } from './waiting.ts';
 
 export interface AttemptDependencies {
   readonly buckets: BucketAccess;
+  readonly waiting: Pick<Waiting, 'enter'>;
   readonly write: WriteDocument;
   readonly observe: Observe;
   readonly enricher: Pick<Enricher, 'ofEvent'>;
@@ -58,6 +60,8 @@ interface Context {
  */
 export type Attempt =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
+  /** The bucket is not connected, and cannot be connected now. */
+  | { readonly kind: 'unconnectable'; readonly fault: Fault }
   | { readonly kind: 'expired' }
   | { readonly kind: 'tie'; readonly hint: ObserveHint }
   | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[]; readonly atItsTurn?: boolean }
@@ -68,37 +72,30 @@ export function createAttemptRecord<Start extends AttemptStart>(
   dependencies: AttemptDependencies,
   takePlaces: (start: Start, ids: readonly CircuitId[]) => boolean,
 ): AttemptRecord<Start> {
-  const { buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, clock } = dependencies;
+  const { buckets, waiting, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
+  const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
   const mayLook = (start: Start, bucket: BucketRecord): boolean => circuits.isQuiet || takePlaces(start, lookCircuits(bucket));
 
   return async function attemptRecord(record, start) {
-    const { hand, tie, byListing } = start;
-    const { sentAtMs: messageSentAtMs, queueUrl } = hand.message;
+    const { hand } = start;
     // usually no circuit is open, and then the ids need not be made
     if (!circuits.isQuiet && !takePlaces(start, indexCircuits(record.bucket)))
       return { kind: 'blocked', ids: indexCircuits(record.bucket) };
     // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
-      const bucket = buckets.peek(record, messageSentAtMs) ?? (await slowly(hand, buckets.lookup(record, messageSentAtMs)));
-      if (bucket === undefined) return { kind: 'ended', outcome: { kind: 'unconnected' } };
-      lastEvents.seen(record.bucket, queueUrl, messageSentAtMs);
-      noteSingleDelete(record);
-      const hint = tie ?? hintOf(record, bucket, { sentAtMs: messageSentAtMs, nowMs: clock.nowMs() });
-      switch (hint.kind) {
-        case 'exact':
-          return await writeExact(record, hint, { bucket, hand });
-        case 'resolve':
-        case 'observe':
-          hand.turnSlow();
-          if (!mayLook(start, bucket)) return { kind: 'blocked', ids: lookCircuits(bucket) };
-          // asked again when the look's turn has come, because a circuit may open while it waits
-          return await lookAndWrite(record, hint, { bucket, hand, byListing, mayBegin: () => mayLook(start, bucket) });
-        case 'gap':
-          await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
-          return { kind: 'ended', outcome: { kind: 'gap' } };
-        case 'ignored':
-          return { kind: 'ended', outcome: hint };
+      // usually its record is cached
+      const known = buckets.peek(record, hand.message.sentAtMs);
+      if (known !== undefined) return await decide(record, start, known);
+      const found = await slowly(hand, buckets.lookup(record, arrivalOf(record, hand)));
+      switch (found.kind) {
+        case 'connected':
+          return await decide(record, start, found.bucket);
+        case 'unconnectable':
+          return found;
+        case 'unconnected':
+          buckets.countUnconnected(record.bucket, hand.message.sentAtMs);
+          return { kind: 'ended', outcome: found };
       }
     } catch (error) {
       hand.signal.throwIfAborted();
@@ -108,11 +105,33 @@ export function createAttemptRecord<Start extends AttemptStart>(
     }
   };
 
-  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
-  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
-    const level = circuitOf(fault.code);
-    if (level === 'cluster') circuits.clusterFailed(fault);
-    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+  /** The attempt at a record of a bucket that is connected. */
+  async function decide(record: ChangeRecord, start: Start, bucket: BucketRecord): Promise<Attempt> {
+    const { hand, tie, byListing } = start;
+    const { sentAtMs, queueUrl } = hand.message;
+    lastEvents.seen(record.bucket, queueUrl, sentAtMs);
+    noteSingleDelete(record);
+    const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
+    switch (hint.kind) {
+      case 'exact':
+        return writeExact(record, hint, { bucket, hand });
+      case 'resolve':
+      case 'observe':
+        hand.turnSlow();
+        if (!mayLook(start, bucket)) return { kind: 'blocked', ids: lookCircuits(bucket) };
+        // asked again when the look's turn has come, because a circuit may open while it waits
+        return lookAndWrite(record, hint, { bucket, hand, byListing, mayBegin: () => mayLook(start, bucket) });
+      case 'gap':
+        await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
+        return { kind: 'ended', outcome: { kind: 'gap' } };
+      case 'ignored':
+        return { kind: 'ended', outcome: hint };
+    }
+  }
+
+  function arrivalOf({ bucket }: ChangeRecord, hand: InHand): Arrival {
+    const { sentAtMs, receivedAtMonotonicMs } = hand.message;
+    return { sentAtMs, receivedAtMonotonicMs, signal: hand.signal, enter: () => waiting.enter(bucket, hand) };
   }
 
   async function writeExact(record: ChangeRecord, hint: ExactHint, at: Context): Promise<Attempt> {
@@ -184,6 +203,16 @@ export function createAttemptRecord<Start extends AttemptStart>(
         return { ...answer, ids: lookCircuits(bucket) };
     }
   }
+}
+
+/** Creates what an attempt tells the circuits and the gaps beside its outcome. */
+function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<AttemptDependencies, 'circuits' | 'gaps' | 'reportedKeys' | 'clock'>) {
+  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
+  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
+    const level = circuitOf(fault.code);
+    if (level === 'cluster') circuits.clusterFailed(fault);
+    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+  }
 
   function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
     const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
@@ -202,6 +231,8 @@ export function createAttemptRecord<Start extends AttemptStart>(
     const reason = 'S3 answered a HEAD with an expiration date (x-amz-expiration)';
     await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
   }
+
+  return { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle };
 }
 
 /** Waits for the store or S3 with the message in the held set. */

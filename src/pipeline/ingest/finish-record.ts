@@ -8,6 +8,7 @@
 import type { Fault } from '../../domain/fault.ts';
 import type { ObserveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
+import { deferDelayS } from '../../domain/messages/settlement.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { CircuitId, Place } from '../serving/waiting-line.ts';
 import { createAttemptRecord, type Attempt, type AttemptDependencies, type AttemptStart } from './attempt-record.ts';
@@ -42,7 +43,7 @@ const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slo
 
 /** Creates the function. It rejects only with the reason of the stop. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { circuits, waiting } = dependencies;
+  const { buckets, circuits, waiting } = dependencies;
   const attemptRecord = createAttemptRecord(dependencies, takePlaces);
   const afterFault = createAfterFault(dependencies);
 
@@ -74,6 +75,8 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         return undefined;
       case 'expired':
         return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket: record.bucket };
+      case 'unconnectable':
+        return ofUnconnectable(record, result.fault, hand);
       case 'blocked':
         // it came with those whose failures opened the circuit: what comes later is the better trial
         if (result.atItsTurn === true) run.isNewKey = false;
@@ -87,6 +90,13 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         }
         return afterFault({ ...result, record, failures: run.failures }, hand, () => waitFor(run, result.ids));
     }
+  }
+
+  /** A name that cannot be connected for as long as its message may be received is a name that is not connected. */
+  function ofUnconnectable({ bucket }: ChangeRecord, fault: Fault, hand: InHand): Outcome {
+    if (!waiting.isLastChance(hand)) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
+    buckets.countUnconnected(bucket, hand.message.sentAtMs);
+    return { kind: 'unconnected' };
   }
 
   function shouldList({ byListing, hand }: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): boolean {

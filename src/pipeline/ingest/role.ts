@@ -124,6 +124,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     connect,
     gaps,
     reportUnconnected,
+    telemetry,
     autoConnectMax: limits.autoConnectMax,
   });
   const waiting = createWaiting({ ...limits, circuits, folding, queueWatch, clock, telemetry });

@@ -1,17 +1,19 @@
 /** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketRecordSchema } from '../../domain/bucket.ts';
+import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { noteProof } from '../gaps/proven-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
-import { listAllRecords, refs, updateRecord } from '../records/stored.ts';
+import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -63,10 +65,17 @@ export function createFinishServiceMessage({
   }
 
   async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
-    if (message.kind === 'test-event') return { kind: 'ignored', reason: 'no-effect' };
+    if (message.kind === 'test-event') return tested(message.bucket, hand);
     hand.turnSlow();
     if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
-    return unsubscribed(message.topicArn, hand.message.sentAtMs);
+    return unsubscribed(message.topicArn, hand.message);
+  }
+
+  /** S3 reaches the queue from this bucket. A test from before it was connected says nothing about the way of now. */
+  async function tested(bucket: string | undefined, hand: InHand): Promise<Outcome> {
+    const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), hand.signal);
+    if (record !== undefined && hand.message.sentAtMs >= record.createdAtMs) await noteProof({ state, clock }, record);
+    return { kind: 'ignored', reason: 'no-effect' };
   }
 
   async function confirm(topicArn: string, token: string): Promise<Outcome> {
@@ -79,15 +88,24 @@ export function createFinishServiceMessage({
     return { kind: 'ignored', reason: 'no-effect' };
   }
 
-  /** Opens a gap now, and marks the buckets: from here on events are missing, until one arrives that was sent later. */
-  async function unsubscribed(topicArn: string, sentAtMs: number): Promise<Outcome> {
+  /**
+   * Opens a gap now of each bucket whose events may have come by the topic, and marks those that are known to: from here on their
+   * events are missing, until one arrives that was sent later.
+   */
+  async function unsubscribed(topicArn: string, { sentAtMs, queueUrl }: InHand['message']): Promise<Outcome> {
     telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
     const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
-    for (const { bucket, unsubscribed: known } of await bucketsOf(topicArn)) {
+    const connections = await listAllRecords(state, 'connection', connectionSchema);
+    const connectionOf = new Map(connections.map((connection) => [connection.bucket, connection]));
+    for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+      const { bucket, topicArn: ownTopic, unsubscribed: known } = record;
+      const way = wayOf(record, connectionOf.get(bucket), topicArn);
+      if (way === 'other' || (way === 'unknown' && !isFedBy(record, queueUrl, clock.nowMs()))) continue;
       // a repeated message adds no gap: the one at the end of this time covers all of it
       if (known === undefined) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
+      if (way === 'unknown') continue;
       await updateRecord(state, refs.bucket(bucket), (current) =>
-        current?.topicArn === topicArn
+        current?.topicArn === ownTopic && current !== undefined
           ? { ...current, unsubscribed: { topicArn, atMs: Math.max(sentAtMs, current.unsubscribed?.atMs ?? 0) } }
           : undefined,
       );
@@ -99,4 +117,25 @@ export function createFinishServiceMessage({
     const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
     return all.filter((bucket) => bucket.topicArn === topicArn);
   }
+}
+
+/**
+ * Whether the bucket's events come by the topic: it or its connection names the topic, or another way. How a bucket that was
+ * wired by hand is wired is not known, unless it names its topic.
+ */
+function wayOf(
+  { topicArn: named }: BucketRecord,
+  connection: ConnectionRecord | undefined,
+  topicArn: string,
+): 'topic' | 'other' | 'unknown' {
+  if (named === topicArn) return 'topic';
+  if (connection === undefined) return named === undefined ? 'unknown' : 'other';
+  const { topicArn: own, parts, earlier = [] } = connection;
+  const arns = [own, ...parts.map(({ arn }) => arn), ...earlier.map((wiring) => wiring.topicArn)];
+  return arns.includes(topicArn) ? 'topic' : 'other';
+}
+
+function isFedBy(bucket: BucketRecord, queueUrl: string, nowMs: number): boolean {
+  const others = (bucket.eventQueues ?? []).map((queue) => queue.queueUrl).filter((url) => url !== queueUrl);
+  return mayBeFedBy(bucket, { queueUrls: [queueUrl], others, nowMs });
 }

@@ -57,6 +57,10 @@ export interface Waiting {
   readonly waitOrFold: WaitOrFold;
   /** Waits in hand until the index store answers. Resolves to false if that takes longer than a message may be held. */
   forCluster(hand: InHand): Promise<boolean>;
+  /** Takes room in the held set for a record of the bucket that waits for something else. Returns the function that gives it back; undefined if there is none. */
+  enter(bucket: string, hand: InHand): (() => void) | undefined;
+  /** Whether a record whose bucket is not connected must not wait any longer: it would become a dead letter, or keep others from being received. */
+  isLastChance(hand: InHand): boolean;
   /** The outcome of a record that failed alone: its message is deferred, or folded when too many messages are in flight. */
   alone(unserved: Unserved, failure: { readonly fault: Fault; readonly delayS: number }, hand: InHand): Promise<Outcome>;
 }
@@ -203,6 +207,8 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   return {
     waitOrFold,
     forCluster,
+    enter: (bucket, hand) => shares.enter(bucket, hand, 1),
+    isLastChance: (hand) => hand.isLastReceive || isCrowded() || isExpiring(hand.message),
     async alone(unserved, { fault, delayS }, hand) {
       const { bucket, key } = unserved.record;
       const isDue = isCrowded() || isExpiring(hand.message);

@@ -11,6 +11,8 @@ import {
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import { lossesOf } from './moved.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -24,6 +26,11 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
  * the number of records must have a bound. The reasons are in the attributes all the same.
  */
 const RECORDS_MAX = 10_000;
+/** How many buckets a call remembers that it has reported: bodies may name any number, and reporting one again does no harm. */
+const REPORTED_MAX = 10_000;
+
+/** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
+const NEW_ONLY_MAX = 3;
 
 /**
  * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
@@ -42,16 +49,29 @@ export interface DeadLetters {
   list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
   /** Returns one letter with its body. Throws `dead-letter.not-found`. */
   show(id: string, signal?: AbortSignal): Promise<WholeDeadLetter>;
-  /** Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. Returns how many. Throws `dead-letter.not-found` if none of the named is there. */
-  replay(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
-  /** Removes the chosen letters. Returns how many. Throws as replay does. */
-  discard(choice: LetterChoice, signal?: AbortSignal): Promise<number>;
+  /**
+   * Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. A letter that came after the
+   * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found` if none of the named is there.
+   */
+  replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
+  /**
+   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens a gap of each bucket that it
+   * names. Throws as replay does.
+   */
+  discard(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
+}
+
+/** What an act did. `remaining`: how many letters the queues hold afterwards, about, as SQS counts them. */
+export interface LettersTaken {
+  readonly count: number;
+  readonly remaining: number;
 }
 
 interface DeadLetterDependencies {
   readonly queues: QueueClient;
   readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly gaps: Pick<GapReports, 'report'>;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   readonly telemetry: Telemetry;
   readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
   /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
@@ -60,7 +80,7 @@ interface DeadLetterDependencies {
 
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
-  const { queues, clock, telemetry, queueWatch } = dependencies;
+  const { queues, state, gaps, clock, telemetry, queueWatch } = dependencies;
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
@@ -104,23 +124,32 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: await notesOf(letter) });
   }
 
-  /** Acts on the named letters, or on all. `act` returns those of its letters that are done. */
+  /** Acts on the named letters, or on all that were there when the act began. `act` returns those of its letters that are done. */
   async function take(
     choice: LetterChoice,
     act: (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>,
     signal?: AbortSignal,
-  ): Promise<number> {
+  ): Promise<LettersTaken> {
     const wanted = 'all' in choice ? undefined : new Set(choice.ids);
-    if (wanted?.size === 0) return 0;
+    if (wanted?.size === 0) return { count: 0, remaining: await remaining(signal) };
+    const wasThere = createWasThere(clock);
+    let newOnly = 0;
     let count = 0;
     await look(async (batch) => {
-      const chosen = batch.filter(({ messageId }) => wanted?.delete(messageId) ?? true);
+      const present = wasThere(batch);
+      const chosen = batch.filter((letter) => wanted?.delete(letter.messageId) ?? present(letter));
       const done = chosen.length === 0 ? [] : await act(chosen);
       count += done.length;
-      return { gone: done, isEnough: wanted?.size === 0 };
+      newOnly = chosen.length === 0 ? newOnly + 1 : 0;
+      return { gone: done, isEnough: wanted === undefined ? newOnly >= NEW_ONLY_MAX : wanted.size === 0 };
     }, signal);
     if (count === 0 && wanted !== undefined && wanted.size > 0) throw notFound([...wanted]);
-    return count;
+    return { count, remaining: await remaining(signal) };
+  }
+
+  async function remaining(signal: AbortSignal | undefined): Promise<number> {
+    const all = await Promise.all(queueWatch.deadLetterQueues().map(({ queueUrl }) => queues.attributes(queueUrl, signal)));
+    return all.reduce((sum, { visible, inFlight }) => sum + visible + inFlight, 0);
   }
 
   /** Reads the dead-letter queues one after the other until the visitor has seen enough. */
@@ -160,6 +189,27 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
+  /** The act of one call. A crash between gap and delete leaves a gap too many, never one too few. */
+  function discarding(): typeof remove {
+    /** The latest time that this call has reported of each bucket: it covers all letters that were sent before. */
+    const reportedMs = new Map<string, number>();
+    return async function discard(letters) {
+      const kept = await Promise.all(letters.map(({ messageId }) => readRecord(state, refs.deadLetter(messageId))));
+      for (const [at, letter] of letters.entries()) {
+        // a record says that Tally sent the letter or has reported it: the gap of its loss was stored before
+        if (kept[at] === undefined) await reportMoved(letter, reportedMs);
+      }
+      return remove(letters);
+    };
+  }
+
+  async function reportMoved(letter: QueueMessage, reportedMs: Map<string, number>): Promise<void> {
+    const losses = lossesOf(letter, clock.nowMs()).filter(({ bucket }) => (reportedMs.get(bucket) ?? -Infinity) < letter.sentAtMs);
+    await Promise.all(losses.map((loss) => gaps.report(loss)));
+    if (reportedMs.size + losses.length > REPORTED_MAX) reportedMs.clear();
+    for (const { bucket, seenAtMs } of losses) reportedMs.set(bucket, seenAtMs);
+  }
+
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
     // all letters of one visit are from the same queue
     const queueUrl = letters[0]?.queueUrl;
@@ -178,7 +228,22 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
-    discard: (choice, signal) => take(choice, remove, signal),
+    discard: (choice, signal) => take(choice, discarding(), signal),
+  };
+}
+
+/**
+ * Tells the letters that were in their queue when this was called from those that came later, by SQS's clock: a message that is
+ * received for the first time says what time it is there. Before one has, every letter counts as having been there.
+ */
+function createWasThere(clock: Pick<Clock, 'monotonicMs'>) {
+  const beganAtMs = clock.monotonicMs();
+  /** How far SQS's clock is ahead of the monotonic one. */
+  let aheadMs: number | undefined;
+  return (batch: readonly QueueMessage[]): ((letter: QueueMessage) => boolean) => {
+    const first = batch.find(({ receiveCount }) => receiveCount === 1);
+    if (first !== undefined) aheadMs ??= first.firstReceivedAtMs - first.receivedAtMonotonicMs;
+    return ({ sentAtMs }) => aheadMs === undefined || sentAtMs <= beganAtMs + aheadMs;
   };
 }
 

@@ -6,6 +6,7 @@
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
 import { faultOf } from '../../domain/fault.ts';
+import type { GapSighting } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
 import type { QueueRecord } from '../../domain/queue-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -99,10 +100,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
     if ((await readRecord(state, ref)) === undefined) {
       const isOursPerhaps = letterNotes(letter.attributes).fault !== undefined;
       if (isOursPerhaps && clock.nowMs() - sentAtMs < RECORD_LATE_MS) return;
-      const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
-      await Promise.all(
-        [...bucketsIn(letter.body)].map((bucket) => gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${MOVED.fault}`, seenAtMs })),
-      );
+      await Promise.all(lossesOf(letter, clock.nowMs()).map((loss) => gaps.report(loss)));
       const firstReceived = new Date(letter.firstReceivedAtMs).toISOString();
       const context = { queue: '', messageId, firstReceived, records: [] };
       await updateRecord(state, ref, () => ({ messageId, ...MOVED, context, queueUrl, keptAtMs: clock.nowMs() }));
@@ -164,6 +162,12 @@ function isReadDue(current: QueueRecord | undefined, { letters, isRedriven, nowM
   const ageMs = Math.abs(nowMs - current.readAtMs);
   if (letters !== current.letters) return ageMs >= CLAIM_MS;
   return ageMs >= (isRedriven ? READ_REDRIVEN_EVERY_MS : READ_EVERY_MS);
+}
+
+/** The losses that a letter stands for which SQS moved: one of each bucket that its body names. */
+export function lossesOf({ body, sentAtMs }: QueueMessage, nowMs: number): readonly GapSighting[] {
+  const facts = { kind: 'loss', reason: `dead letter: ${MOVED.fault}`, seenAtMs: Math.max(nowMs, sentAtMs) } as const;
+  return [...bucketsIn(body)].map((bucket) => ({ bucket, ...facts }));
 }
 
 /** Returns the buckets that the records of a body name, also those of records that could not be read. */

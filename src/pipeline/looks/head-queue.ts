@@ -11,7 +11,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 const BUCKET_SHARE = 1 / 2;
 const REGION_SHARE = 3 / 4;
 const FAILING_SHARE = 1 / 4;
-/** How long a bucket counts after its last request. A bucket that is alone may have every place. */
+/** How long a bucket counts after its last request. A bucket that is alone may have every place, once its region has answered. */
 const ASKED_MS = 60_000;
 
 export interface HeadQueue {
@@ -42,6 +42,8 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
   /** In the order in which they are served next. */
   const lanes = new Map<string, Lane>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
+  /** The regions that have answered this process: one that hangs when it starts must leave places for the first request of another. */
+  const answered = new Set<string>();
   let queued = 0;
   let running = 0;
   let failing = 0;
@@ -64,7 +66,7 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
     if (isSuspect && failing >= placesOf(FAILING_SHARE)) return false;
     if (lanes.size > 1 && own >= placesOf(BUCKET_SHARE)) return false;
     const others = [...lanes.values()].filter((lane) => lane.target.region !== target.region);
-    if (others.length === 0) return true;
+    if (others.length === 0 && answered.has(target.region)) return true;
     return running - others.reduce((sum, lane) => sum + lane.running, 0) < placesOf(REGION_SHARE);
   }
 
@@ -139,7 +141,9 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
       const isFree = running < concurrency && lane.waiting.size === 0 && mayRun(lane, isFailing(target));
       const end = isFree ? begin(lane) : await placeFor(lane, signal);
       try {
-        return await task();
+        const answer = await task();
+        answered.add(target.region);
+        return answer;
       } finally {
         end();
       }

@@ -2,7 +2,10 @@
 export interface Clock {
   /** The wall clock, in ms since the epoch. It never decides an order. */
   nowMs(): number;
-  /** The monotonic clock, in ms from an arbitrary start, for durations and expiry. */
+  /**
+   * For durations and expiry, in ms from an arbitrary start. It never goes back, and it goes on while the machine is suspended,
+   * so nothing that was held meanwhile looks fresh. It may run ahead, which makes what is held expire early.
+   */
   monotonicMs(): number;
   /** Resolves after `delayMs`; rejects with the signal's reason if it is aborted earlier. */
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;

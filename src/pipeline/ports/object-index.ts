@@ -73,6 +73,11 @@ export interface ObjectIndex {
   ): Promise<readonly ObjectDocument[]>;
   /** Creates what the bucket's documents need (index, aliases). Idempotent. */
   createBucket(bucket: string, signal?: AbortSignal): Promise<void>;
+  /**
+   * What identifies the index of each bucket, in the order of the buckets: it is another once the index was deleted and made
+   * again, restored, or replaced behind its alias; undefined where there is none. One request for all of them.
+   */
+  identities(buckets: readonly string[], signal?: AbortSignal): Promise<readonly (string | undefined)[]>;
   /** Deletes the bucket's documents and the index that holds them. Idempotent. */
   removeBucket(bucket: string, signal?: AbortSignal): Promise<void>;
   /** Reads and swaps a record of the state. Throws the fault that makes every write fail now (unreachable, denied, a block of the cluster or of the state index, a full disk, a replaced file); resolves if there is none. */

@@ -17,7 +17,7 @@ export const usageAges = [
 
 export interface UsageQuery extends ObjectFilter {
   readonly bucket: string;
-  /** The folder: empty, or it ends in a slash and has at most seven of them. */
+  /** Any prefix; by folder, the folder: empty, or it ends in a slash and has at most seven of them. */
   readonly prefix: string;
   readonly by: UsageGroup;
   /** Ages are counted from here. */

@@ -3,6 +3,7 @@
  * Every function throws `connect.denied` (a RequestError with the missing action) and the fault `connect.unavailable`; those
  * about buckets also the faults of S3, such as `bucket.missing`.
  */
+import type { Tags } from '../../domain/provisioning/names.ts';
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
 import type {
   ObservedQueue,
@@ -21,8 +22,6 @@ export interface OwnedBucket {
   readonly account: string;
 }
 
-export type Tags = Readonly<Record<string, string>>;
-
 export interface AwsReads {
   /** The notification configuration as S3's own XML. */
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
@@ -36,6 +35,8 @@ export interface AwsReads {
     queueArn: string,
     signal?: AbortSignal,
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
+  /** The tags of a topic in the account of the credentials. */
+  topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus of the region. */
   ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
   /** The key of a region with this ID, ARN or alias, and its policy. */
@@ -52,6 +53,10 @@ export interface AwsReads {
   ): Promise<readonly ObservedTrail[]>;
 }
 
+/**
+ * Each function sends each of its requests once: a caller that repeats one must read first what is there by then, because another may
+ * have written in between, or the first may have had its effect.
+ */
 export interface AwsWrites {
   /**
    * Replaces the whole configuration. Throws `connect.overlap` for either of S3's two errors about it, `connect.destination` if
@@ -63,7 +68,7 @@ export interface AwsWrites {
     options: { readonly skipValidation: boolean },
     signal?: AbortSignal,
   ): Promise<void>;
-  /** Makes the topic. It may exist already with these tags. */
+  /** Makes the topic. It may exist already with these tags; AWS refuses it with others. */
   createTopic(topicArn: string, tags: Tags, signal?: AbortSignal): Promise<void>;
   setTopicPolicy(topicArn: string, policy: string, signal?: AbortSignal): Promise<void>;
   /** An empty policy removes it. */

@@ -1,5 +1,6 @@
 /** The facts that become log lines and metrics. One adapter decides line, counter and labels; labels never contain keys or ids. */
 import type { ConnectionCheck, WatchedState } from '../../domain/bucket.ts';
+import type { BucketState } from '../../domain/bucket-status.ts';
 import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import type { Dialect } from '../../domain/events/record.ts';
 import type { FaultCode } from '../../domain/fault.ts';
@@ -119,6 +120,8 @@ export interface CalendarTelemetry {
   gapStates(counts: readonly { readonly kind: GapKind; readonly state: GapRecord['state']; readonly count: number }[]): void;
   /** What the watch found last of the connection of each bucket, and how long the oldest pause of a notification has lasted. */
   connections(states: readonly WatchedState[], oldestPauseMs: number): void;
+  /** The state of each connected bucket, and how long ago the whole of the one was compared that was compared least recently. */
+  buckets(states: readonly BucketState[], oldestComparedAgeMs: number): void;
   /** The watch found a connection in another state than before. */
   connectionSeen(fact: { readonly bucket: string; readonly state: WatchedState; readonly findings: ConnectionCheck['findings'] }): void;
   gapClosed(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'jobId'>): void;

@@ -20,7 +20,8 @@ import {
 } from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import { prefixOf } from '../../domain/provisioning/names.ts';
+import { existing } from '../../domain/provisioning/facts.ts';
+import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
@@ -32,6 +33,7 @@ import type { KeepLock, UnderLock } from './lock.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import { createOutwait, type Outwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
@@ -78,6 +80,7 @@ interface Pass {
   readonly wish: Wish;
   readonly options: ApplyOptions;
   readonly keep: KeepLock;
+  readonly outwait: Outwait;
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -86,7 +89,8 @@ interface Pass {
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;
-    const done = await underLock((keep) => pass({ wish, options, keep, endsMs, signal }));
+    const outwait = createOutwait(clock, { endsMs, signal });
+    const done = await underLock((keep) => pass({ wish, options, keep, outwait, endsMs, signal }));
     return done === 'held' ? waiting('another change of a connection') : done;
   };
 
@@ -97,20 +101,20 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
       const connection = await readRecord(state, refs.connection(wish.bucket), signal);
-      refuse(plan, connection, at.options);
       const [change] = plan.changes;
-      if (change === undefined) return finish(wish, connection);
-      const part = `${change.part} ${change.name}`;
-      if (part === made) {
+      if (made !== undefined && isShownLate(made, plan, observed)) {
         // it was just made: each further write would be one more message or document while AWS only shows it late
         made = undefined;
         await clock.sleep(RETRY_AFTER_MS, signal);
         continue;
       }
+      refuse(plan, connection, at.options);
+      if (change === undefined) return finish(wish, connection);
       const begun = await begin(plan, observed, connection);
-      const ended = await makeNext(at, change, begun);
-      if (ended !== undefined) return ended;
-      if (change.part !== 'notification') made = part;
+      await at.keep();
+      const ended = await attempt(at, change, begun);
+      if (typeof ended === 'object') return ended;
+      made = ended === 'made' && change.part !== 'notification' ? partName(change) : undefined;
     }
     return waiting('AWS to show what was changed');
   }
@@ -151,9 +155,17 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     return next;
   }
 
+  /** Makes one part. `refused`: AWS may take it later, and what is there must be read first. Else the pass ends. */
+  async function attempt(at: Pass, change: Change, { policyChangedAtMs }: ConnectionRecord): Promise<'made' | 'refused' | Applied> {
+    try {
+      return (await makeNext(at, change)) ?? 'made';
+    } catch (error) {
+      return (await at.outwait(error, policyChangedAtMs)) ? 'refused' : waiting('AWS to take what it refuses now');
+    }
+  }
+
   /** Makes one part; defined if the pass ends with it. */
-  async function makeNext(at: Pass, change: Change, connection: ConnectionRecord): Promise<Applied | undefined> {
-    await at.keep();
+  async function makeNext(at: Pass, change: Change): Promise<Applied | undefined> {
     if (change.part !== 'notification') {
       await makeParts.make(at.wish, change, at.signal);
       return undefined;
@@ -166,13 +178,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
         bucket: ownedBucket(at.wish),
         before,
         after,
-        id: prefixOf(at.wish.installation),
+        id: markOf(at.wish),
         skipValidation: at.options.skipValidation === true,
-        policyChangedAtMs: connection.policyChangedAtMs,
       },
-      at,
+      at.signal,
     );
-    return written === 'waiting' ? waiting('S3 to take the notification') : undefined;
+    return written === 'waiting' ? waiting('S3 to show the notification') : undefined;
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
@@ -194,6 +205,18 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return { state: 'applied', connection: next };
   }
+}
+
+function partName({ part, name }: Pick<Change, 'part' | 'name'>): string {
+  return `${part} ${name}`;
+}
+
+/** Whether AWS does not show what was just made: it is missing, or it is a topic or rule that has no tag of an owner yet. */
+function isShownLate(made: string, { changes: [change], wiring: { topic, rule } }: Plan, observed: Observed): boolean {
+  if (change !== undefined && partName(change) === made) return true;
+  const isUntagged = (part: { readonly tags?: Tags } | undefined): boolean => part !== undefined && part.tags?.[REGISTRY_TAG] === undefined;
+  if (topic !== undefined && made === `topic ${topic.arn}`) return isUntagged(existing(observed.topic));
+  return rule !== undefined && made === `rule ${rule.arn}` && isUntagged(existing(observed.rule));
 }
 
 /** What was agreed to for one plan only is not stored. */

@@ -7,10 +7,10 @@ import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { parseNotification } from '../../domain/provisioning/notification.ts';
+import { parseNotification, sdkConfiguration } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
-import { lostEntries, restoreCommand } from '../../domain/provisioning/restore.ts';
+import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -104,19 +104,18 @@ function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishReque
 
 /** S3 cannot exclude that others write at the same moment as Tally: what they had is looked for after the write. */
 function lostFindings(connection: ConnectionRecord, { notification }: Observed, nowMs: number): readonly Finding[] {
-  const { bucket, bucketAccount, installation, lastWrite } = connection;
+  const { bucket, lastWrite } = connection;
   if (lastWrite === undefined || !notification.ok || nowMs - lastWrite.atMs > LOST_MS) return [];
   const { configuration } = notification;
-  const lost = lostEntries(lastWrite.xml, configuration, installation);
+  const lost = lostEntries(lastWrite.xml, configuration, connection);
   if (lost.length === 0) return [];
-  const restored = { ...configuration, entries: [...configuration.entries, ...lost] };
   return [
     {
       code: 'connect.changed-meanwhile',
       severity: 'degraded',
-      what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(({ id, arn }) => `${id} (${arn})`).join(', ')}`,
-      why: 'if no one removed them on purpose, two writes have crossed',
-      fix: restoreCommand({ bucket, account: bucketAccount }, restored),
+      what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(entryText).join(', ')}`,
+      why: `if they were not removed on purpose, two writes have crossed, and their owners must add them again: ${JSON.stringify(sdkConfiguration({ entries: lost, eventBridge: false }))}. A write replaces the whole configuration, so it must contain what is there now`,
+      fix: `aws s3api get-bucket-notification-configuration --bucket ${bucket}`,
       blocks: false,
     },
   ];

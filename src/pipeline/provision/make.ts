@@ -1,13 +1,22 @@
 /** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
+import { existing } from '../../domain/provisioning/facts.ts';
+import { isOwn, markOf, tagsOf } from '../../domain/provisioning/names.ts';
+import type { ObservedRule } from '../../domain/provisioning/observed.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
-import { foreignStatements, parsePolicy, policyText, sameStatements, type Policy } from '../../domain/provisioning/policy.ts';
-import { foreignSelectors, type Selectors } from '../../domain/provisioning/trail.ts';
-import type { Removal } from '../../domain/provisioning/removal.ts';
-import { prefixOf, tagsOf } from '../../domain/provisioning/names.ts';
-import { sidsOf, type Wish } from '../../domain/provisioning/wiring.ts';
-import { RequestError } from '../../domain/request-error.ts';
+import {
+  canonicalStatement,
+  foreignStatements,
+  parsePolicy,
+  policyText,
+  sameStatements,
+  type Policy,
+} from '../../domain/provisioning/policy.ts';
+import { ruleRemoval, topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
+import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
+import { changedMeanwhile } from './changed-meanwhile.ts';
 
 type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
 
@@ -16,9 +25,9 @@ export type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
 export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
 
 /**
- * Creates the functions. Policies and selectors are whole documents without a version. They are read again right before each
- * write, which is not made if they have changed since the plan: the caller plans again. After the write, what others wrote in
- * them must have stayed.
+ * Creates the functions. What others can write to as well is read again right before each write, which is not made if it has
+ * changed since the plan: the caller plans again. After the write of a policy or of selectors, which are whole documents, what
+ * others wrote in them must have stayed.
  */
 export function createMakeParts(aws: Provisioner) {
   async function setPolicy(
@@ -28,23 +37,32 @@ export function createMakeParts(aws: Provisioner) {
     signal?: AbortSignal,
   ): Promise<void> {
     const isQueue = arn.split(':')[2] === 'sqs';
-    const sids = new Set([...sidsOf(wish.installation).all, prefixOf(wish.installation)]);
     const readAgain = async (): Promise<Policy | undefined> =>
       parsePolicy(isQueue ? await queuePolicy(arn, signal) : await topicPolicy(wish, arn, signal));
+    if (!isQueue && !isOwn(existing(await aws.topicTags(arn, signal)), wish)) return;
     const current = await readAgain();
     if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
     // SQS removes a policy that is empty
     const text = policies.after.Statement.length === 0 ? '' : policyText(policies.after);
     if (isQueue) await aws.setQueuePolicy(arn, text, signal);
     else await aws.setTopicPolicy(arn, text, signal);
-    const stored = await readAgain();
-    const [theirs, wanted] = [stored ?? policies.before, policies.before].map((policy) => foreignStatements(policy, sids));
-    if (theirs === undefined || wanted === undefined || sameStatements(theirs, wanted)) return;
-    throw new RequestError(
-      'connect.changed-meanwhile',
-      `the policy of ${arn} was changed by others while Tally wrote it. Compare it with what it had before, and restore what is missing: ${JSON.stringify(wanted)}`,
-      { before: JSON.stringify(wanted), now: JSON.stringify(theirs) },
-    );
+    refuseChanged(wish, arn, policies.before, await readAgain());
+  }
+
+  /** A policy that is not to be seen yet, or has an unknown form, says nothing. */
+  function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | undefined): void {
+    const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
+    const wanted = foreignStatements(before, sids);
+    const theirs = now === undefined ? wanted : foreignStatements(now, sids);
+    if (sameStatements(theirs, wanted)) return;
+    throw changedMeanwhile({
+      bucket: wish.bucket,
+      what: `the policy of ${arn}`,
+      before: wanted,
+      now: theirs,
+      same: canonicalStatement,
+      name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
+    });
   }
 
   async function setSelectors(
@@ -56,13 +74,51 @@ export function createMakeParts(aws: Provisioner) {
     if (canonicalJson(current?.selectors) !== canonicalJson(before)) return;
     await aws.putSelectors(name, after, signal);
     const [trail] = await aws.trailsOf(wish.region, { arn: name }, signal);
-    const [theirs, wanted] = [trail?.selectors ?? before, before].map((selectors) => canonicalJson(foreignSelectors(selectors, wish)));
-    if (theirs === wanted) return;
-    throw new RequestError(
-      'connect.changed-meanwhile',
-      `the selectors of ${name} were changed by others while Tally wrote them. Compare them with what it had before, and restore what is missing: ${wanted ?? ''}`,
-      { before: wanted ?? '', now: theirs ?? '' },
-    );
+    const [theirs = [], wanted = []] = [trail?.selectors ?? before, before].map((selectors) => foreignSelectors(selectors, wish));
+    if (canonicalJson(theirs) === canonicalJson(wanted)) return;
+    throw changedMeanwhile({
+      bucket: wish.bucket,
+      what: `the selectors of ${name}`,
+      before: wanted,
+      now: theirs,
+      same: canonicalJson,
+      name: selectorText,
+    });
+  }
+
+  /** A rule that exists must still be this registry's, and as the plan has seen it. */
+  async function putRule(wish: Wish, { rule, before }: Part<'rule'>, signal?: AbortSignal): Promise<void> {
+    const present = existing(await aws.ruleOf(wish.region, rule.name, signal));
+    if (canonicalJson(present) !== canonicalJson(before) || (present !== undefined && !isOwn(present.tags, wish))) return;
+    await aws.putRule(wish.region, rule, tagsOf(wish, wish.bucket), signal);
+  }
+
+  async function putTarget(wish: Wish, { rule, before }: Part<'target'>, signal?: AbortSignal): Promise<void> {
+    const present = existing(await aws.ruleOf(wish.region, rule.name, signal));
+    if (present === undefined || !isOwn(present.tags, wish)) return;
+    if (canonicalJson(targetOf(rule, present)) !== canonicalJson(before)) return;
+    await aws.putTarget(wish.region, rule, signal);
+  }
+
+  /** The queue must not get the events of a topic that has become another registry's. */
+  async function subscribe(wish: Wish, subscription: Subscription, signal?: AbortSignal): Promise<void> {
+    const { topic } = wiringOf(wish);
+    if (topic !== undefined && !isOwn(existing(await aws.topicTags(topic.arn, signal)), wish)) return;
+    await aws.subscribe(subscription, signal);
+  }
+
+  async function removeRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<void> {
+    const observed = { rule: await aws.ruleOf(wish.region, rule.name, signal) };
+    const step = ruleRemoval({ wish, wiring: wiringOf(wish), observed });
+    if (step !== undefined && 'part' in step) await aws.removeRule(wish.region, rule, signal);
+  }
+
+  async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
+    const tags = await aws.topicTags(topicArn, signal);
+    const found = await aws.topicOf(topicArn, wish.queueArn, signal);
+    if (found === 'absent' || tags === 'absent') return;
+    const steps = topicRemoval({ wish, wiring: wiringOf(wish), observed: { topic: { ...found.topic, tags } } });
+    if (steps.some((step) => 'part' in step)) await aws.deleteTopic(topicArn, signal);
   }
 
   async function queuePolicy(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
@@ -77,37 +133,40 @@ export function createMakeParts(aws: Provisioner) {
 
   return {
     async make(wish: Wish, change: MakeablePart, signal?: AbortSignal): Promise<void> {
-      const { installation, bucket, region } = wish;
       switch (change.part) {
         case 'topic':
-          return aws.createTopic(change.name, tagsOf(installation), signal);
+          return aws.createTopic(change.name, tagsOf(wish), signal);
         case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, change.name, change, signal);
         case 'subscription':
-          if (change.action === 'create') return aws.subscribe(change.subscription, signal);
+          if (change.action === 'create') return subscribe(wish, change.subscription, signal);
           return aws.setSubscription(change.name, change.after, signal);
         case 'rule':
-          return aws.putRule(region, change.rule, tagsOf(installation, bucket), signal);
+          return putRule(wish, change, signal);
         case 'trail':
           return setSelectors(wish, change, signal);
         case 'target':
-          return aws.putTarget(region, change.rule, signal);
+          return putTarget(wish, change, signal);
       }
     },
     async remove(wish: Wish, removal: RemovablePart, signal?: AbortSignal): Promise<void> {
       switch (removal.part) {
         case 'rule':
-          return aws.removeRule(wish.region, removal.rule, signal);
+          return removeRule(wish, removal.rule, signal);
+        case 'topic':
+          return deleteTopic(wish, removal.name, signal);
         case 'trail':
           return setSelectors(wish, removal, signal);
         case 'subscription':
           return aws.unsubscribe(removal.name, signal);
-        case 'topic':
-          return aws.deleteTopic(removal.name, signal);
         case 'queue-policy':
           return setPolicy(wish, removal.name, removal, signal);
       }
     },
   };
+}
+
+function targetOf(rule: Rule, { targets }: ObservedRule): ObservedRule['targets'][number] | undefined {
+  return targets.find(({ id }) => id === rule.target.id);
 }

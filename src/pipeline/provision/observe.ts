@@ -55,10 +55,14 @@ export function createObserve(aws: AwsReads): Observe {
   }
 
   async function topicOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'topic' | 'subscription'>> {
-    const { subscription } = wiringOf(wish);
+    const { subscription, topic } = wiringOf(wish);
     if (subscription === undefined) return {};
     const found = await aws.topicOf(subscription.topicArn, subscription.queueArn, signal);
-    return found === 'absent' ? { topic: found, subscription: found } : found;
+    if (found === 'absent') return { topic: found, subscription: found };
+    // whose the topic of others is does not matter, and its tags may not be read
+    if (topic === undefined) return found;
+    const tags = await aws.topicTags(topic.arn, signal);
+    return tags === 'absent' ? { topic: tags, subscription: tags } : { ...found, topic: { ...found.topic, tags } };
   }
 
   async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {

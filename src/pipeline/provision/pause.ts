@@ -4,7 +4,7 @@
  */
 import { commandOf } from '../../domain/commands.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { prefixOf } from '../../domain/provisioning/names.ts';
+import { markOf } from '../../domain/provisioning/names.ts';
 import { notificationRemoval } from '../../domain/provisioning/removal.ts';
 import { wiringOf } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -14,10 +14,13 @@ import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Apply, Applied } from './apply.ts';
 import type { UnderLock } from './lock.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import { createOutwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
 const PASS_MS = 20_000;
+/** Each round takes our notification away, or finds that others have changed the configuration meanwhile. */
+const ROUNDS_MAX = 20;
 
 interface PauseDependencies {
   readonly state: StateStore;
@@ -36,23 +39,23 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
     // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
     const pausedAtMs = connection.pausedAtMs ?? clock.nowMs();
     const paused = { ...connection, state: 'paused' as const, pausedAtMs };
-    const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed: await observe(wish, signal) });
-    if (removal !== undefined && 'reason' in removal)
-      throw new RequestError('connect.blocked', `${removal.name} is left alone: ${removal.reason}`);
-    await updateRecord(state, refs.connection(bucket), () => paused);
-    if (removal === undefined) return paused;
-    const { before, after } = removal;
-    const write = {
-      bucket: ownedBucket(wish),
-      before,
-      after,
-      id: prefixOf(wish.installation),
+    const endsMs = clock.monotonicMs() + PASS_MS;
+    const outwait = createOutwait(clock, { endsMs, signal });
+    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < endsMs; round += 1) {
+      const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed: await observe(wish, signal) });
+      if (removal !== undefined && 'reason' in removal)
+        throw new RequestError('connect.blocked', `${removal.name} is left alone: ${removal.reason}`);
+      await updateRecord(state, refs.connection(bucket), () => paused);
+      if (removal === undefined) return paused;
+      const { before, after } = removal;
       // a broken destination of others must not keep ours
-      skipValidation: true,
-      policyChangedAtMs: undefined,
-    };
-    const written = await writeNotification(write, { endsMs: clock.monotonicMs() + PASS_MS, signal });
-    if (written === 'written') return paused;
+      const write = { bucket: ownedBucket(wish), before, after, id: markOf(wish), skipValidation: true };
+      try {
+        if ((await writeNotification(write, signal)) === 'written') return paused;
+      } catch (error) {
+        if (!(await outwait(error))) break;
+      }
+    }
     throw new RequestError(
       'connect.busy',
       `the notifications of ${bucket} are being changed: repeat \`${commandOf('bucket pause-notification', bucket)}\``,

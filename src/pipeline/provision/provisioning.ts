@@ -14,7 +14,7 @@ import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
-import { createInstallation } from './installation.ts';
+import { createOwner } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
@@ -38,6 +38,8 @@ export interface ProvisionDependencies {
   readonly moreQueueUrls?: readonly string[];
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
+  /** Makes the id of a registry that has none. Default: random. */
+  readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
@@ -68,8 +70,8 @@ export interface Provisioning {
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [] } = dependencies;
-  const installationOf = createInstallation({ state, named: dependencies.installation });
-  const wishOf = createWishOf({ ...dependencies, installationOf });
+  const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
+  const wishOf = createWishOf({ ...dependencies, ownerOf });
   const observe = createObserve(aws);
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
@@ -124,7 +126,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       aws: reads,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      wishOf: createWishOf({ ...dependencies, aws: reads, installationOf }),
+      wishOf: createWishOf({ ...dependencies, aws: reads, ownerOf }),
       observe: createObserve(reads),
     }),
   };

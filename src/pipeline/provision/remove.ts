@@ -6,8 +6,8 @@ import { commandOf } from '../../domain/commands.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { prefixOf } from '../../domain/provisioning/names.ts';
-import { removalOf, type Kept, type Removal } from '../../domain/provisioning/removal.ts';
+import { markOf } from '../../domain/provisioning/names.ts';
+import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -17,6 +17,7 @@ import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '..
 import type { KeepLock, UnderLock } from './lock.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import { createOutwait } from './patience.ts';
 import { createUnrecordedWishes } from './unrecorded.ts';
 import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
@@ -53,7 +54,7 @@ export interface RemoveParts {
 /** What a removal leaves alone. */
 interface Remains {
   readonly others: readonly Wish[];
-  readonly isMade: Parameters<typeof removalOf>[2];
+  readonly made: Made;
 }
 
 interface Pass {
@@ -75,14 +76,19 @@ export function createRemoveParts({
   const unrecordedWishes = createUnrecordedWishes({ state, aws });
 
   /** Takes the parts of a wish away, as far as none of the others needs them. */
-  async function removeWish(wish: Wish, { others, isMade }: Remains, at: Pass): Promise<readonly Kept[]> {
+  async function removeWish(wish: Wish, { others, made }: Remains, at: Pass): Promise<readonly Kept[]> {
+    const outwait = createOutwait(clock, at);
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, at.signal, { mayBeGone: true });
-      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others, isMade);
+      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others, made);
       const [next] = removals;
       if (next === undefined) return kept;
       await at.keep();
-      await removePart(wish, next, at);
+      try {
+        await removePart(wish, next, at);
+      } catch (error) {
+        if (!(await outwait(error))) break;
+      }
     }
     throw new RequestError('connect.removing', `AWS still shows parts of ${wish.bucket}: repeat the command`);
   }
@@ -90,10 +96,9 @@ export function createRemoveParts({
   async function removePart(wish: Wish, removal: Removal, at: Pass): Promise<void> {
     if (removal.part !== 'notification') return makeParts.remove(wish, removal, at.signal);
     const { before, after } = removal;
-    const id = prefixOf(wish.installation);
     // a broken destination of others must not keep ours
-    const write = { bucket: ownedBucket(wish), before, after, id, skipValidation: true, policyChangedAtMs: undefined };
-    await writeNotification(write, at).catch(unlessGone);
+    const write = { bucket: ownedBucket(wish), before, after, id: markOf(wish), skipValidation: true };
+    await writeNotification(write, at.signal).catch(unlessGone);
   }
 
   /**
@@ -115,7 +120,10 @@ export function createRemoveParts({
     const recorded = new Set(all.map(({ bucket }) => bucket));
     return {
       others: [...wishes, ...(await unrecordedWishes(wishOfConnection(connection), recorded, signal))],
-      isMade: (subscription) => [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription))),
+      made: {
+        subscription: (subscription) => [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription))),
+        selector: (trailArn) => connection.parts.some(({ kind, arn }) => kind === 'trail' && arn === trailArn),
+      },
     };
   }
 
@@ -146,8 +154,8 @@ export function createRemoveParts({
     leftOver: (bucket, signal) =>
       underPass(signal, async (at) => {
         const connection = await requireSettled(state, bucket, signal);
-        const { others, isMade } = await remainsOf(connection, signal);
-        const remains = { others: [...others, wishOfConnection(connection)], isMade };
+        const { others, made } = await remainsOf(connection, signal);
+        const remains = { others: [...others, wishOfConnection(connection)], made };
         const kept = await removeWishes(earlierWishes(connection), remains, at);
         const { earlier: _, ...cleaned } = connection;
         await updateRecord(state, refs.connection(bucket), () => cleaned);

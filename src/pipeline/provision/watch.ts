@@ -1,6 +1,7 @@
 /** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { afterLook, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { afterLook, isBeingMade, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
 import type { Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -8,6 +9,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { CalendarTelemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
+import { noteProof } from '../gaps/proven-events.ts';
 import type { Provisioning } from './provisioning.ts';
 
 interface WatchDependencies {
@@ -18,24 +20,28 @@ interface WatchDependencies {
   readonly telemetry: Pick<CalendarTelemetry, 'connectionSeen'>;
 }
 
-/** Creates the visit of one bucket. The gap is stored first: a process that is killed in between opens it again. */
-export function createVisitConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): Visit {
-  return async function visitConnection({ bucket }, signal) {
-    // the sweep may have read the bucket some minutes ago
-    const record = await readRecord(state, refs.bucket(bucket), signal);
+/** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
+export type Look = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+
+/** Creates the look. What follows from it is stored first: a process that is killed in between opens the gap again. */
+export function createLook({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): Look {
+  return async function look(record, signal) {
+    const { bucket } = record;
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    if (record === undefined || !isLookDue(record, connection, clock.nowMs())) return undefined;
     const findings = await provisioning.diagnose(record, signal);
     const nowMs = clock.nowMs();
+    // parts are missing rightfully
+    if (isBeingMade(connection, nowMs)) return findings;
     const after = afterLook(record.connectionCheck, { findings, connection, nowMs });
     await openGap(record, after, signal);
+    if (after.isProof) await noteProof({ state, clock }, record);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, connectionCheck: check });
     if (check.state !== record.connectionCheck?.state) telemetry.connectionSeen({ bucket, state: check.state, findings: check.findings });
-    return 0;
+    return findings;
   };
 
-  async function openGap(record: BucketRecord, { check, gap }: AfterLook, signal: AbortSignal): Promise<void> {
+  async function openGap(record: BucketRecord, { check, gap }: AfterLook, signal?: AbortSignal): Promise<void> {
     const { bucket } = record;
     switch (gap) {
       case undefined:
@@ -49,4 +55,24 @@ export function createVisitConnection({ state, provisioning, gaps, clock, teleme
         await openChangeGap({ state, clock }, record, 'the connection of the bucket was broken until now');
     }
   }
+}
+
+/** Creates the visit of one bucket. */
+export function createVisitConnection({
+  state,
+  clock,
+  look,
+}: {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly look: Look;
+}): Visit {
+  return async function visitConnection({ bucket }, signal) {
+    // the sweep may have read the bucket some minutes ago
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    if (record === undefined || !isLookDue(record, connection, clock.nowMs())) return undefined;
+    await look(record, signal);
+    return 0;
+  };
 }

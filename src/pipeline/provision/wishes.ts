@@ -9,7 +9,7 @@ import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { InstallationOf } from './installation.ts';
+import type { OwnerOf } from './installation.ts';
 
 /** A request about a bucket. What is left out is that of its record. */
 export interface WishRequest {
@@ -27,7 +27,7 @@ interface WishDependencies {
   readonly state: StateStore;
   readonly aws: Pick<AwsReads, 'queueAt'>;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
-  readonly installationOf: InstallationOf;
+  readonly ownerOf: OwnerOf;
   readonly queueUrl: string | undefined;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
@@ -45,7 +45,7 @@ export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wis
 
 /** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
-  const { state, aws, storage, installationOf, queueUrl, isEmbedded } = dependencies;
+  const { state, aws, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     refuseName(bucket);
@@ -58,7 +58,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       ...place,
       region,
       bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
-      installation: await installationOf(signal),
+      ...(await ownerOf(signal)),
       ...choiceOf(request, record),
       ...queues,
       ...trailNames(dependencies),
@@ -117,8 +117,8 @@ function foreignTopic(request: WishRequest, record: BucketRecord | undefined): s
 
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
-  const { bucket, region, partition, account, bucketAccount, installation, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
-  const { minimal, trailArn, trailBucket } = connection;
+  const { bucket, region, partition, account, bucketAccount, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
+  const { installation, registry, minimal, trailArn, trailBucket } = connection;
   return {
     bucket,
     region,
@@ -126,6 +126,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     account,
     bucketAccount,
     installation,
+    registry,
     source,
     enrich,
     queueArn,

@@ -12,12 +12,15 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapSchema, isOfDeletes } from '../../domain/gaps/gap.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { coversBefore } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { isAnyHeld } from '../gaps/held-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -82,9 +85,9 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<TaskEnd> {
     const phase = phaseOf(job);
     if (phase === 'comparing') return sendRanges(job);
-    const startedMs = clock.monotonicMs();
     if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
-      return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs });
+      const [startedMs, sentMs] = [clock.monotonicMs(), clock.nowMs()];
+      return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs, sentMs });
     }
     const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
     const found = await firstPage({ job, bucket, waitUntilMs }, signal);
@@ -105,7 +108,10 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   }
 
   /** Rule 8. The floor is stored first, so that every waiting job has one. */
-  async function wait(job: JobRecord, look: { readonly first: ListingPage; readonly startedMs: number }): Promise<TaskEnd> {
+  async function wait(
+    job: JobRecord,
+    look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
+  ): Promise<TaskEnd> {
     const { observedAtMs, answeredAtMs = observedAtMs } = look.first;
     const floor = (answeredAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
     const bucket = await updateRecord(
@@ -117,7 +123,8 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     // the latest moment, by S3's clock, at which the floor was stored
     const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
-    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs: observedAtMs, waitUntilMs });
+    const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, waitUntilMs });
     return again(RECONCILE_WAIT_MS);
   }
 
@@ -128,9 +135,9 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const { cuts, requests: ofCuts } = await cutsOf(job, { first, location, documentsAtStart }, signal);
     const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
     const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful ? await lookAtBucket(job, signal) : { isEmpty: false, requests: 0 };
-    const closesDeletes = await closesDeletesOf(job);
-    const { allowDeletes, deletesMax } = job;
-    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, deletesMax });
+    const closesDeletes = await closesDeletesOf(state, job);
+    const { allowDeletes } = job;
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
     const begun = await transitionJob(state, job.id, {
       kind: 'compare',
       atMs: clock.nowMs(),
@@ -174,14 +181,6 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       if (error instanceof FaultError && error.code === 'object.denied') return { isEmpty: true, requests: 1 };
       throw error;
     }
-  }
-
-  async function closesDeletesOf({ gapIds = [] }: JobRecord): Promise<boolean> {
-    for (const id of gapIds) {
-      const gap = await readRecord(state, { id, schema: gapSchema });
-      if (gap !== undefined && isOfDeletes(gap.kind)) return true;
-    }
-    return false;
   }
 
   /** Stores the range records that are missing, and sends a task for each range that is neither done nor leased. */
@@ -228,4 +227,14 @@ function isOpen(job: JobRecord): boolean {
 
 function again(delayMs: number): TaskEnd {
   return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
+}
+
+/**
+ * Whether what the job finds to delete was announced: it closes gaps of deletes and no others. Where changes were lost as well, nobody
+ * knows which deletions were meant.
+ */
+async function closesDeletesOf(state: StateStore, { gapIds = [] }: JobRecord): Promise<boolean> {
+  const gaps = await Promise.all(gapIds.map((id) => readRecord(state, { id, schema: gapSchema })));
+  const open = gaps.filter((gap) => gap !== undefined);
+  return open.length > 0 && open.every(({ kind }) => isOfDeletes(kind));
 }

@@ -13,6 +13,8 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { keepHeld } from '../gaps/held-deletes.ts';
+import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
 import { createOpenRanges } from './open-ranges.ts';
@@ -110,21 +112,22 @@ export function createJobEnds({
     return 'over';
   }
 
+  /** Stores what the job holds back, before anything shows that it has compared everything. */
+  async function hold(job: JobRecord, ranges: readonly RangeRecord[]): Promise<void> {
+    const { counts } = sumOf(job, ranges);
+    const gap = await keepHeld(state, { ...job, counts }, { held: counts.held, isWhole: true, nowMs: clock.nowMs() });
+    if (gap !== undefined) telemetry.gapSeen(gap.bucket, gap.kind, gap.reason);
+  }
+
   /** Pauses the job, or lets it continue if its brake allows more by now: it was released, or a range has given back what it had reserved. */
   async function brake(entry: StateEntry, job: JobRecord, ranges: readonly RangeRecord[]): Promise<'conflict' | 'over'> {
     if (tombstonesLeft(job) > 0) return rewind(ranges);
     const paused = afterTransition(job, { kind: 'brake', atMs: clock.nowMs(), waiting: sumOf(job, ranges).counts.held });
     if (paused === 'refused') return 'over';
+    await hold(paused, ranges);
     const { id, kind } = refs.job(job.id);
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, paused) }, entry.version);
     return stored === 'conflict' ? 'conflict' : 'over';
-  }
-
-  /** Called before the job ends, so that the bucket has its date once the job is done. `isWhole`: no deletion was held back. */
-  async function dateBucket(job: JobRecord, atMs: number, isWhole: boolean): Promise<void> {
-    const certifies = job.mode === 'apply' && job.prefix === '' && job.now !== true && isWhole;
-    if (!certifies) return;
-    await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastReindexAtMs: atMs });
   }
 
   async function attemptFinish(jobId: string): Promise<'conflict' | 'over'> {
@@ -141,9 +144,11 @@ export function createJobEnds({
     const finished = afterTransition(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
     await keepExamples(state, job.id, sums);
+    await hold(finished, ranges);
     // callers that waited for the job search next
     if (job.mode === 'apply') await scan.refresh(job.bucket);
-    await dateBucket(job, atMs, sums.counts.held === 0);
+    // before the job ends, so that the bucket has its date and its gap once the job is done
+    await noteCompared(state, job, { atMs, counts: sums.counts });
     // conflicts if a range was split since the job was read
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, finished) }, entry.version);
     if (stored === 'conflict') return 'conflict';

@@ -4,15 +4,19 @@ import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { sumOf, withLost } from '../../domain/reindex/job-view.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
-import { refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { keepHeld } from '../gaps/held-deletes.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { readRanges } from './range-records.ts';
 
 /**
  * Carries out one transition by compare-and-swap. Resolves with the record after it, `refused` if the job's phase does not allow
- * it, or undefined if there is no such job. A transition that ends the job stores its examples first. Throws the store's fault.
+ * it, or undefined if there is no such job. A transition that ends the job first stores its examples, and what it holds back. Throws the store's fault.
  */
 export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
-  if ('sums' in transition) await keepExamples(state, id, transition.sums);
+  if ('sums' in transition) {
+    await keepExamples(state, id, transition.sums);
+    await keepHeldOf(state, id, transition);
+  }
   let isRefused = false;
   const change = (current: JobRecord | undefined): JobRecord | undefined => {
     const next = current === undefined ? undefined : afterTransition(current, transition);
@@ -22,6 +26,15 @@ export async function transitionJob(state: StateStore, id: string, transition: J
   // comparing begins without the wait for lists: whatever works on the job reads it by its id
   const job = await updateRecord(state, refs.job(id), change, transition.kind === 'compare' ? 'soon' : 'now');
   return isRefused ? 'refused' : job;
+}
+
+/** What a job that ends early holds back so far may be less than what was known before. */
+async function keepHeldOf(state: StateStore, id: string, { sums, atMs }: { readonly sums: JobSums; readonly atMs: number }): Promise<void> {
+  const { counts } = sums;
+  const job = counts === undefined || counts.held === 0 ? undefined : await readRecord(state, refs.job(id));
+  // it may be paused now, and cannot be resumed then
+  if (job !== undefined)
+    await keepHeld(state, { ...job, counts, state: 'cancelled' }, { held: counts?.held ?? 0, isWhole: false, nowMs: atMs });
 }
 
 /**

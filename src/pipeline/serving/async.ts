@@ -34,3 +34,33 @@ export async function endedWithin(clock: Pick<Clock, 'sleep'>, delayMs: number, 
     ended.abort(new Error('the wait has ended'));
   }
 }
+
+/** How long work may take, and what it is rejected with after that. */
+export interface Deadline {
+  readonly maxMs: number;
+  readonly late: () => Error;
+}
+
+/**
+ * Resolves or rejects as `work` does, or rejects with the error of the deadline or the signal's reason when that comes first. The
+ * work is given a signal that is aborted then. It is not waited for if it does not listen.
+ */
+export async function withDeadline<Result>(
+  clock: Pick<Clock, 'sleep'>,
+  { maxMs, late }: Deadline,
+  work: (signal: AbortSignal) => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result> {
+  const overdue = new AbortController();
+  const ended = new AbortController();
+  clock.sleep(maxMs, ended.signal).then(
+    () => overdue.abort(late()),
+    () => undefined,
+  );
+  const either = signal === undefined ? overdue.signal : AbortSignal.any([signal, overdue.signal]);
+  try {
+    return await inTime(work(either), either);
+  } finally {
+    ended.abort(new Error('the work has ended'));
+  }
+}

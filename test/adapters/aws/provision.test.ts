@@ -17,6 +17,7 @@ import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
@@ -34,23 +35,21 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   afterAll(() => aws.dispose());
 
   /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
-  async function startWorld() {
-    const installation = randomBytes(4).toString('hex');
+  async function startWorld({ installation = randomBytes(4).toString('hex'), bucket: present = '' } = {}) {
     const [letters, theirs] = [await aws.createQueue(), await aws.createQueue()];
     const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
     const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
     const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
     await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy } }));
-    const bucket = await aws.createBucket();
+    const bucket = present === '' ? await aws.createBucket() : present;
     const theirEntry = {
       Id: 'theirs',
       QueueArn: theirs.arn,
       Events: ['s3:ObjectTagging:*' as const],
       Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
     };
-    await aws.s3.send(
-      new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration: { QueueConfigurations: [theirEntry] } }),
-    );
+    const NotificationConfiguration = { QueueConfigurations: [theirEntry] };
+    if (present === '') await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     const store = createMemoryStore();
     const clock = systemClock;
     const telemetry = createFakeTelemetry();
@@ -76,6 +75,19 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       provisioning,
       installation,
       store,
+      policy: () => policyOf(queue.url),
+      /** Everything that Tally has made for the bucket, with its policies, tags and targets. */
+      everything: async () => {
+        const { $metadata: _, ...configuration } = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
+        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${installation}-events`;
+        return {
+          configuration,
+          policy: await policyOf(queue.url),
+          rule: await provisioner.ruleOf(aws.region, ruleNameOf(installation, bucket, 'eventbridge')),
+          topic: await provisioner.topicOf(arn, queue.arn),
+          tags: await provisioner.topicTags(arn),
+        };
+      },
       /** What is not Tally's. */
       foreign: async () => {
         const configuration = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
@@ -120,6 +132,34 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       expect(JSON.stringify(await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket })))).not.toContain(
         installation,
       );
+    },
+  );
+
+  it.each(['notification', 'eventbridge'] as const)(
+    'of another deployment with the same name stays as it is for %s, and both can be told apart',
+    async (source) => {
+      const production = await startWorld();
+      const { bucket, installation } = production;
+      const { plan } = await production.provisioning.plan({ bucket, source });
+      await production.provisioning.apply({ bucket, source }, { token: plan.token });
+      const staging = await startWorld({ installation, bucket });
+      const parts = async () => ({ ...(await production.everything()), policy: await staging.policy() });
+      const before = await parts();
+      const { plan: theirs } = await staging.provisioning.plan({ bucket, source });
+      expect(theirs.wish.registry).not.toBe(plan.wish.registry);
+      const code = source === 'notification' ? 'connect.topic-foreign' : 'connect.rule-foreign';
+      expect(theirs.findings).toContainEqual(
+        expect.objectContaining({ code, blocks: true, what: expect.stringContaining(plan.wish.registry) }),
+      );
+      await expect(staging.provisioning.apply({ bucket, source }, { token: theirs.token })).rejects.toMatchObject({
+        code: 'connect.blocked',
+        extra: { finding: code },
+      });
+      expect(await staging.provisioning.remove(bucket, { keepAws: false })).toBeUndefined();
+      expect(await parts()).toEqual(before);
+      expect((await production.provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
+      await production.provisioning.remove(bucket, { keepAws: false });
+      expect(await production.topics()).toEqual([]);
     },
   );
 

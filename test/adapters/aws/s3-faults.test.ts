@@ -372,7 +372,7 @@ describe('faults of S3', () => {
 });
 
 describe('the facts of a HEAD', () => {
-  it('are what S3 says, and absent where it says nothing', async () => {
+  it('are what S3 says, and absent where it says nothing, but for the class STANDARD, which it never names', async () => {
     const { storage } = await storageOn(({ path }) =>
       path.endsWith('/bare')
         ? { headers: { 'content-length': '0' } }
@@ -388,7 +388,12 @@ describe('the facts of a HEAD', () => {
             },
           },
     );
-    expect((await storage.observe(target, 'bare')).state).toEqual({ present: true, sizeBytes: 0, userMetadata: {} });
+    expect((await storage.observe(target, 'bare')).state).toEqual({
+      present: true,
+      sizeBytes: 0,
+      storageClass: 'STANDARD',
+      userMetadata: {},
+    });
     expect((await storage.observe(target, 'full')).state).toEqual({
       present: true,
       etag: 'abc',

@@ -8,10 +8,11 @@ import { createTrailProvision } from '../../../src/adapters/aws/provision/trails
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { canRun } from '../../docs/programs.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
+import { REGISTRY } from '../../support/fakes/aws-parts.ts';
 
 const REGION = 'us-east-1';
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-const photos = { bucket: 'photos', partition: 'aws' };
+const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
 
 describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
   let moto: Awaited<ReturnType<typeof startMoto>>;
@@ -32,7 +33,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
   it('is found by its ARN or the bucket of its logs, with its selectors, and takes others', async () => {
     await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
     const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'audit', S3BucketName: 'trail-logs' }));
-    const provision = createTrailProvision({ clientFor: async () => client });
+    const provision = createTrailProvision({ clientFor: async () => client, writerFor: async () => client });
     const [stopped] = await provision.trailsOf(REGION, { arn });
     expect(stopped).toMatchObject({
       arn,
@@ -45,7 +46,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     await client.send(new StartLoggingCommand({ Name: 'audit' }));
     for (const before of [
       stopped!.selectors!,
-      { kind: 'advanced' as const, list: [advancedSelector({ bucket: 'finance', partition: 'aws' })] },
+      { kind: 'advanced' as const, list: [advancedSelector({ bucket: 'finance', partition: 'aws', registry: REGISTRY })] },
     ]) {
       const after = withSelector(before, photos);
       await provision.putSelectors(arn, after);

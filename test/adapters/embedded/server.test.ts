@@ -507,7 +507,7 @@ describe('catch-up', () => {
     await stop();
     await start();
 
-    const catchUp = createCatchUp({ index: store.objects, storage: embedded.storage, clock });
+    const catchUp = createCatchUp({ index: store.objects, storage: embedded.storage, isHeld: async () => false, clock });
     expect(await catchUp(['demo', 'nothing'])).toBe(3);
     const events = await told(3);
     expect(events.map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([

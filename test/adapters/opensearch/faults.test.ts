@@ -115,7 +115,7 @@ describe('a whole request', () => {
         'validation_exception',
         'Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] …',
       ),
-      'bucket.index-unavailable',
+      'bucket.index-limit',
     ],
     [400, json('parsing_exception', 'unknown query [made up]'), 'internal.unexpected'],
   ])('refused with %i %j is %s', (status, body, code) => {

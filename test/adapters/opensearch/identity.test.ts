@@ -38,7 +38,7 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
 
     it('one code that two processes redeem at the same moment leaves no session', async () => {
       const [a, b] = worlds();
-      const { name, location } = await a.logins.begin(CLIENT, signal);
+      const { cookie: name, location } = await a.logins.begin(CLIENT, signal);
       await a.logins.answered(name, queryOf(a.issuer.answerTo(location)), ORIGIN, signal);
       const { token } = await b.logins.consent(name, signal);
       const { redirect = '' } = await b.logins.decide(name, { token, allow: true }, ORIGIN);

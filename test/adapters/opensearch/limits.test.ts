@@ -84,13 +84,13 @@ describe.skipIf(url === '')('a limited OpenSearch', () => {
 
   it('without room for another index says so of that bucket alone, and still takes one that exists', async () => {
     const { objects } = opened.store;
-    for (const [setting, value] of [
-      ['cluster.max_shards_per_node', 1],
-      ['cluster.blocks.create_index', true],
+    for (const [setting, value, code] of [
+      ['cluster.max_shards_per_node', 1, 'bucket.index-limit'],
+      ['cluster.blocks.create_index', true, 'bucket.index-unavailable'],
     ] as const) {
       await raw('PUT', '/_cluster/settings', { persistent: { [setting]: value } }, url);
       try {
-        expect(await faultCode(objects.createBucket('another'))).toBe('bucket.index-unavailable');
+        expect(await faultCode(objects.createBucket('another'))).toBe(code);
         expect(await faultCode(objects.createBucket('bucket'))).toBe('no fault');
         expect(await faultCode(objects.probe())).toBe('no fault');
       } finally {

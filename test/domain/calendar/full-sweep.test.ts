@@ -21,7 +21,7 @@ function step(
   current: ScheduleRecord | undefined,
   at: { readonly nowMs?: number; readonly job?: JobRecord; readonly bucket?: string } = {},
 ) {
-  return fullSweepAction(current, { bucket: at.bucket ?? 'photos', nowMs: at.nowMs ?? NOW_MS, job: at.job });
+  return fullSweepAction(current, { bucket: at.bucket ?? 'photos', nowMs: at.nowMs ?? NOW_MS, intervalMs: WEEK_MS, job: at.job });
 }
 
 describe('the weekly sweep of a bucket', () => {
@@ -38,7 +38,7 @@ describe('the weekly sweep of a bucket', () => {
   });
 
   it('begins when it is due, and again a week later', () => {
-    const begun = fullSweepBegun('photos', 'job-1', NOW_MS);
+    const begun = fullSweepBegun('photos', 'job-1', { nowMs: NOW_MS, intervalMs: WEEK_MS });
     expect(begun).toEqual({ name: 'full-sweep:photos', dueAtMs: NOW_MS + WEEK_MS, lastStartedAtMs: NOW_MS, jobId: 'job-1' });
     for (const job of [jobOf('done'), jobOf('cancelled'), undefined]) {
       const more = job === undefined ? {} : { job };
@@ -48,12 +48,15 @@ describe('the weekly sweep of a bucket', () => {
   });
 
   it.each(['queued', 'running', 'paused'] as const)('waits for its job that is %s, however long', (state) => {
-    const begun = fullSweepBegun('photos', 'job-1', NOW_MS);
+    const begun = fullSweepBegun('photos', 'job-1', { nowMs: NOW_MS, intervalMs: WEEK_MS });
     expect(step(begun, { nowMs: NOW_MS + 3 * WEEK_MS, job: jobOf(state) }).kind).toBe('wait');
   });
 
   it('is due again six hours after its job failed', () => {
-    const after = step(fullSweepBegun('photos', 'job-1', NOW_MS), { nowMs: NOW_MS + HOUR_MS, job: jobOf('failed') });
+    const after = step(fullSweepBegun('photos', 'job-1', { nowMs: NOW_MS, intervalMs: WEEK_MS }), {
+      nowMs: NOW_MS + HOUR_MS,
+      job: jobOf('failed'),
+    });
     if (after.kind !== 'store') throw new Error(after.kind);
     expect(after.record).toMatchObject({ dueAtMs: NOW_MS + 7 * HOUR_MS, lastError: 'job-1 failed' });
     expect(after.record).not.toHaveProperty('jobId');

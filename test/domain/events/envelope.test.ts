@@ -80,8 +80,9 @@ describe('each wrapper', () => {
   });
 
   test('S3’s test event is known, raw and in an envelope', () => {
-    expect(unwrap(JSON.stringify(testEvent))).toEqual({ kind: 'test-event' });
-    expect(unwrap(JSON.stringify(inEnvelope(testEvent)))).toEqual({ kind: 'test-event' });
+    expect(unwrap(JSON.stringify(testEvent))).toEqual({ kind: 'test-event', bucket: 'media' });
+    expect(unwrap(JSON.stringify(inEnvelope(testEvent)))).toEqual({ kind: 'test-event', bucket: 'media' });
+    expect(unwrap(JSON.stringify({ ...testEvent, Bucket: '../x' }))).toEqual({ kind: 'test-event' });
   });
 
   test('SNS’s confirmations are known', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting } from '../../../src/domain/gaps/closing.ts';
+import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting, withClockReason } from '../../../src/domain/gaps/closing.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
@@ -55,7 +55,7 @@ describe('a gap is due', () => {
         let gap = gapOf();
         for (const delayMs of delays.toSorted((a, b) => a - b)) {
           const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
-          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs });
+          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' });
         }
         expect(gapDueAtMs(gap)).toBeLessThanOrEqual(SEEN_MS + 10 * MINUTE_MS);
         expect(gapDueAtMs(gap)).toBeGreaterThanOrEqual(SEEN_MS + MINUTE_MS);
@@ -120,29 +120,12 @@ describe('a gap after a look at its job', () => {
     expect(after).not.toHaveProperty('jobId');
   });
 
-  it.each([
-    [
-      'the bucket is empty',
-      { prefix: '' },
-      0,
-      /back 7 deletions, because the bucket is empty: .* `tally reindex photos --allow-deletes 7`$/,
-    ],
-    ['it allows no more', { prefix: '' }, 5, /back 7 deletions, more than its brake allows: .* `tally reindex photos --allow-deletes 7`$/],
-    ['it allows no more under a prefix', { prefix: 'p' }, 0, /brake allows: .* --allow-deletes 7` with the --prefix of the gap$/],
-  ])('names the whole number and what to run when deletions are held back because %s', (_, { prefix }, listed, text) => {
-    const job = jobOf({ state: 'done', prefix, coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, listed, held: 7 } });
-    expect(gapAfterLook(gapOf({ state: 'closing', jobId: job.id, prefix: 'p' }), job, NOW_MS).waits?.reason).toMatch(text);
-  });
-
-  it('is open, and names what a person has to decide, when its job is done but held deletions back', () => {
+  it('is closed by a job that held deletions back, since these are a gap of their kind', () => {
     const job = jobOf({ state: 'done', coversBeforeMs: SEEN_MS + 1, counts: { ...noCounts, held: 7 } });
-    const after = gapAfterLook(closing, job, NOW_MS);
-    expect(after).toMatchObject({ state: 'open', heldDeletes: 7, failures: 3 });
-    expect(after.waits?.reason).toContain('--allow-deletes 7');
-    expect(gapAfterOther(after, job, NOW_MS)).toBe(after);
-    const later = gapAfterOther(after, jobOf({ id: 'job-2', state: 'done', coversBeforeMs: SEEN_MS + 1, counts: noCounts }), NOW_MS);
-    expect(later).toMatchObject({ state: 'closed', jobId: 'job-2' });
-    expect(later).not.toHaveProperty('heldDeletes');
+    for (const kind of ['loss', 'bulk-delete', 'lifecycle'] as const) {
+      expect(gapAfterLook({ ...closing, kind }, job, NOW_MS)).toMatchObject({ state: 'closed', jobId: 'job-1' });
+      expect(gapAfterOther(gapOf({ kind }), job, NOW_MS)).toMatchObject({ state: 'closed', jobId: 'job-1' });
+    }
   });
 
   it.each<[string, JobRecord | undefined, string]>([
@@ -164,6 +147,48 @@ describe('a gap after a look at its job', () => {
       delays.push((gapDueAtMs(gap) - NOW_MS) / MINUTE_MS);
     }
     expect(delays).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 360, 360, 360]);
+  });
+});
+
+describe('a gap that a job cannot cover because of the clocks', () => {
+  // the job began after all that was told, and says that it covers only what is 15 minutes older
+  const early = jobOf({ startedAtMs: SEEN_MS + MINUTE_MS, coversBeforeMs: SEEN_MS - 14 * MINUTE_MS });
+
+  it('says so, and waits for the moment from which a job covers it', () => {
+    const running = gapAfterLook(gapOf({ state: 'closing', jobId: 'job-1' }), early, SEEN_MS + 2 * MINUTE_MS);
+    expect(running).toMatchObject({
+      state: 'open',
+      waits: { reason: expect.stringMatching(/840 s later .* a clock is wrong: `tally doctor photos`/) },
+    });
+    const done = gapAfterLook(running, { ...early, state: 'done' }, SEEN_MS + 2 * MINUTE_MS);
+    expect(done).toMatchObject({ state: 'open', tooEarlyUntilMs: SEEN_MS + 15 * MINUTE_MS + 1_000, waits: running.waits });
+    expect(gapDueAtMs(done)).toBe(SEEN_MS + 15 * MINUTE_MS + 1_000);
+    // what is told later waits for nothing
+    const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: SEEN_MS + 5 * MINUTE_MS } as const;
+    expect(withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' })).not.toHaveProperty('tooEarlyUntilMs');
+  });
+
+  it('does not blame a clock where changes were told after the job began', () => {
+    const told = gapOf({ state: 'closing', jobId: 'job-1', toldAtMs: SEEN_MS + 2 * MINUTE_MS });
+    expect(gapAfterLook(told, early, NOW_MS).waits).toEqual({
+      reason: 'changes were reported after job-1 began, so another job will follow',
+    });
+    expect(gapAfterLook(told, { ...early, state: 'done', coversBeforeMs: SEEN_MS - MINUTE_MS }, NOW_MS)).not.toHaveProperty(
+      'tooEarlyUntilMs',
+    );
+  });
+
+  it('and one that was told at a time which this machine’s clock has not reached names the clock, once', () => {
+    const nowMs = SEEN_MS - HOUR_MS;
+    const gap = withClockReason(gapOf(), nowMs);
+    expect(gap.waits).toEqual({
+      reason: expect.stringContaining('3600 s ahead: a clock is wrong') as string,
+      untilMs: SEEN_MS + MINUTE_MS,
+    });
+    expect(withClockReason(gap, nowMs + 15_000)).toBe(gap);
+    const small = gapOf();
+    expect(withClockReason(small, SEEN_MS - MINUTE_MS)).toBe(small);
+    expect(withClockReason(small, NOW_MS)).toBe(small);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../../src/domain/gaps/gap.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -10,7 +11,7 @@ const sighting = (more: Partial<GapSighting> = {}): GapSighting => ({
   seenAtMs: NOW_MS,
   ...more,
 });
-const told = { count: 1, toldAtMs: NOW_MS + 5_000 };
+const told = { count: 1, toldAtMs: NOW_MS + 5_000, enrich: 'none' } as const;
 const opened = (more: Partial<GapSighting> = {}): GapRecord => withSighting(undefined, sighting(more), told);
 const closed = (more: Partial<GapRecord> = {}): GapRecord => ({
   ...opened(),
@@ -19,6 +20,31 @@ const closed = (more: Partial<GapRecord> = {}): GapRecord => ({
   closedAtMs: NOW_MS,
   reconciledBeforeMs: NOW_MS + 60_000,
   ...more,
+});
+
+describe('a gap of a bucket whose documents have tags', () => {
+  const loss = { bucket: 'photos', kind: 'loss', reason: 'expired', seenAtMs: NOW_MS } as const;
+  const tagsOf = (said: Partial<GapSighting>, enrich: EnrichMode): boolean | undefined =>
+    withSighting(undefined, { ...loss, ...said }, { ...told, enrich }).tags;
+
+  it('asks for tags after every loss, since it is not known what was lost', () => {
+    expect(tagsOf({}, 'tags')).toBe(true);
+    expect(tagsOf({ prefix: 'k' }, 'tags')).toBe(true);
+    expect(withSighting(withSighting(undefined, loss, { ...told, enrich: 'tags' }), loss, told).tags).toBe(true);
+  });
+
+  it.each<[string, Partial<GapSighting>, EnrichMode]>([
+    ['a loss where documents have none', {}, 'head'],
+    ['deletes', { kind: 'bulk-delete' }, 'tags'],
+    ['expirations', { kind: 'lifecycle' }, 'tags'],
+    ['folded records, which say what they are', { folded: true }, 'tags'],
+  ])('does not after %s', (_, said, enrich) => {
+    expect(tagsOf(said, enrich)).toBeUndefined();
+  });
+
+  it('does after folded changes of tags', () => {
+    expect(tagsOf({ folded: true, tags: true }, 'tags')).toBe(true);
+  });
 });
 
 describe('a sighting', () => {
@@ -34,7 +60,11 @@ describe('a sighting', () => {
   });
 
   it('opens a closed gap anew, and remembers what is reconciled', () => {
-    const again = withSighting(closed({ failures: 3, count: 7 }), sighting({ seenAtMs: NOW_MS + 60_000 }), { count: 2, toldAtMs: 9 });
+    const again = withSighting(closed({ failures: 3, count: 7 }), sighting({ seenAtMs: NOW_MS + 60_000 }), {
+      count: 2,
+      toldAtMs: 9,
+      enrich: 'none',
+    });
     expect(again).toEqual({
       ...opened({ seenAtMs: NOW_MS + 60_000 }),
       count: 2,

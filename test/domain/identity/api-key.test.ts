@@ -146,9 +146,12 @@ describe('what is stored of a secret', () => {
 });
 
 describe('the name of a key', () => {
-  it.each(['a', 'nightly export, production, 2026-11', 'Größe 😀', 'x'.repeat(100), '😀'.repeat(100), ' '])('may be %j', (name) => {
-    expect(isKeyName(name)).toBe(true);
-  });
+  it.each(['a', 'nightly export, production, 2026-11', 'Größe 😀', 'x'.repeat(100), '😀'.repeat(100), ' a ', 'qk_abcd…wxyz'])(
+    'may be %j',
+    (name) => {
+      expect(isKeyName(name)).toBe(true);
+    },
+  );
 
   it.each([
     '',
@@ -162,6 +165,11 @@ describe('the name of a key', () => {
     'a\u200bb',
     '\ud800',
     'a\u0085b',
+    ' ',
+    '\u00a0\u3000',
+    createSecret(),
+    `ci ${createSecret()} 2026`,
+    `qs_${'0'.repeat(65)}`,
   ])('is not %j', (name) => {
     expect(isKeyName(name)).toBe(false);
   });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  beginLogin,
+  begunLoginOf,
   consentTokenOf,
   isLoginOver,
   isMachineName,
@@ -10,7 +12,7 @@ import {
   loginIdOf,
   loginIdOfCode,
   newCode,
-  newLogin,
+  newLoginKey,
   type LoginRecord,
 } from '../../../src/domain/identity/login.ts';
 import { challengeOf, tokenHashOf } from '../../../src/domain/identity/tokens.ts';
@@ -19,8 +21,17 @@ const VERIFIER = 'v'.repeat(43);
 const REDIRECT = 'http://127.0.0.1:4000/callback';
 const request = { flow: 'client', challenge: challengeOf(VERIFIER), redirectUri: REDIRECT, clientState: 's' } as const;
 
+const KEY = newLoginKey();
+
+function begun() {
+  const { cookie = '' } = beginLogin(request, KEY, 0);
+  const login = begunLoginOf(cookie, KEY, 0);
+  if (login === undefined) throw new Error('the login has not begun');
+  return { ...login, cookie, record: { ...login.begun, stage: 'asking' as const } };
+}
+
 function allowed(more: Partial<LoginRecord> = {}) {
-  const { record } = newLogin(request, 0);
+  const { record } = begun();
   const code = newCode(record);
   const after: LoginRecord = { ...record, stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: 1_000, ...more };
   return { record: after, code };
@@ -70,13 +81,17 @@ it.each([
   ['a\u202eb', false],
   ['a\nb', false],
   ['x'.repeat(101), false],
+  [`qk_${'0'.repeat(49)}`, false],
 ])('%j is the name of a machine: %s', (text, expected) => expect(isMachineName(text)).toBe(expected));
 
 describe('a login under way', () => {
   it('is found by its secret name, of which the record has a hash only', () => {
-    const { record, name } = newLogin(request, 0);
+    const { record, name, cookie } = begun();
     expect(loginIdOf(name)).toBe(record.id);
-    const { state, nonce, verifier } = issuerSecretsOf(name);
+    const { state, nonce, verifier } = issuerSecretsOf(name, KEY);
+    // the browser has the name, and not what follows from the key as well
+    for (const secret of [state, nonce, verifier]) expect(cookie).not.toContain(secret);
+    expect(issuerSecretsOf(name, newLoginKey()).verifier).not.toBe(verifier);
     const secrets = [name, state, nonce, verifier, consentTokenOf(name)];
     expect(new Set(secrets).size).toBe(5);
     for (const secret of secrets) {
@@ -87,8 +102,37 @@ describe('a login under way', () => {
   });
 
   it('lasts ten minutes', () => {
-    const { record } = newLogin(request, 0);
+    const { record, cookie } = begun();
     expect([isLoginOver(record, 599_999), isLoginOver(record, 600_000)]).toEqual([false, true]);
+    expect(begunLoginOf(cookie, KEY, 599_999)?.begun).toEqual({ ...request, createdAtMs: 0, id: record.id });
+    expect(begunLoginOf(cookie, KEY, 600_000)).toBeUndefined();
+  });
+
+  it('is that of its cookie, of which no part can be changed', () => {
+    const { cookie } = begun();
+    const other = begun().cookie.split('.');
+    const parts = cookie.split('.');
+    const forged = parts.map((_, at) => parts.with(at, other[at] ?? '').join('.')).filter((text) => text !== cookie);
+    const written = Buffer.from(JSON.stringify({ ...request, createdAtMs: 1e15 })).toString('base64url');
+    for (const text of [
+      ...forged,
+      parts.with(1, written).join('.'),
+      `${cookie}.`,
+      `${cookie}x`,
+      parts[0] ?? '',
+      '',
+      '..',
+      'x'.repeat(4_000),
+    ])
+      expect(begunLoginOf(text, KEY, 0)).toBeUndefined();
+    expect(begunLoginOf(cookie, newLoginKey(), 0)).toBeUndefined();
+  });
+
+  it('has a cookie that browsers keep, or does not begin', () => {
+    const longest = { flow: 'browser', returnTo: `/${'a'.repeat(1_999)}` } as const;
+    expect(beginLogin(longest, KEY, 0).cookie?.length).toBeLessThan(3_900);
+    expect(beginLogin({ ...request, clientState: 'x'.repeat(512) }, KEY, 0).cookie).toBeDefined();
+    expect(beginLogin({ ...request, clientState: '\0'.repeat(512) }, KEY, 0).cookie).toBeUndefined();
   });
 });
 
@@ -126,7 +170,7 @@ describe('a code', () => {
   it('exists only after Allow', () => {
     const { record, code } = allowed({ stage: 'asking' });
     expect(judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT }, 1_000)).toBe('unknown');
-    expect(judgeCode(newLogin(request, 0).record, { code, verifier: VERIFIER }, 0)).toBe('unknown');
+    expect(judgeCode(begun().record, { code, verifier: VERIFIER }, 0)).toBe('unknown');
   });
 
   it.each(['', 'a', 'x'.repeat(43), `${'x'.repeat(43)}-`, 'x'.repeat(45)])('%j is none', (text) =>

@@ -155,14 +155,26 @@ describe('a record is observed', () => {
     expect(hintOf(without(created, 'eventTimeMs'), unversioned, times)).toEqual(observeFrom(T + 500, T + 500));
   });
 
-  it('when it is from the future, at the time it was sent', () => {
+  it('when it is from the future, at the time it was sent, with its own time in case that S3’s clock is there too', () => {
     const year2099 = Date.UTC(2099, 0, 1);
     const future = { ...created, eventTimeMs: year2099, sequencer: sequencerAt(year2099) };
-    expect(hintOf(future, unversioned, times)).toEqual(observeFrom(T + 500, T + 500));
-    expect(hintOf({ ...future, dialect: 'synthetic' }, unversioned, times)).toEqual(observeFrom(T + 500, T + 500));
+    const observed = { ...observeFrom(T + 500, T + 500), futureMs: year2099 };
+    expect(hintOf(future, unversioned, times)).toEqual(observed);
+    expect(hintOf({ ...future, dialect: 'synthetic' }, unversioned, times)).toEqual(observed);
     const late = { sentAtMs: T - FUTURE_MS - 1, nowMs: T };
-    expect(hintOf(created, unversioned, late)).toEqual(observeFrom(late.sentAtMs, late.sentAtMs));
+    expect(hintOf(created, unversioned, late)).toEqual({ ...observeFrom(late.sentAtMs, late.sentAtMs), futureMs: T });
     expect(hintOf(created, unversioned, { sentAtMs: T - FUTURE_MS, nowMs: T }).kind).toBe('exact');
+  });
+
+  it.each<[string, Partial<BucketFacts>, number]>([
+    ['is ahead, that much later', { s3AheadMs: 900_000 }, T + 500 + 900_000],
+    ['is behind, no earlier', { s3AheadMs: -900_000 }, T + 500],
+  ])('and settles from the time of sending by the clock of S3: where it %s', (_, skew, settleFromMs) => {
+    const bucket = { ...unversioned, ...skew };
+    expect(hintOf(without(created, 'eventTimeMs'), bucket, times)).toEqual(observeFrom(T + 500, settleFromMs));
+    expect(hintOf(changed('multipart-completed'), bucket, times)).toEqual(observeFrom(T, settleFromMs));
+    // the time of a trail is S3's own
+    expect(hintOf({ ...changed('deleted'), dialect: 'trail' }, bucket, times)).toEqual(observeFrom(T, T));
   });
 
   it('when tags changed, if the bucket’s documents hold them; else it is ignored', () => {

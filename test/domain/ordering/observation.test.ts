@@ -51,6 +51,21 @@ describe('the write that follows a look', () => {
     });
   });
 
+  it('of an event from the future counts from its own time once S3’s clock is there, and from that of sending before', () => {
+    const fromFuture = { ...observe(T), futureMs: T + 900_000 };
+    // S3's clock is 15 minutes ahead: the HEAD was answered at the moment of the event
+    expect(planObservedWrite([fromFuture], T + 900_000)).toMatchObject({
+      clock: clockOfMs(T + 900_000),
+      settled: false,
+      verdicts: [{ final: false, dueInS: 43 }],
+    });
+    expect(planObservedWrite([fromFuture], T + 940_000)).toMatchObject({ clock: clockOfMs(T + 920_000), settled: true });
+    // the event is wrong: S3's own clock is far behind it
+    const forged = { ...observe(T), futureMs: T + 900_000_000 };
+    expect(planObservedWrite([forged], T)).toMatchObject({ clock: clockOfMs(T), settled: false });
+    expect(planObservedWrite([forged], T + 40_000)).toMatchObject({ clock: clockOfMs(T + 20_000), settled: true });
+  });
+
   it('settles from when the hint says, not from its clock', () => {
     expect(planObservedWrite([observe(T, T + 7_000)], T + 40_000).verdicts).toEqual([{ final: false, dueInS: 10 }]);
   });

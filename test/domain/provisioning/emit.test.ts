@@ -4,7 +4,7 @@ import { emitScript } from '../../../src/domain/provisioning/emit.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { findProgram } from '../../docs/programs.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 
 const wish: Wish = {
   bucket: 'photos',
@@ -13,6 +13,7 @@ const wish: Wish = {
   account: ACCOUNT,
   bucketAccount: ACCOUNT,
   installation: INSTALLATION,
+  registry: REGISTRY,
   source: 'notification',
   enrich: 'tags',
   queueArn: QUEUE_ARN,
@@ -61,7 +62,7 @@ describe('the script of a plan', () => {
     const script = scriptOf({ source, ...change });
     // -n reads the script without running it
     execFileSync('bash', ['-n'], { input: script });
-    const found = [...script.matchAll(/^aws (\w+ (?:create|set|put|subscribe)[\w-]*)/gm)].map(([, name]) => name);
+    const found = [...script.matchAll(/^ *aws (\w+ (?:create|set|put|subscribe)[\w-]*)/gm)].map(([, name]) => name);
     expect(found.filter((name, index) => name !== found[index - 1])).toEqual(writes);
     // both queues
     expect(script.match(/^aws sqs set-queue-attributes/gm)).toHaveLength(2);
@@ -74,11 +75,14 @@ describe('the script of a plan', () => {
   });
 });
 
-/** Stands for the AWS CLI: it has these policies, and prints what is written. */
-function run(script: string, policy: string) {
+/** Stands for the AWS CLI: topic and rule are there with this registry's id among their tags, it has these policies, and prints what is written. */
+function run(script: string, policy: string, registry: string | undefined = REGISTRY) {
+  const tags = JSON.stringify([{ Key: 'team', Value: 'x' }, ...(registry === '' ? [] : [{ Key: 'tally:registry', Value: registry }])]);
   const aws = `aws() {
     case "$2" in
       get-topic-attributes|get-queue-attributes) printf '%s' '${policy}' ;;
+      list-tags-for-resource) printf '%s' '${tags}' ;;
+      put-rule|put-targets) printf '=%s\\n' "$2" >&3 ;;
       set-topic-attributes|set-queue-attributes) printf '=%s\\n' "\${@: -1}" >&3 ;;
     esac
   }`;
@@ -92,7 +96,7 @@ function run(script: string, policy: string) {
 
 describe('the script, run', () => {
   it('keeps what its statements allow for other buckets already, and what others wrote', () => {
-    const ID = `tally-${INSTALLATION}`;
+    const ID = MARK;
     const theirs = { Sid: 'Theirs', Effect: 'Deny', NotPrincipal: { AWS: '*' }, Action: 'sqs:*', Resource: '*' };
     const shared = {
       Sid: ID,
@@ -134,7 +138,7 @@ describe('the script, run', () => {
     const theirs = { Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: '*' };
     const { status, written } = run(scriptOf({ source: 'eventbridge' }), JSON.stringify({ Statement: theirs }));
     expect(status).toBe(0);
-    expect(written).toHaveLength(2);
+    expect(written.splice(2)).toEqual(['put-rule', 'put-targets']);
     for (const text of written) expect(text).toContain(String.raw`{\"Effect\":\"Allow\",\"Principal\":\"*\"`);
     for (const policy of ['{"Statement":["?"]}', '{']) {
       for (const source of ['notification', 'eventbridge'] as const) {
@@ -143,6 +147,25 @@ describe('the script, run', () => {
         expect(broken.written).toEqual([]);
       }
     }
+  });
+});
+
+describe('the script, run where a topic or rule with its name is there', () => {
+  it.each([
+    ["another registry's", 'f'.repeat(32)],
+    ['without a tag', ''],
+  ])('that is %s, says so and writes nothing to it', (_, registry) => {
+    for (const source of ['notification', 'routed'] as const) {
+      const { status, written } = run(scriptOf({ source }), '{"Statement":[]}', registry);
+      expect({ status, written }).toEqual({ status: 1, written: [] });
+    }
+    // the policy of the queue comes before the rule, and has statements of its own for each registry
+    const { status, written } = run(scriptOf({ source: 'eventbridge' }), '{"Statement":[]}', registry);
+    expect({ status, names: written.filter((text) => text.startsWith('put-')) }).toEqual({ status: 1, names: [] });
+  });
+
+  it('is sent no write twice', () => {
+    expect(scriptOf({})).toContain('export AWS_MAX_ATTEMPTS=1');
   });
 });
 

@@ -15,7 +15,7 @@ import {
   type Statement,
 } from '../../../src/domain/provisioning/policy.ts';
 import { queueStatements, sidsOf, topicStatement, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 
 const statement: fc.Arbitrary<Statement> = fc.record(
   {
@@ -44,6 +44,7 @@ const wish: Wish = {
   account: ACCOUNT,
   bucketAccount: ACCOUNT,
   installation: INSTALLATION,
+  registry: REGISTRY,
   source: 'notification',
   enrich: 'none',
   queueArn: QUEUE_ARN,
@@ -139,7 +140,7 @@ describe('the policies of 200 buckets', () => {
 
   it('keep what a statement of ours allows already, and gain no principal of somebody else', () => {
     const [queue] = wiringOf(wish).queues;
-    const sid = sidsOf(INSTALLATION).topics;
+    const sid = sidsOf({ installation: INSTALLATION, registry: REGISTRY }).topics;
     const present = [
       {
         Sid: sid,

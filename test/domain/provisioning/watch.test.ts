@@ -40,12 +40,20 @@ describe('a look at a connection is due', () => {
     expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe(false);
   });
 
-  it('not while parts are being made, by an apply or by hand, or taken away', () => {
+  it('at once where it is new, and each minute while it may be wired by hand, until its events are known to arrive', () => {
+    const last = checked('broken', { atMs: NOW - 60_000 });
+    const isDue = (fresh: Partial<Parameters<typeof isLookDue>[0]>) => isLookDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
+    expect(isDue({})).toBe(true);
+    expect(isDue({ connectionCheck: last })).toBe(true);
+    expect(isDue({ connectionCheck: { ...last, atMs: NOW - 59_999 } })).toBe(false);
+    expect(isDue({ connectionCheck: last, provenAtMs: NOW })).toBe(false);
+    expect(isDue({ connectionCheck: last, createdAtMs: NOW - 600_000 })).toBe(false);
+  });
+
+  it('not while parts are being made by an apply, or taken away', () => {
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
     expect(due(undefined, { state: 'removing' })).toBe(false);
-    expect(isLookDue({ createdAtMs: NOW - 599_999 }, undefined, NOW)).toBe(false);
-    expect(isLookDue({ createdAtMs: NOW - 600_000 }, undefined, NOW)).toBe(true);
   });
 
   it('when a notification was paused or resumed since', () => {
@@ -64,20 +72,45 @@ describe('after a look', () => {
   const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof isLookDue>[1] = applied) =>
     afterLook(before, { findings, connection, nowMs: NOW });
 
-  it('a connection that breaks opens one gap, once, and one more when it is in order again', () => {
+  it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
     const first = look(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
     expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
     const second = look(first.check, [finding('broken')]);
     expect(second.gap).toBeUndefined();
     expect(look(second.check, [])).toEqual({
       gap: 'restored',
+      isProof: true,
       check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
     });
   });
 
-  it('opens no second gap if an apply has repaired it, which opens its own', () => {
+  it('proves that events arrive only where every part was found', () => {
+    expect(look(undefined, []).isProof).toBe(true);
+    expect(look(undefined, [finding('degraded')]).isProof).toBe(true);
+    expect(look(undefined, [finding('unknown')]).isProof).toBe(false);
+    expect(look(undefined, [finding('broken')]).isProof).toBe(false);
+    expect(look(undefined, [{ ...finding('degraded'), code: 'connect.trail-unchecked' }]).isProof).toBe(false);
+    expect(look(undefined, [], { state: 'paused' }).isProof).toBe(false);
+  });
+
+  it('that stays broken opens its gap again each day, also while it cannot be read, and a last one when it is in order', () => {
+    let check = checked('ok', { wasInOrder: true });
+    const gaps: string[] = [];
+    for (let hours = 0; hours <= 72; hours += 1) {
+      const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
+      const after = afterLook(check, { findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
+      ({ check } = after);
+      if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
+    }
+    expect(gaps).toEqual(['lost 0', 'lost 24', 'lost 48', 'lost 72']);
+    const after = afterLook(check, { findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
+    expect(after.gap).toBe('restored');
+    expect(after.check).not.toHaveProperty('lossToldAtMs');
+  });
+
+  it('opens a last gap also after an apply, which others may have completed later', () => {
     const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true });
-    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBeUndefined();
+    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
   });
 
   it('what cannot be read opens none, and hides none', () => {

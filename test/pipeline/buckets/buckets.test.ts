@@ -5,6 +5,7 @@ import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
 import { createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import { createListBuckets, requireBucket } from '../../../src/pipeline/buckets/list.ts';
+import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -36,7 +37,7 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
     reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
     buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
     disconnect: createDisconnectBucket({ state, objects, jobs, clock }),
-    list: createListBuckets({ state, clock }),
+    list: createListBuckets({ state, statuses: createBucketStatuses({ state, clock, compareIntervalMs: 0 }) }),
     listGaps: createListGaps({ state }),
   };
 }
@@ -59,6 +60,8 @@ describe('connecting a bucket', () => {
       source: 'notification',
       enrich: 'none',
       floor: 0,
+      indexId: expect.any(String),
+      s3AheadMs: 0,
       createdAtMs: world.clock.nowMs(),
       createdBy: 'someone',
       checkedAtMs: world.clock.nowMs(),

@@ -12,18 +12,31 @@ test('of thousands of keys on both sides just those that differ are announced, e
   await store.objects.write(indexed.map((key) => ({ document: documentAt(key), equalClock: 'accept' })));
 
   const announced: string[] = [];
+  let isHeld = false;
   const listed = names
     .slice(100)
     .map((key) => ({ key, etag: key === 'key-1000' ? 'other' : 'same', sizeBytes: key === 'key-2000' ? 2 : 1 }));
   const catchUp = createCatchUp({
     index: store.objects,
     storage: { list: (bucket) => (bucket === 'demo' ? listed : undefined), announce: (bucket, key) => announced.push(`${bucket}/${key}`) },
+    isHeld: async () => isHeld,
     clock: createFakeClock({ autoAdvance: true }),
   });
   expect(await catchUp(['gone', 'demo'])).toBe(202);
 
   const differing = [...names.slice(0, 100), ...names.slice(2_400), 'key-1000', 'key-2000'];
   expect(announced.sort()).toEqual(differing.map((key) => `demo/${key}`).sort());
+
+  // deletions wait for a person: the hundred that are in the index alone are not announced
+  announced.length = 0;
+  isHeld = true;
+  expect(await catchUp(['demo'])).toBe(102);
+  expect(announced.sort()).toEqual(
+    differing
+      .slice(100)
+      .map((key) => `demo/${key}`)
+      .sort(),
+  );
 });
 
 function documentAt(key: string) {

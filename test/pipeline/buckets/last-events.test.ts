@@ -33,6 +33,7 @@ test('the last event of a bucket is stored once for many, never earlier than it 
     ...photos,
     lastEventAtMs: clock.nowMs(),
     eventQueues: [{ queueUrl: 'http://q/one', atMs: clock.nowMs() }],
+    provenAtMs: clock.nowMs(),
   });
   expect(await state.get('bucket:gone')).toBeUndefined();
 

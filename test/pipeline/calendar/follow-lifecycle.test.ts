@@ -5,6 +5,7 @@ import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
@@ -85,6 +86,21 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
     live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
     record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
     gaps: () => listAllRecords(state, 'gap', gapSchema),
+    /** Deletions of the bucket wait for a person, or no longer do. */
+    async hold(held: 'open' | 'closed') {
+      const id = heldGapId({ bucket: 'photos', prefix: '' });
+      const facts = {
+        id,
+        bucket: 'photos',
+        kind: 'held-deletes',
+        reason: 'r',
+        heldDeletes: 7,
+        count: 1,
+        firstSeenMs: 0,
+        lastSeenMs: 0,
+      } as const;
+      await updateRecord(state, refs.gap(id), () => ({ ...facts, state: held }));
+    },
     setRules: (next: readonly LifecycleRule[] | FaultError) => {
       answer = next;
     },
@@ -97,6 +113,19 @@ const past = (world: { readonly clock: { nowMs(): number } }, days: number): Par
 });
 
 describe('lifecycle expirations that nobody tells', () => {
+  it('are not followed while deletions of the bucket wait for a person', async () => {
+    const world = await setUp([]);
+    await world.add('due', 40, past(world, 1));
+    world.expire('due');
+    await world.hold('open');
+    await world.check();
+    expect(world.looks()).toEqual([]);
+    expect(await world.live()).toEqual(['due']);
+    await world.hold('closed');
+    await world.check();
+    expect(await world.live()).toEqual([]);
+  });
+
   it('are followed daily until S3 has done them', async () => {
     const world = await setUp([]);
     await world.add('due', 40, past(world, 1));

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
+import { bucketRecordSchema, bucketSources, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
+import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createVisitTombstones } from '../../../src/pipeline/calendar/purge-tombstones.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
@@ -82,7 +83,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
     unsettledSweep: createSweep(
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
       'unsettled',
-      createVisitUnsettled({ maintenance, lookAgain, clock }),
+      createVisitUnsettled({ state, maintenance, lookAgain, clock }),
     ),
     tombstoneSweep: createSweep(
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
@@ -111,6 +112,20 @@ describe('the sweep of unsettled documents', () => {
     await world.unsettledSweep(never);
     expect(await world.stored('gone')).toMatchObject({ deleted: true, settled: true });
     expect(await world.stored('back')).toMatchObject({ deleted: false, settled: true });
+  });
+
+  it('deletes nothing while deletions of the bucket wait for a person, and goes on in the bucket beside it', async () => {
+    const world = await setUp(['photos', 'neighbour']);
+    await world.store([world.unsettled('gone', 11 * MINUTE_MS), { ...world.unsettled('gone', 11 * MINUTE_MS), bucket: 'neighbour' }]);
+    const id = heldGapId({ bucket: 'photos', prefix: 'other/' });
+    const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix: 'other/', reason: 'r', heldDeletes: 7, count: 1 } as const;
+    await updateRecord(world.state, refs.gap(id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, state: 'open' as const }));
+    await world.unsettledSweep(never);
+    expect(await world.stored('gone')).toMatchObject({ deleted: false });
+    expect(await world.stored('gone', 'neighbour')).toMatchObject({ deleted: true });
+    await updateRecord(world.state, refs.gap(id), (current) => current && { ...current, state: 'closed' as const });
+    await world.unsettledSweep(never);
+    expect(await world.stored('gone')).toMatchObject({ deleted: true });
   });
 
   it('leaves younger ones to their messages', async () => {
@@ -313,11 +328,18 @@ describe('a sweep that takes longer than its run', () => {
 });
 
 describe('the weekly sweep', () => {
-  async function weekly(source: BucketSource) {
+  async function weekly(source: BucketSource, { requestsPerDay = 1_000, objects = 0 } = {}) {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
-    const visit = createVisitFull({ state, clock, startJob: (request, signal) => jobs.start(request, signal) });
+    const visit = createVisitFull({
+      state,
+      scan: { countLive: async () => objects },
+      clock,
+      startJob: (request, signal) => jobs.start(request, signal),
+      requestsPerDay,
+      intervalMs: WEEK_MS,
+    });
     const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'full', visit);
     return {
       ...world,
@@ -337,23 +359,38 @@ describe('the weekly sweep', () => {
     };
   }
 
-  it('re-indexes a bucket of audit-trail events once a week, the whole of it, with its brake on', async () => {
-    const world = await weekly('routed');
+  it.each(bucketSources)('compares a bucket of the source %s once a week, the whole of it, with its brake on', async (source) => {
+    const world = await weekly(source);
     await world.run(4 * WEEK_MS);
     const jobs = await world.allJobs();
     expect(jobs.length).toBe(4);
     expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
     expect(jobs[0]).not.toHaveProperty('gapIds');
+    expect(jobs[0]).not.toHaveProperty('tags');
   });
 
-  it.each(['notification', 'eventbridge', 'topic'] as const)(
-    'leaves buckets of source %s alone, whose events are not lost',
-    async (source) => {
-      const world = await weekly(source);
-      await world.run(2 * WEEK_MS);
-      expect(await world.allJobs()).toEqual([]);
-    },
-  );
+  it('reads the tags again of a bucket whose documents have them: its trail may have lost a change of tags', async () => {
+    const world = await weekly('routed');
+    await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
+    await world.run(WEEK_MS);
+    expect(await world.allJobs()).toMatchObject([{ requestedBy: 'schedule', tags: true }]);
+  });
+
+  it('waits where it would take more LIST requests than the day has left, and begins when they are free again', async () => {
+    const world = await weekly('notification', { requestsPerDay: 10, objects: 9_000 });
+    const spent = { atMs: world.clock.nowMs() + WEEK_MS, requests: 5 };
+    await updateRecord(world.state, refs.gapBudget('photos'), () => ({ bucket: 'photos', running: [], spent: [spent] }));
+    await world.run(WEEK_MS);
+    expect(await world.allJobs()).toEqual([]);
+    await world.run(2 * WEEK_MS);
+    expect(await world.allJobs()).not.toEqual([]);
+  });
+
+  it('is not begun where Tally may start no job by itself', async () => {
+    const world = await weekly('notification', { requestsPerDay: 0 });
+    await world.run(2 * WEEK_MS);
+    expect(await world.allJobs()).toEqual([]);
+  });
 
   it('is tried again six hours after it failed', async () => {
     const world = await weekly('routed');

@@ -20,10 +20,10 @@ describe('a turn that fills in', () => {
   const heads = { ...bucketRecord, enrich: 'head' as const };
   const tags = { ...bucketRecord, enrich: 'tags' as const };
 
-  it('reads tags and metadata of the documents that lack them, and of no others', async () => {
+  it('reads tags and metadata, writes the documents that lack them, and no others', async () => {
     const untouched = await world.stored('c');
     const { counts, examples, done } = await world.run({ bucket: tags, fill: true });
-    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 2, written: 2, headRequests: 2 } });
+    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 2, written: 2, headRequests: 3 } });
     expect(examples).toEqual({
       unenriched: [
         { key: 'a', fields: ['user_metadata', 'tags'] },
@@ -39,7 +39,43 @@ describe('a turn that fills in', () => {
     }
     expect(await world.stored('c')).toEqual(untouched);
     const again = await world.run({ bucket: tags, fill: true });
-    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, headRequests: 0 });
+    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, headRequests: 3 });
+  });
+
+  it('reads the tags again of documents that have some: they may be of a time before the bucket asked for tags again', async () => {
+    world.put('c', { ...world.s3.objects.get('c'), tags: { colour: 'blue' } });
+    const { counts, examples } = await world.run({ bucket: tags, fill: true });
+    expect(counts).toMatchObject({ equal: 2, stale: 1, unenriched: 2, written: 3 });
+    expect(examples.stale).toEqual([{ key: 'c', fields: ['tags'] }]);
+    expect((await world.stored('c'))?.tags).toEqual({ colour: 'blue' });
+  });
+
+  it('sends no HEAD for what lacks nothing, where the bucket asks for metadata only', async () => {
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 2, headRequests: 2 });
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, headRequests: 0 });
+  });
+
+  it.each(['none', 'head', 'tags'] as const)('gives documents the storage class too that they lack, with enrich %s', async (enrich) => {
+    const bucket = { ...bucketRecord, enrich };
+    for (const key of ['bare', 'enriched']) {
+      const { storageClass: _, contentType: __, userMetadata, tags: known, ...listed } = world.put(key, content);
+      await world.index(key, key === 'bare' ? listed : { ...listed, ...(userMetadata && { userMetadata }), ...(known && { tags: known }) });
+    }
+    // without fill a class that a document lacks is no difference
+    expect((await world.run({ bucket })).counts).toMatchObject({ stale: 0, incomplete: 2, written: 0 });
+    await world.run({ bucket, fill: true });
+    for (const key of ['bare', 'enriched']) expect(await world.stored(key)).toMatchObject({ storage_class: 'STANDARD' });
+    expect((await world.run({ bucket, fill: true })).counts).toMatchObject({ equal: 5, incomplete: 0, written: 0 });
+  });
+
+  it('believes the listing about the storage class where a HEAD of a compatible store does not name it', async () => {
+    world.put('d', { ...content, storageClass: 'COLD' });
+    world.s3.onHead = (key) => {
+      // as the adapter reads a HEAD without the header
+      if (key === 'd') world.put('d', { ...world.s3.objects.get('d'), storageClass: 'STANDARD' });
+    };
+    await world.run({ bucket: heads });
+    expect(await world.stored('d')).toMatchObject({ storage_class: 'COLD', user_metadata: { owner: 'me' } });
   });
 
   it('reads what the bucket asks for: metadata without tags, or tags where the metadata is known', async () => {

@@ -9,6 +9,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createProvingLook } from '../../support/fakes/proving-look.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
 
@@ -39,7 +40,13 @@ function setUp({ hasWorkQueue = true }: { readonly hasWorkQueue?: boolean } = {}
     telemetry,
     connectBucket,
     jobs,
-    add: createAddBucket({ state, connectBucket, jobs: hasWorkQueue ? jobs : undefined, telemetry }),
+    add: createAddBucket({
+      state,
+      connectBucket,
+      look: createProvingLook({ state, clock }),
+      jobs: hasWorkQueue ? jobs : undefined,
+      telemetry,
+    }),
     allJobs,
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     /** The calendar closes what is due after this time. */
@@ -102,7 +109,7 @@ describe('adding a bucket', () => {
     const world = setUp({ hasWorkQueue: false });
     expect(await world.add({ bucket: 'photos' }, 'someone')).not.toHaveProperty('jobId');
     const request = () => Promise.reject(new FaultError('index.blocked', 'disk full'));
-    const add = createAddBucket({ ...world, jobs: { request } });
+    const add = createAddBucket({ ...world, look: async () => [], jobs: { request } });
     expect(await add({ bucket: 'docs' }, 'someone')).not.toHaveProperty('jobId');
     expect(world.telemetry.recorded('requestFailed')).toEqual([['start the first re-index', 'index.blocked', 'disk full']]);
     await world.after(60_000);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -10,6 +11,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { createProvingLook } from '../../support/fakes/proving-look.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
@@ -38,20 +40,22 @@ async function startWorld() {
     requestsPerDay: 1_000,
   });
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
+  const look = createProvingLook({ state, clock });
   return {
     aws,
     state,
     clock,
-    add: createAddBucket({ state, connectBucket, jobs, telemetry }),
+    add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
-    connections: createConnections({ state, provisioning, connectBucket }),
+    connections: createConnections({ state, provisioning, connectBucket, look }),
     allJobs,
     gap: async () => (await listAllRecords(state, 'gap', gapSchema))[0],
     record: () => readRecord(state, refs.bucket('photos')),
-    /** The calendar runs every minute of this time, and every job that was queued a minute ago is done, without proof if it does not wait. */
+    /** The watch and the calendar run every minute of this time, and every job that was queued a minute ago is done, without proof if it does not wait. */
     async run(minutes: number): Promise<void> {
       for (let minute = 0; minute < minutes; minute += 1) {
         await clock.advance(MINUTE_MS);
+        for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
         for (const { id, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
           const done = { state: 'done' as const, finishedAtMs: clock.nowMs(), ...(now !== true && { coversBeforeMs: clock.nowMs() }) };
           await updateRecord(state, refs.job(id), (job) => job && { ...job, ...done });

@@ -23,6 +23,7 @@ async function setUp(signal = new AbortController().signal) {
   const deadLetters = createDeadLetters({
     queues,
     state: store.state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues(),
@@ -65,6 +66,7 @@ describe('explaining a key', () => {
       clocks: { document: document.clock, floor: 0, observation: (clock.nowMs() - 20_000) * 1_000 },
       agrees: true,
       sentence: expect.stringMatching(/^A search finds it/),
+      bucket_status: expect.objectContaining({ state: 'events_unproven' }),
     });
   });
 

@@ -83,6 +83,38 @@ describe('gap reports', () => {
     expect((await world.list({ limit: 100 })).items[0]).toMatchObject({ count: 4, firstSeenMs: 400, lastSeenMs: 700, reason: 'at 600' });
   });
 
+  it('that are only announced do not take the place of a change, whichever comes first', async () => {
+    const standing = { kind: 'lifecycle', reason: 'announced', standing: true } as const;
+    for (const others of [
+      [standing, {}, standing],
+      [standing, {}],
+      [{}, standing],
+    ]) {
+      const world = await setUp();
+      await world.gaps.report(sighting({ kind: 'lifecycle', reason: 'before' }));
+      const [gap] = (await world.list({ limit: 100 })).items;
+      await updateRecord(world.state, refs.gap(gap?.id ?? ''), (current) => current && { ...current, state: 'closed' as const });
+      const reports = others.map((each) => world.gaps.report(sighting({ kind: 'lifecycle', reason: 'real', seenAtMs: 900, ...each })));
+      await world.clock.advance(1_000);
+      await Promise.all(reports);
+      expect((await world.list({ limit: 100 })).items).toMatchObject([{ state: 'open', reason: 'real', lastSeenMs: 900, count: 1 }]);
+    }
+  });
+
+  it('of which one needs tags or was folded make a gap that needs and was, whichever comes first', async () => {
+    for (const reports of [
+      [{ folded: true, tags: true }, {}],
+      [{}, { folded: true, tags: true }],
+    ] as const) {
+      const world = await setUp();
+      await world.gaps.report(sighting({ kind: 'loss', reason: 'before' }));
+      const both = reports.map((each) => world.gaps.report(sighting({ kind: 'loss', ...each })));
+      await world.clock.advance(1_000);
+      await Promise.all(both);
+      expect((await world.list({ limit: 100 })).items).toMatchObject([{ folded: true, tags: true, count: 3 }]);
+    }
+  });
+
   it('that arrive while a write is in flight join the next one', async () => {
     const holding = Promise.withResolvers<void>();
     const interfere = () => holding.promise;

@@ -36,20 +36,24 @@ describe('credentials that fail', () => {
       expect(JSON.stringify([records, a.telemetry.recorded('audited')])).not.toContain(text.slice(3, 20));
   });
 
-  it('are refused with 429 after 20 in a minute, while valid ones from the same address are served', async () => {
-    const { a, b, bob } = await createKeyWorld();
+  it('Fix: get the one answer however many there were, and valid ones from the same address are served', async () => {
+    const { a, bob } = await createKeyWorld();
     const { secret } = await a.create(bob);
-    let refused = 0;
-    for (let attempt = 0; attempt < 200; attempt += 1) {
-      await a.authenticate(createSecret(), '10.0.0.9').catch((error: unknown) => {
-        expect(error).toMatchObject({ code: 'request.too-many-failures', extra: { retry_after_s: 60 } });
-        refused += 1;
-      });
-    }
-    expect(refused).toBe(180);
+    for (let attempt = 0; attempt < 200; attempt += 1) expect(await a.authenticate(createSecret(), '10.0.0.9')).toBe(undefined);
     expect(await a.authenticate(secret, '10.0.0.9')).toMatchObject({ userId: 'u-bob' });
-    // another process counts for itself, and another address is another one
-    expect(await b.authenticate(createSecret(), '10.0.0.9')).toBe(undefined);
-    expect(await a.authenticate(createSecret(), '10.0.0.10')).toBe(undefined);
+  });
+
+  it('Fix: at the login leave one record for each address, reason and minute, while no person was named', async () => {
+    const { a, store } = await createKeyWorld();
+    for (let attempt = 0; attempt < 300; attempt += 1)
+      a.attempts.loginFailed({ address: '10.0.0.9', reason: 'the issuer refused the login' });
+    a.attempts.loginFailed({ address: '10.0.0.10', reason: 'the issuer refused the login' });
+    await a.attempts.flush(signal);
+    const records = await store.audit.list({ event: 'LoginFailed', limit: 100 });
+    expect(records.map(({ sourceipaddress, parameters }) => `${sourceipaddress}: ${String(parameters?.['count'])}`).toSorted()).toEqual([
+      '10.0.0.10: 1',
+      '10.0.0.9: 300',
+    ]);
+    expect(records).toMatchObject([{ outcome: 'failed', useridentity: { email: 'unknown' } }, {}]);
   });
 });

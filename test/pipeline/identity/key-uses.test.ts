@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
-import type { Verbs } from '../../../src/api/contract.ts';
-import { createKeyUses, recordingKeyUses } from '../../../src/pipeline/identity/key-uses.ts';
-import { createFakeControl } from '../../support/fakes/control.ts';
+import { createKeyUses } from '../../../src/pipeline/identity/key-uses.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
-import { keyActor, localActor, sessionActor } from '../../support/identity/actors.ts';
+import { keyActor } from '../../support/identity/actors.ts';
 
 const signal = new AbortController().signal;
 
@@ -111,16 +109,5 @@ describe('the audit of uses', () => {
     expect(audit.records).toHaveLength(1);
     expect(telemetry.recorded('audited')).toHaveLength(2);
     expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
-  });
-
-  it('counts each call of a verb with a key, and none of other callers', async () => {
-    const used: unknown[] = [];
-    const fake = createFakeControl();
-    const verbs: Verbs = recordingKeyUses(fake.verbs, { used: (actor, operation) => used.push([actor.keyId, operation]) });
-    await verbs.listBuckets({}, { actor: keyActor(), signal });
-    await verbs.listBuckets({}, { actor: localActor, signal });
-    await verbs.listBuckets({}, { actor: sessionActor(), signal });
-    expect(used).toEqual([['k-bob', 'listBuckets']]);
-    expect(fake.asked.map(([operation]) => operation)).toEqual(['listBuckets', 'listBuckets', 'listBuckets']);
   });
 });

@@ -27,7 +27,7 @@ const aliceId = userIdOf(ISSUER, 's-alice');
 
 /** Up to the consent page. */
 async function ask(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
-  const { name, location } = await world.logins.begin(request, signal);
+  const { cookie: name, location } = await world.logins.begin(request, signal);
   const answered = await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
   return { name, location, answered };
 }
@@ -108,20 +108,40 @@ describe('a login', () => {
     const mine = await world.logins.begin(CLIENT, signal);
     const theirs = await world.logins.begin(CLIENT, signal);
     const answer = queryOf(world.issuer.answerTo(theirs.location));
-    await expect(world.logins.answered(mine.name, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.answered(mine.cookie, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
     await expect(world.logins.answered('x'.repeat(43), answer, ORIGIN, signal)).rejects.toMatchObject(expired);
-    await world.logins.answered(theirs.name, answer, ORIGIN, signal);
-    const { token } = await world.logins.consent(theirs.name, signal);
-    await expect(world.logins.consent(mine.name, signal)).rejects.toMatchObject(expired);
-    await expect(world.logins.decide(mine.name, { token, allow: true }, ORIGIN)).rejects.toMatchObject(expired);
-    await expect(world.logins.decide(theirs.name, { token: 'guessed', allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    await world.logins.answered(theirs.cookie, answer, ORIGIN, signal);
+    const { token } = await world.logins.consent(theirs.cookie, signal);
+    await expect(world.logins.consent(mine.cookie, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(mine.cookie, { token, allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(theirs.cookie, { token: 'guessed', allow: true }, ORIGIN)).rejects.toMatchObject(expired);
     // nothing was spoilt by that
-    expect(await world.logins.decide(theirs.name, { token, allow: true }, ORIGIN)).toHaveProperty('redirect');
+    expect(await world.logins.decide(theirs.cookie, { token, allow: true }, ORIGIN)).toHaveProperty('redirect');
+  });
+
+  it('Fix: that has only begun is stored nowhere, so that no number of them holds up anyone', async () => {
+    const world = createIdentityWorld();
+    for (let each = 0; each < 400; each += 1) await world.logins.begin(CLIENT, signal);
+    const { cookie, location } = await world.logins.begin(CLIENT, signal);
+    expect(await world.store.state.count('login')).toBe(0);
+    // all processes share one key, whichever of them made it
+    expect(await world.store.state.count('login-key')).toBe(1);
+    expect(await world.process().answered(cookie, queryOf(world.issuer.answerTo(location)), ORIGIN, signal)).toEqual({ kind: 'asking' });
+  });
+
+  it('of a page takes each answer once', async () => {
+    const world = createIdentityWorld();
+    const { cookie, location } = await world.logins.begin({ flow: 'browser', returnTo: '/' }, signal);
+    const answer = () => world.process().answered(cookie, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+    const both = await Promise.allSettled([answer(), answer()]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    await expect(answer()).rejects.toMatchObject(expired);
+    expect(await world.store.state.count('session')).toBe(1);
   });
 
   it('takes each answer once', async () => {
     const world = createIdentityWorld();
-    const { name, location } = await world.logins.begin(CLIENT, signal);
+    const { cookie: name, location } = await world.logins.begin(CLIENT, signal);
     const answer = queryOf(world.issuer.answerTo(location));
     await world.logins.answered(name, answer, ORIGIN, signal);
     await expect(world.logins.answered(name, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
@@ -129,7 +149,7 @@ describe('a login', () => {
 
   it('lasts ten minutes', async () => {
     const world = createIdentityWorld();
-    const { name, location } = await world.logins.begin(CLIENT, signal);
+    const { cookie: name, location } = await world.logins.begin(CLIENT, signal);
     await world.clock.advance(600_000);
     await expect(world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal)).rejects.toMatchObject(expired);
   });

@@ -13,7 +13,7 @@ const peopleOf = ({ store: { state }, clock }: IdentityWorld) => createPeople({ 
 const aliceId = userIdOf(ISSUER, 's-alice');
 
 async function cookieOf(world: IdentityWorld): Promise<string> {
-  const { name, location } = await world.logins.begin({ flow: 'browser', returnTo: '/' }, signal);
+  const { cookie: name, location } = await world.logins.begin({ flow: 'browser', returnTo: '/' }, signal);
   const answered = await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
   if (answered.kind !== 'browser') throw new Error(answered.kind);
   return answered.cookie;

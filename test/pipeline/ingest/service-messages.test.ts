@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld } from '../../support/worlds/ingest.ts';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
@@ -54,12 +55,48 @@ describe('an unsubscribe confirmation', () => {
   it('opens a loss gap for every bucket of the topic, is told, and acknowledged', async () => {
     const world = await connected();
     await world.connectBucket('second', { source: 'topic', topicArn: TOPIC });
-    await world.connectBucket('third');
+    await world.connectBucket('by-another-topic', { source: 'topic', topicArn: `${TOPIC}-2` });
+    await world.connectBucket('by-another-queue', { eventQueues: [{ queueUrl: 'http://queues/other', atMs: world.clock.nowMs() }] });
     await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
     await world.run(2_000);
     expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
     expect(world.telemetry.recorded('warn')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
+  });
+
+  it('opens one for buckets that do not name the topic too: of those that Tally connected by it, and of those whose wiring is not known', async () => {
+    const world = await connected();
+    const own = {
+      region: 'r',
+      partition: 'aws',
+      account: '1',
+      bucketAccount: '1',
+      installation: 'i',
+      registry: 'r',
+      enrich: 'none',
+      queueArn: 'q',
+    } as const;
+    const connect = async (bucket: string, topicArn: string) => {
+      await world.connectBucket(bucket, { source: 'routed' });
+      const connection = { ...own, bucket, topicArn, source: 'routed', state: 'applied', parts: [] } as const;
+      await updateRecord(world.store.plainState, refs.connection(bucket), () => ({ ...connection, parts: [] }));
+    };
+    await connect('routed', TOPIC);
+    await connect('routed-otherwise', `${TOPIC}-2`);
+    await world.connectBucket('wired-by-hand');
+    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.run(2_000);
+    expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual([BUCKET, 'routed', 'wired-by-hand']);
+    expect(await world.bucketRecord('routed')).toMatchObject({ unsubscribed: { topicArn: TOPIC } });
+    // it may as well have its events by another way
+    expect(await world.bucketRecord('wired-by-hand')).not.toHaveProperty('unsubscribed');
+  });
+
+  it('of a topic that nobody names opens one for each bucket of the queue whose wiring is not known', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'second'] });
+    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.run(2_000);
+    expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
   });
 
   it('that is repeated opens no further gap, and an event that was sent later ends the time without events', async () => {

@@ -67,7 +67,15 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
     },
   };
   const telemetry = createFakeTelemetry();
-  const { state } = createMemoryStore();
+  const { state: stored } = createMemoryStore();
+  let isFailing = false;
+  const state: typeof stored = {
+    ...stored,
+    put: async (...args) => {
+      if (isFailing) throw new FaultError('index.unreachable', 'gone');
+      return stored.put(...args);
+    },
+  };
   const gaps = createGapReports({ state, clock, telemetry });
   const connect = (bucket: string, change: Partial<BucketRecord> = {}) =>
     updateRecord(state, refs.bucket(bucket), () => bucketRecord(bucket, change));
@@ -88,6 +96,7 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
   const letters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock,
     telemetry,
     queueWatch: fakeDeadLetterQueues(...deadLetterQueues),
@@ -102,6 +111,10 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
     receives,
     connect,
     letters,
+    /** Writes of records fail. */
+    failPuts: (fails: boolean) => {
+      isFailing = fails;
+    },
     /** Receives from this queue fail. */
     refuse: (queueUrl: string | undefined) => {
       refused = queueUrl;
@@ -193,6 +206,86 @@ describe('letters in the dead-letter queue', () => {
     await world.move();
     await world.look();
     expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
+  });
+});
+
+describe('a letter that SQS moved and that is discarded', () => {
+  it('before a worker has found it leaves a gap of each bucket that it names, stored before the letter is gone', async () => {
+    const world = await setUp();
+    await world.connect('docs');
+    await world.look();
+    await world.move();
+    await world.move();
+    await world.move(nativeBody('docs'));
+    await world.move('garbage');
+    const deleteBatch = world.queues.deleteBatch.bind(world.queues);
+    const before: string[] = [];
+    world.queues.deleteBatch = async (...args) => {
+      before.push(...(await world.gaps()).map(({ bucket, state }) => `${bucket} ${state}`));
+      return deleteBatch(...args);
+    };
+    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 4 });
+    expect(before).toEqual(['docs open', 'photos open']);
+    for (let minutes = 0; minutes < 30; minutes += 1) await world.look(MINUTE_MS);
+    expect((await world.gaps()).map(({ reason }) => reason)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
+  });
+
+  it('after a worker has reported it opens its gap no second time, and one of Tally none', async () => {
+    const world = await setUp();
+    await world.connect('docs');
+    await world.move();
+    await world.sendOurs(nativeBody('docs'));
+    await world.look();
+    await world.letters.discard({ all: true });
+    expect((await world.gaps()).map(({ bucket, count }) => [bucket, count])).toEqual([['photos', 1]]);
+  });
+
+  it('stays when its gap cannot be stored, and leaves its gap when it is discarded again, and once more', async () => {
+    const world = await setUp();
+    await world.move();
+    world.failPuts(true);
+    await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(world.queues.messages(DLQ)).toHaveLength(1);
+    world.failPuts(false);
+    await world.sqsClock.advance(MINUTE_MS);
+    // killed between the gap and the delete
+    const deleteBatch = world.queues.deleteBatch.bind(world.queues);
+    world.queues.deleteBatch = () => Promise.reject(new FaultError('queue.unreachable', 'killed'));
+    await expect(world.letters.discard({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
+    world.queues.deleteBatch = deleteBatch;
+    await world.sqsClock.advance(MINUTE_MS);
+    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
+    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 0 });
+    expect(await world.gapCount()).toBe(2);
+  });
+
+  it('while its gap is closing, or is closed, opens that again for a job that begins later', async () => {
+    for (const state of ['closing', 'closed'] as const) {
+      const world = await setUp();
+      await world.move();
+      await world.look();
+      const closedAtMs = world.clock.nowMs();
+      await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state, jobId: 'job-1', closedAtMs });
+      await world.sqsClock.advance(MINUTE_MS);
+      await world.move();
+      await world.letters.discard({ all: true });
+      expect(await world.gaps()).toMatchObject([{ state: 'open' }]);
+      expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThan(closedAtMs);
+    }
+  });
+
+  it('from among more than can be read leaves its gap too, though theirs was closed meanwhile', async () => {
+    const world = await setUp();
+    for (let each = 0; each < 1_001; each += 1) await world.queues.send(DLQ, { body: '{}', attributes: {} });
+    await world.look();
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await world.move();
+    await world.look(HOUR_MS);
+    while (world.queues.messages(DLQ).length > 0) {
+      await world.letters.discard({ all: true });
+      await world.sqsClock.advance(MINUTE_MS);
+    }
+    expect(await world.gaps()).toMatchObject([{ state: 'open', reason: 'dead letter: message.moved' }]);
   });
 });
 

@@ -2,6 +2,7 @@ import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createElapsed } from '../../../src/adapters/system-clock.ts';
 import { documentOf, type ObjectState } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
@@ -21,7 +22,10 @@ const LIMITS: BulkLimits = { actionsMax: 10, bytesMax: 100_000, lingerMs: 20, co
 const overloaded = new FaultError('index.overloaded', '429');
 
 async function setUp(limits: Partial<BulkLimits> = {}) {
-  const clock = createFakeClock();
+  const running = createFakeClock();
+  let sleptMs = 0;
+  const nowMs = (): number => running.nowMs() + sleptMs;
+  const clock = { ...running, nowMs, monotonicMs: createElapsed({ wallMs: nowMs, steadyMs: () => running.monotonicMs() }) };
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
   await store.objects.createBucket('b');
@@ -51,7 +55,11 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   }
 
   const keysOf = (writes: readonly IndexWrite[]) => writes.map(({ document }) => document.key);
-  return { clock, telemetry, store, write, answers, requests: () => store.requests.map(keysOf) };
+  /** The machine is suspended for this long. */
+  const suspend = (forMs: number): void => {
+    sleptMs += forMs;
+  };
+  return { clock, suspend, telemetry, store, write, answers, requests: () => store.requests.map(keysOf) };
 }
 
 type World = Awaited<ReturnType<typeof setUp>>;
@@ -325,6 +333,23 @@ describe('a write that waited too long for a request', () => {
     await settled();
     expect(world.requests()).toEqual([['a'], ['c']]);
     expect(world.answers.get('b')).toEqual([{ kind: 'expired' }]);
+  });
+});
+
+describe('a write that was held while its machine was suspended', () => {
+  it('is not sent afterwards but answered as expired, for the time was not its own', async () => {
+    const world = await setUp({ concurrency: 1 });
+    const answering = Promise.withResolvers<void>();
+    world.store.broken.beforeWrite = () => answering.promise;
+    void world.write('a');
+    await run(world, 20);
+    void world.write('held');
+    world.suspend(2 * 3_600_000);
+    void world.write('fresh');
+    answering.resolve();
+    await run(world, 1_000);
+    expect(world.requests()).toEqual([['a'], ['fresh']]);
+    expect(world.answers.get('held')).toEqual([{ kind: 'expired' }]);
   });
 });
 

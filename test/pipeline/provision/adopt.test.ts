@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
-import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, MARK, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startWorld, theirs } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
-const EARLIER = 'tally-99999999';
+const EARLIER = 'tally-99999999-77777777';
 const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
 const earlier: NotificationEntry = {
   kind: 'topic',
   id: EARLIER,
-  arn: `arn:aws:sns:${REGION}:${ACCOUNT}:${EARLIER}-events`,
+  arn: `arn:aws:sns:${REGION}:${ACCOUNT}:tally-99999999-events`,
   events,
   filter: [],
 };
@@ -46,7 +46,7 @@ describe('the notification of an earlier installation', () => {
     expect(plan.foreign).toContainEqual(expect.stringContaining(`${EARLIER} of an earlier installation is taken over`));
     await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.plan-needed' });
     expect(await world.apply({ adopt: true }, { token: plan.token })).toMatchObject({ state: 'applied' });
-    expect(idsOf(world)).toEqual([...theirs.map(({ id }) => id), `tally-${INSTALLATION}`]);
+    expect(idsOf(world)).toEqual([...theirs.map(({ id }) => id), MARK]);
     expect(world.aws.writes.filter((call) => call === 'putNotification')).toHaveLength(1);
     expect(await world.connection()).not.toHaveProperty('adopt');
     const made = world.aws.writes.length;

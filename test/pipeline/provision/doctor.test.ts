@@ -5,12 +5,12 @@ import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirs } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
-const ID = `tally-${INSTALLATION}`;
+const ID = MARK;
 
 async function recordOf(world: World): Promise<BucketRecord> {
   return (await readRecord(world.state, refs.bucket('photos')))!;
@@ -299,7 +299,10 @@ const others: readonly Broken[] = [
       if (typeof now !== 'object') return;
       aws.parts.notifications.set('photos', {
         ...now,
-        entries: [...now.entries, { kind: 'queue', id: 'tally-99999999', arn: THEIR_QUEUE, events: ['s3:Replication:*'], filter: [] }],
+        entries: [
+          ...now.entries,
+          { kind: 'queue', id: 'tally-99999999-77777777', arn: THEIR_QUEUE, events: ['s3:Replication:*'], filter: [] },
+        ],
       });
     },
   ],

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { advancedSelector, foreignSelectors, recordsBucket } from '../../../src/domain/provisioning/trail.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { ACCOUNT, REGION } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
 import { interruptAt, startWorld } from './world.ts';
 
 const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
-const photos = { bucket: 'photos', partition: 'aws' };
-const theirs = advancedSelector({ bucket: 'finance', partition: 'aws' });
+const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
+const theirs = advancedSelector({ bucket: 'finance', partition: 'aws', registry: REGISTRY });
 const trail: ObservedTrail = {
   arn: TRAIL,
   homeRegion: REGION,

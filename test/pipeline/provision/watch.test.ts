@@ -3,7 +3,7 @@ import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -17,7 +17,7 @@ async function startWatched() {
   const telemetry = createFakeTelemetry();
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const visit = createVisitConnection({ state, provisioning, gaps, clock, telemetry });
+  const visit = createVisitConnection({ state, clock, look: createLook({ state, provisioning, gaps, clock, telemetry }) });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -74,10 +74,35 @@ describe('the watch of the connections', () => {
     expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
     expect(world.telemetry.recorded('connectionSeen').map(([fact]) => [fact.bucket, fact.state])).toEqual([
       ['photos', 'ok'],
-      ['photos', 'broken'],
       ['videos', 'broken'],
+      ['photos', 'broken'],
       ['photos', 'ok'],
     ]);
+  });
+
+  it('opens the gap of a connection that stays broken again each day, and once more when it is in order again', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.clock.advance(60_000);
+    await world.look();
+    const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const subscription = subscriptions.get(QUEUE_ARN)!;
+    subscriptions.clear();
+    let opened = 0;
+    for (let hours = 0; hours < 14 * 24; hours += 1) {
+      await world.closeGap();
+      await world.clock.advance(HOUR_MS);
+      await world.look();
+      if ((await world.gap())?.state === 'open') opened += 1;
+    }
+    expect(opened).toBe(14);
+    await world.closeGap();
+    subscriptions.set(QUEUE_ARN, subscription);
+    await world.clock.advance(HOUR_MS);
+    await world.look();
+    const gap = await world.gap();
+    expect(gap?.state).toBe('open');
+    expect(gap?.lastSeenMs).toBeGreaterThan(world.clock.nowMs());
   });
 
   it('opens no gap for what may not be read, and none for a bucket that is paused', async () => {
@@ -112,7 +137,7 @@ describe('the watch of the connections', () => {
     expect(await severity()).toEqual([['connect.paused', 'broken']]);
   });
 
-  it('notices within a minute that a write of others has crossed that of Tally, and says what restores it', async () => {
+  it('notices within a minute that a write of others has crossed that of Tally, and says what was lost', async () => {
     const world = await startWatched();
     world.populate();
     await world.agree();
@@ -132,11 +157,10 @@ describe('the watch of the connections', () => {
     const record = await readRecord(world.state, refs.bucket('photos'));
     const [finding] = await world.provisioning.diagnose(record!);
     expect(finding?.what).toContain('thumbnails');
-    const [, document = ''] = /--notification-configuration '(.*)'$/.exec(finding?.fix ?? '') ?? [];
-    expect(JSON.parse(document)).toMatchObject({
-      QueueConfigurations: [{ Id: 'thumbnails' }],
-      TopicConfigurations: [{ Id: expect.any(String) }],
-    });
+    // what was lost is there to be added, and no command that replaces what is there now
+    const [, lost = ''] = /add them again: (\{.*\})\. A write/.exec(finding?.why ?? '') ?? [];
+    expect(JSON.parse(lost)).toMatchObject({ QueueConfigurations: [{ Id: 'thumbnails' }] });
+    expect(finding?.fix).toBe('aws s3api get-bucket-notification-configuration --bucket photos');
     // what others change later is their own affair
     await world.clock.advance(HOUR_MS);
     await world.look();

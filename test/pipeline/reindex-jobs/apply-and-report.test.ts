@@ -33,7 +33,7 @@ describe('an apply job', () => {
     expect(done.comparingAtMs).toBeGreaterThanOrEqual((waiting?.coversBeforeMs ?? 0) + 60_000);
     expect(await world.found()).toEqual(world.inBucket());
     expect(await world.ranges()).toEqual([]);
-    expect((await world.bucketRecord())?.lastReindexAtMs).toBe(done.finishedAtMs);
+    expect((await world.bucketRecord())?.lastComparedAtMs).toBe(done.finishedAtMs);
     expect(world.messages()).toEqual([]);
   });
 
@@ -67,7 +67,7 @@ describe('an apply job', () => {
     expect(done).toMatchObject({ state: 'done', counts: { written: 5 } });
     expect(done.coversBeforeMs).toBeUndefined();
     expect(await world.bucketRecord()).toMatchObject({ floor: 0 });
-    expect((await world.bucketRecord())?.lastReindexAtMs).toBeUndefined();
+    expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
   });
 
   it('of a prefix leaves everything else alone, and does not date the bucket', async () => {
@@ -78,7 +78,7 @@ describe('an apply job', () => {
     const done = await world.ended((await world.request({ prefix: 'a/' })).id);
     expect(done).toMatchObject({ state: 'done', documentsAtStart: 3, counts: { listed: 3, tombstones: 3 } });
     expect((await world.found()).filter((key) => key.startsWith('b/'))).toEqual(['b/index-00000', 'b/index-00001', 'b/index-00002']);
-    expect((await world.bucketRecord())?.lastReindexAtMs).toBeUndefined();
+    expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
   });
 
   it('whose bucket was disconnected is cancelled', async () => {

@@ -1,8 +1,9 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
 import { FaultError } from '../../../src/domain/fault.ts';
 import { queueMissing } from '../../../src/domain/provisioning/queue-missing.ts';
+import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { prefixOf } from '../../../src/domain/provisioning/names.ts';
+import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
@@ -15,6 +16,9 @@ import { createProvisioning, type Provisioning } from '../../../src/pipeline/pro
 export const ACCOUNT = '123456789012';
 export const REGION = 'us-east-1';
 export const INSTALLATION = '0a1b2c3d';
+/** The id of the registry, of which the first eight digits stand in Ids and Sids. */
+export const REGISTRY = '5e6f708192a3b4c5d6e7f8091a2b3c4d';
+export const MARK = markOf({ installation: INSTALLATION, registry: REGISTRY });
 export const QUEUE_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-bucket-events`;
 export const QUEUE_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-bucket-events`;
 export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`;
@@ -24,6 +28,7 @@ export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
 
 interface Topic {
   policy: string;
+  tags?: Tags;
   isFifo?: boolean;
   kmsKeyId?: string;
   /** By queue. */
@@ -154,9 +159,13 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
-    createTopic: (arn) =>
+    topicTags: (arn) => call('topicTags', false, () => (parts.topics.has(arn) ? (parts.topics.get(arn)?.tags ?? {}) : 'absent')),
+    createTopic: (arn, tags) =>
       call('createTopic', true, () => {
-        if (!parts.topics.has(arn)) parts.topics.set(arn, { policy: DEFAULT_POLICY, subscriptions: new Map() });
+        const known = parts.topics.get(arn);
+        if (known !== undefined && canonicalJson(known.tags) !== canonicalJson(tags))
+          throw new FaultError('connect.unavailable', `CreateTopic ${arn}: Topic already exists with different tags`);
+        if (known === undefined) parts.topics.set(arn, { policy: DEFAULT_POLICY, tags, subscriptions: new Map() });
       }),
     setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
     setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
@@ -186,11 +195,13 @@ export function createFakeAws(): FakeAws {
           }),
         });
       }),
-    putRule: (_region, { name, pattern }) =>
+    putRule: (_region, { name, pattern }, tags) =>
       call(
         'putRule',
         true,
-        () => void parts.rules.set(name, { targets: [], ...parts.rules.get(name), pattern: JSON.stringify(pattern), isEnabled: true }),
+        // EventBridge ignores the tags if the rule exists
+        () =>
+          void parts.rules.set(name, { targets: [], tags, ...parts.rules.get(name), pattern: JSON.stringify(pattern), isEnabled: true }),
       ),
     putTarget: (_region, { name, target }) =>
       call('putTarget', true, () => {
@@ -283,8 +294,17 @@ export function provisioningOn(
     readonly trailBucket?: string;
     readonly queueUrl?: string;
     readonly moreQueueUrls?: readonly string[];
+    readonly newRegistryId?: () => string;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
-  return createProvisioning({ queueUrl: QUEUE_URL, ...world, clock, aws, installation: INSTALLATION, isEmbedded: false });
+  return createProvisioning({
+    queueUrl: QUEUE_URL,
+    newRegistryId: () => REGISTRY,
+    ...world,
+    clock,
+    aws,
+    installation: INSTALLATION,
+    isEmbedded: false,
+  });
 }

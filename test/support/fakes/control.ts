@@ -28,7 +28,8 @@ export const bucketAnswer: Bucket = {
   versioning: { status: 'enabled', observed_at: AT },
   enrich: 'none',
   floor: 0,
-  status: { state: 'ok' },
+  status: { state: 'ok', severity: 'ok', sentence: 'No known difference; compared 4 minutes ago' },
+  gaps: 0,
   created_at: AT,
   created_by: 'test',
   checked_at: AT,
@@ -66,6 +67,7 @@ export const explanation: Explanation = {
   clocks: { document: 1_767_323_045_000_000, floor: 0 },
   agrees: false,
   sentence: 'The index holds it although S3 does not: its event may be late.',
+  bucket_status: { state: 'ok', severity: 'ok', sentence: 'No known difference; compared 4 minutes ago' },
 };
 
 export const gap: Gap = {
@@ -252,8 +254,8 @@ export function createFakeControl(): FakeControl {
     resumeJob: () => job,
     listDeadLetters: () => ({ items: [deadLetter] }),
     getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
-    replayDeadLetters: () => ({ replayed: 2 }),
-    discardDeadLetters: () => ({ discarded: 1 }),
+    replayDeadLetters: () => ({ replayed: 2, remaining: 0 }),
+    discardDeadLetters: () => ({ discarded: 1, remaining: 0 }),
     createApiKey: () => ({ key: apiKey, secret: keySecret }),
     listApiKeys: () => ({ items: [apiKey] }),
     getApiKey: () => apiKey,

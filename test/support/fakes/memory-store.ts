@@ -33,6 +33,17 @@ export function createMemoryStore(): Store {
 /** Documents by key, of each bucket. */
 type Buckets = Map<string, Map<string, ObjectDocument>>;
 
+const identities = new WeakMap<object, string>();
+let made = 0;
+
+/** Another for each index that was made. */
+function identityOf(documents: Map<string, ObjectDocument> | undefined): string | undefined {
+  if (documents === undefined) return undefined;
+  const id = identities.get(documents) ?? `index-${(made += 1)}`;
+  identities.set(documents, id);
+  return id;
+}
+
 function createMemoryObjects(buckets: Buckets): ObjectIndex {
   function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
     const documents = buckets.get(document.bucket);
@@ -80,6 +91,7 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
     createBucket: async (bucket) => {
       if (!buckets.has(bucket)) buckets.set(bucket, new Map());
     },
+    identities: async (names) => names.map((name) => identityOf(buckets.get(name))),
     removeBucket: async (bucket) => {
       buckets.delete(bucket);
     },

@@ -23,6 +23,8 @@ interface HttpWorldOptions {
   readonly attempts?: Pick<FailedAttempts, 'failed'>;
   /** Of the listener. Default: the one of the logins. */
   readonly clock?: Clock;
+  /** Default: 5 s. */
+  readonly strangersBodyMs?: number;
   /** Default: files with some text. */
   readonly loadPanel?: LoadPanel;
 }
@@ -31,7 +33,7 @@ const somePanel: LoadPanel = async () =>
   new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')]));
 
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, loadPanel = somePanel } = options;
+  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, strangersBodyMs, loadPanel = somePanel } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -45,6 +47,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     telemetry: world.telemetry,
     clock: clock ?? world.clock,
     version: '1.67.0',
+    ...(strangersBodyMs !== undefined && { strangersBodyMs }),
     loadPanel,
     identity: {
       sessions: world.sessions,

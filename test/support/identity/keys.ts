@@ -9,6 +9,7 @@ import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
+import { createLiveKeys } from '../../../src/pipeline/identity/live-keys.ts';
 import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
@@ -62,7 +63,8 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
   };
   const { maintenance, usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
-  const keyParts = { state, users: createUsers({ state, ...(rules && { rules }) }), clock, telemetry, rule };
+  const liveKeys = createLiveKeys({ state, users: createUsers({ state, ...(rules && { rules }) }), clock });
+  const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
@@ -75,17 +77,18 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
       deadLetters: createDeadLetters({
         queues: createFakeQueues(clock),
         state: store.state,
+        gaps,
         clock,
         telemetry,
         queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
         bucketQueueUrls: ['http://queues/events'],
       }),
       provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
-      limits,
       keyRule: rule,
+      liveKeys,
     }),
   );
-  const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, limits, host: 'registry' });
+  const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
   const authenticateKey = createAuthenticateKey({ ...keyParts, limits, attempts });
   const checkKey = createCheckKey(keyParts);
   const signal = new AbortController().signal;

@@ -22,6 +22,7 @@ const FAILED = 'Authentication failed. Check your credentials or API key.';
 export interface ReceivedRequest {
   /** `GET /v1/session`. */
   readonly place: string;
+  readonly query: Readonly<Record<string, string>>;
   readonly authorization: string | undefined;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -70,7 +71,7 @@ export async function startLoginRegistry() {
     const body: ReceivedRequest['body'] = text === '' ? {} : JSON.parse(text);
     const place = `${request.method} ${asked.pathname}`;
     const { authorization } = request.headers;
-    received.push({ place, authorization, body });
+    received.push({ place, query: Object.fromEntries(asked.searchParams), authorization, body });
     const fixed = canned.get(place);
     if (fixed !== undefined) return fixed;
     if (place === 'GET /config.json')

@@ -17,7 +17,7 @@ export const people = {
 
 /** What a login leaves behind: each of it is secret. */
 export interface Login {
-  /** The secret name of the login, as its cookie had it. */
+  /** The cookie of the login, which begins with its secret name. */
   readonly name: string;
   /** What the consent page sent back. */
   readonly consent: string;

@@ -105,7 +105,8 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
 
   const driver = createServer((incoming, response) => {
     void (async () => {
-      const address = (await incoming.toArray()).join('');
+      const start = await get((await incoming.toArray()).join(''), {});
+      const address = locationOf(start);
       const { redirect, code } = await browse(personOf(incoming.url), address);
       response.end(redirect === undefined ? code : await (await fetch(redirect)).text());
     })().catch((error: unknown) => response.writeHead(500).end(String(error)));

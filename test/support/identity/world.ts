@@ -47,8 +47,23 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   const sessions = createSessions({ state: store.state, clock, users, rules: live, audit: auditUser });
   const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
   /** Each call is another process on the same store. */
-  const process = () =>
-    createLogins({ state: store.state, clock, issuer, users, sessions, rules: live, trustEmail: false, audit: auditUser, publicUrl });
+  const attempts = {
+    loginFailed: ({ address, reason }: { readonly address: string | undefined; readonly reason: string }) =>
+      void auditUser('LoginFailed', undefined, { origin: { address, requestId: 'request-1' }, reason }),
+  };
+  const parts = {
+    state: store.state,
+    clock,
+    issuer,
+    users,
+    sessions,
+    rules: live,
+    trustEmail: false,
+    audit: auditUser,
+    attempts,
+    publicUrl,
+  };
+  const process = () => createLogins(parts);
   return {
     store,
     clock,
@@ -97,7 +112,7 @@ export const CLIENT = {
 
 /** Logs the issuer's person in, each step in another process, and resolves with the tokens. */
 export async function logIn(world: IdentityWorld) {
-  const { name, location } = await world.process().begin(CLIENT, signal);
+  const { cookie: name, location } = await world.process().begin(CLIENT, signal);
   const answered = await world.process().answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
   if (answered.kind === 'failed') throw answered.error;
   const { token } = await world.process().consent(name, signal);

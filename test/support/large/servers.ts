@@ -194,6 +194,7 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
       count: unasked,
       changes: unasked,
       createBucket: unasked,
+      identities: unasked,
       removeBucket: unasked,
       probe: async () => undefined,
       probeBucket: async () => undefined,

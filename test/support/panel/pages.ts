@@ -51,6 +51,7 @@ export const panelPages: readonly PanelPage[] = [
     ],
   },
   { name: 'doctor', choices: { bucket: 'photos' }, heading: 'Doctor of photos', callers: machineAndAdmin },
+  { name: 'unknown', heading: 'No such page', callers: everyone },
   { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos', view: 'folders' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },

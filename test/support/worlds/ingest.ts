@@ -101,6 +101,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
   const deadLetters = createDeadLetters({
     queues,
     state,
+    gaps,
     clock: workerClock,
     telemetry,
     queueWatch,

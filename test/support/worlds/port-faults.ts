@@ -2,6 +2,7 @@
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
 import { refs } from '../../../src/pipeline/records/stored.ts';
 import type { PortFault } from './worker-network.ts';
+import type { WorkerBucket } from './workers.ts';
 
 /** The bucket that a fault concerns, one beside it in its region, and one in another region. */
 export const FAULTY = { bucket: 'photos', region: 'us-east-1' } as const;
@@ -12,8 +13,13 @@ export const FAR = { bucket: 'far', region: 'eu-central-1' } as const;
 export const BROKEN_KEY = 'broken';
 export const CHANGED_PREFIX = 'changed/';
 
-/** What is sent while a fault lasts: exact events and looks of the bucket itself and of others, and changes of few keys. */
-export const tags = ['exact same', 'exact near', 'look near', 'look far', 'look same', 'changes', 'broken'] as const;
+/** A bucket that exists and is not connected: its first event connects it. */
+export const FRESH = { bucket: 'fresh', region: 'us-east-1' } as const;
+/** Many connected buckets of a region that no other bucket is in. */
+const CROWD = Array.from({ length: 300 }, (_, count) => ({ bucket: `crowd-${count}`, region: 'ap-south-1' }));
+
+/** What is sent while a fault lasts: exact events and looks of the bucket itself and of others, and changes of few keys. `others`: see MatrixFault. */
+export const tags = ['exact same', 'exact near', 'look near', 'look far', 'look same', 'changes', 'broken', 'others'] as const;
 export type Tag = (typeof tags)[number];
 
 export interface MatrixFault {
@@ -24,6 +30,8 @@ export interface MatrixFault {
   readonly stopsReceiving?: true;
   /** A fresh fault for the network of one process. */
   readonly begin: () => PortFault;
+  /** Buckets that only this row has. Those that are connected are sent looks, the others exact events. */
+  readonly others?: { readonly isConnected: boolean; readonly buckets: readonly WorkerBucket[] };
   /** What cannot be served however often it is tried, while others of its bucket can: its receives are its own. Default: none. */
   readonly alone?: Tag;
   /** Letters that are permitted for each worker. Default 0. */
@@ -49,6 +57,8 @@ const UNREACHABLE_MS = 6_000;
 const isObject = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key === BROKEN_KEY;
 const isPrefix = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key?.startsWith(CHANGED_PREFIX) === true;
 const isBucket = ({ bucket }: Asked): boolean => bucket === FAULTY.bucket;
+const isFresh = ({ bucket }: Asked): boolean => bucket === FRESH.bucket;
+const isCrowd = ({ bucket }: Asked): boolean => bucket.startsWith('crowd-');
 const isRegion = ({ bucket }: Asked): boolean => bucket !== FAR.bucket;
 
 const storage =
@@ -83,6 +93,26 @@ export const portFaults: readonly MatrixFault[] = [
   { name: 'S3 does not answer for the bucket', concerns: OF_BUCKET, begin: storage(isBucket, 's3.unavailable', HANGS_MS) },
   { name: 'the region cannot be reached', concerns: OF_REGION, begin: storage(isRegion, 's3.unavailable', UNREACHABLE_MS) },
   { name: 'the credentials have expired', concerns: [...OF_REGION, 'look far'], begin: storage(() => true, 's3.credentials') },
+  {
+    name: '300 buckets of one region hang',
+    concerns: ['others'],
+    others: { isConnected: true, buckets: CROWD },
+    begin: storage(isCrowd, 's3.unavailable', HANGS_MS),
+  },
+  {
+    name: 'a bucket cannot be connected',
+    concerns: ['others'],
+    alone: 'others',
+    others: { isConnected: false, buckets: [FRESH] },
+    begin: storage(isFresh, 's3.unavailable'),
+  },
+  {
+    name: 'a bucket hangs at connecting',
+    concerns: ['others'],
+    alone: 'others',
+    others: { isConnected: false, buckets: [FRESH] },
+    begin: storage(isFresh, 's3.unavailable', HANGS_MS),
+  },
   { name: 'the index is closed', concerns: OF_INDEX, begin: items('bucket.index-blocked') },
   { name: 'items of the index are answered with 403', concerns: OF_INDEX, begin: items('bucket.index-denied') },
   { name: 'items of the index are answered with 429', concerns: OF_INDEX, begin: items('bucket.index-overloaded') },

@@ -2,7 +2,7 @@
 import { createRandom } from '../random/seeded.ts';
 import { nativeRecord, syntheticRecord } from './ingest.ts';
 import { BROKEN_KEY, CHANGED_PREFIX, FAR, FAULTY, NEAR, tags, type MatrixFault, type Tag } from './port-faults.ts';
-import { createWorkersWorld, type WorkersWorld } from './workers.ts';
+import { createWorkersWorld, type WorkerBucket, type WorkersWorld } from './workers.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -72,10 +72,12 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   const awaited = new Map<string, { readonly log: Log; readonly sentAtMs: number }>();
   let endedAtMs = Infinity;
   let healMs = 0;
+  const others = fault.others ?? { isConnected: true, buckets: [] };
   const world = await createWorkersWorld({
     workers: form.workers,
     pollers: 2,
-    buckets: [FAULTY, NEAR, FAR],
+    buckets: [FAULTY, NEAR, FAR, ...(others.isConnected ? others.buckets : [])],
+    ...(!others.isConnected && { unconnected: others.buckets, limits: { autoConnectMax: 100 } }),
     indexed(bucket, key) {
       const id = `${bucket}/${key}`;
       const known = awaited.get(id);
@@ -90,7 +92,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
       if (sentAtMs < endedAtMs && tag !== fault.alone) healMs = Math.max(healMs, world.clock.nowMs() - endedAtMs);
     },
   });
-  const traffic = createTraffic(world, (tag, bucket, key) => {
+  const traffic = createTraffic(world, others, (tag, bucket, key) => {
     const log = world.clock.nowMs() >= endedAtMs + RECOVERY_MS ? recoveredLogs[tag] : logs[tag];
     log.sent += 1;
     awaited.set(`${bucket}/${key}`, { log, sentAtMs: world.clock.nowMs() });
@@ -105,7 +107,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   };
 
   await seconds(BEFORE_MS);
-  await playFault(world, { fault, form }, seconds);
+  await playFault(world, { fault, form, begun: traffic.begin }, seconds);
   endedAtMs = world.clock.nowMs();
   await seconds(RECOVERY_MS + AFTER_MS);
   const unfinished = await repaired(world);
@@ -114,7 +116,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
     receivesMax[tag] = Math.max(receivesMax[tag], receiveCount);
     letters[tag] += 1;
   }
-  const wrongKeys = (await Promise.all([FAULTY, NEAR, FAR].map(({ bucket }) => world.wrongKeys(bucket)))).flat();
+  const wrongKeys = (await Promise.all([FAULTY, NEAR, FAR, ...others.buckets].map(({ bucket }) => world.wrongKeys(bucket)))).flat();
   world.end();
   return {
     lags: byTag((tag) => lagsOf(logs[tag])),
@@ -132,7 +134,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
 /** The fault begins and ends for each worker, and for the process that repairs where all see it. */
 async function playFault(
   world: WorkersWorld,
-  { fault, form }: { readonly fault: MatrixFault; readonly form: MatrixForm },
+  { fault, form, begun }: { readonly fault: MatrixFault; readonly form: MatrixForm; readonly begun: () => void },
   seconds: (forMs: number, each: (second: number) => Promise<void>) => Promise<void>,
 ): Promise<void> {
   const seeing = form.seenBy === 'all' ? [...world.networks, world.repairNetwork] : world.networks.slice(0, 1);
@@ -145,6 +147,7 @@ async function playFault(
       if (sinceS === 0) network.fault = fault.begin();
       if (sinceS === form.faultMs / SECOND_MS) network.fault = undefined;
     });
+    if (second === 0) begun();
     if (second === 0 || second % restartsEveryS !== 0) return;
     restarts += 1;
     await world.restart(restarts % 2 === 1 ? 'kill' : 'stop');
@@ -163,11 +166,16 @@ async function repaired(world: WorkersWorld): Promise<string> {
   return JSON.stringify({ open, messages: [...world.queue.all].slice(0, 5) });
 }
 
+type Others = NonNullable<MatrixFault['others']>;
+/** So many of the other buckets are sent an event at a time, all of them in turn. */
+const OTHERS_AT_ONCE = 10;
+
 /** One event of each kind, or fewer. `sent` is called for each that makes a new document. */
-function createTraffic(world: WorkersWorld, sent: (tag: Tag, bucket: string, key: string) => void) {
+function createTraffic(world: WorkersWorld, others: Others, sent: (tag: Tag, bucket: string, key: string) => void) {
   const random = createRandom(1);
   const { clock, storage } = world;
   let count = 0;
+  let isBegun = false;
 
   function exact(tag: Tag, bucket: string): void {
     const key = `exact-${count}`;
@@ -193,9 +201,19 @@ function createTraffic(world: WorkersWorld, sent: (tag: Tag, bucket: string, key
     world.send('changes', syntheticRecord(key, { bucket, eventName, eventTimeMs: clock.nowMs() }));
   }
 
+  function sendOthers(): void {
+    const { isConnected, buckets } = others;
+    const nextOf = (at: number): WorkerBucket | undefined => buckets[(count * OTHERS_AT_ONCE + at) % buckets.length];
+    const chosen = new Set(Array.from({ length: OTHERS_AT_ONCE }, (_, at) => nextOf(at)));
+    for (const each of chosen) if (each !== undefined) (isConnected ? look : exact)('others', each.bucket);
+  }
+
   return {
+    begin: () => void (isBegun = true),
     send(): void {
       count += 1;
+      // not before the fault: a bucket that is connected at its first event would be connected then
+      if (isBegun) sendOthers();
       exact('exact near', NEAR.bucket);
       exact('exact same', FAULTY.bucket);
       if (count % 2 === 0) change();

@@ -71,6 +71,8 @@ export interface WorkerBucket {
 interface WorldOptions {
   readonly workers: number;
   readonly buckets: readonly WorkerBucket[];
+  /** Buckets that exist and are not connected. */
+  readonly unconnected?: readonly WorkerBucket[];
   readonly limits?: Partial<IngestLimits>;
   readonly pollers?: number;
   /** How old the numbers are that the queue reports of itself. */
@@ -184,6 +186,7 @@ async function connectAll({ clock, store, storage, telemetry, options }: Shared)
     storage.createBucket(bucket, region);
     await connect.connect({ bucket }, 'test');
   }
+  for (const { bucket, region } of options.unconnected ?? []) storage.createBucket(bucket, region);
   // as after the first re-index
   for (const { id } of await listAllRecords(store.state, 'gap', gapSchema)) await removeRecord(store.state, id);
 }

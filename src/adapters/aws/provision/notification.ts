@@ -19,6 +19,8 @@ import { questionText, s3Fault, type S3Question, type S3Refusal } from '../s3-fa
 
 interface Dependencies {
   readonly clientFor: (region: string) => S3Client;
+  /** Sends each request once. */
+  readonly writerFor: (region: string) => S3Client;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -29,8 +31,13 @@ const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
 const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
 
 /** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
-export function createS3Notification({ clientFor, clock }: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
+export function createS3Notification({
+  clientFor,
+  writerFor,
+  clock,
+}: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
   const ask = createAsk(clientFor, clock);
+  const askOnce = createAsk(writerFor, clock);
   return {
     async notificationOf({ bucket, region, account }, signal) {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
@@ -56,7 +63,7 @@ export function createS3Notification({ clientFor, clock }: Dependencies): Pick<P
         NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await askOnce(question, signal, { send: (client, options) => client.send(command, options) });
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };

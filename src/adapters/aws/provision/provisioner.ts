@@ -10,7 +10,7 @@ import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
 interface Dependencies {
-  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor'>;
+  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -18,12 +18,13 @@ interface Dependencies {
 
 /** Creates it. */
 export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provisioner {
+  const { once } = aws;
   return {
-    ...createS3Notification({ clientFor: aws.s3For, clock }),
-    ...createSnsProvision({ clientFor: aws.snsFor }),
-    ...createSqsProvision({ clientFor: aws.sqsFor, queueUrl }),
-    ...createEventsProvision({ clientFor: aws.eventsFor }),
-    ...createTrailProvision({ clientFor: aws.trailsFor }),
+    ...createS3Notification({ clientFor: aws.s3For, writerFor: once.s3For, clock }),
+    ...createSnsProvision({ clientFor: aws.snsFor, writerFor: once.snsFor }),
+    ...createSqsProvision({ clientFor: aws.sqsFor, writerFor: once.sqsFor, queueUrl }),
+    ...createEventsProvision({ clientFor: aws.eventsFor, writerFor: once.eventsFor }),
+    ...createTrailProvision({ clientFor: aws.trailsFor, writerFor: once.trailsFor }),
     ...createKeyProvision({ clientFor: aws.keysFor }),
   };
 }

@@ -11,6 +11,8 @@ import { asking, isMissing, optionsOf } from './refusals.ts';
 
 interface Dependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;
+  /** Sends each request once. */
+  readonly writerFor: (queueUrl: string) => SQSClient;
   /** The URL of the bucket queue: other queues are looked for where it is. */
   readonly queueUrl: string | undefined;
 }
@@ -20,6 +22,7 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCoun
 /** Creates the functions. */
 export function createSqsProvision({
   clientFor,
+  writerFor,
   queueUrl: bucketQueueUrl,
 }: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'setQueuePolicy'> {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
@@ -88,7 +91,7 @@ export function createSqsProvision({
       await found(
         what,
         queueUrl,
-        asking(what, 'sqs:SetQueueAttributes', () => clientFor(queueUrl).send(command, optionsOf(signal)), signal),
+        asking(what, 'sqs:SetQueueAttributes', () => writerFor(queueUrl).send(command, optionsOf(signal)), signal),
       );
     },
   };

@@ -2,6 +2,7 @@
 import {
   DeleteRuleCommand,
   DescribeRuleCommand,
+  ListTagsForResourceCommand,
   ListTargetsByRuleCommand,
   PutRuleCommand,
   PutTargetsCommand,
@@ -18,11 +19,13 @@ import { asking, isMissing, optionsOf } from './refusals.ts';
 /** The SDK's client is loaded only when a rule is needed. */
 type ClientFor = (region: string) => Promise<EventBridgeClient>;
 
-/** Creates the functions. A rule has at most five targets, so one page holds them all. */
+/** Creates the functions. A rule has at most five targets, so one page holds them all. The clients of `writerFor` send each request once. */
 export function createEventsProvision({
   clientFor,
+  writerFor,
 }: {
   readonly clientFor: ClientFor;
+  readonly writerFor: ClientFor;
 }): Pick<Provisioner, 'ruleOf' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
     async ruleOf(region, name, signal) {
@@ -37,7 +40,10 @@ export function createEventsProvision({
         );
         const list = () => client.send(new ListTargetsByRuleCommand({ Rule: name }), options);
         const { Targets = [] } = await asking(`ListTargetsByRule ${name}`, 'events:ListTargetsByRule', list, signal);
+        const listTags = () => client.send(new ListTagsForResourceCommand({ ResourceARN: rule.Arn }), options);
+        const { Tags = [] } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
         return {
+          tags: Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value])),
           isEnabled: rule.State !== 'DISABLED',
           targets: Targets.map(observedTarget),
           ...(rule.EventPattern !== undefined && { pattern: rule.EventPattern }),
@@ -48,7 +54,7 @@ export function createEventsProvision({
       }
     },
     async putRule(region, { name, pattern }, tags, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const command = new PutRuleCommand({
         Name: name,
         EventPattern: JSON.stringify(pattern),
@@ -59,7 +65,7 @@ export function createEventsProvision({
       await asking(`PutRule ${name}`, 'events:PutRule', () => client.send(command, optionsOf(signal)), signal);
     },
     async putTarget(region, { name, target }, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
       const what = `PutTargets ${name}`;
       const { FailedEntryCount, FailedEntries = [] } = await asking(
@@ -72,7 +78,7 @@ export function createEventsProvision({
         throw new FaultError('connect.unavailable', `${what}: ${FailedEntries[0]?.ErrorMessage ?? 'the target was refused'}`);
     },
     async removeRule(region, { name, target }, signal) {
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const options = optionsOf(signal);
       try {
         const untarget = () => client.send(new RemoveTargetsCommand({ Rule: name, Ids: [target.id] }), options);

@@ -5,6 +5,7 @@ import {
   GetSubscriptionAttributesCommand,
   GetTopicAttributesCommand,
   ListSubscriptionsByTopicCommand,
+  ListTagsForResourceCommand,
   SetSubscriptionAttributesCommand,
   SetTopicAttributesCommand,
   SubscribeCommand,
@@ -19,7 +20,15 @@ import type { ObservedSubscription } from '../../../domain/provisioning/observed
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
-type TopicFunctions = 'topicOf' | 'createTopic' | 'setTopicPolicy' | 'subscribe' | 'setSubscription' | 'unsubscribe' | 'deleteTopic';
+type TopicFunctions =
+  | 'topicOf'
+  | 'topicTags'
+  | 'createTopic'
+  | 'setTopicPolicy'
+  | 'subscribe'
+  | 'setSubscription'
+  | 'unsubscribe'
+  | 'deleteTopic';
 
 /** Of 100 subscriptions each. A topic of more is none that Tally can read in time. */
 const PAGES_MAX = 50;
@@ -29,10 +38,14 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 /** Creates the functions. */
 export function createSnsProvision({
   clientFor,
+  writerFor,
 }: {
   readonly clientFor: (region: string) => SNSClient;
+  /** Sends each request once. */
+  readonly writerFor: (region: string) => SNSClient;
 }): Pick<Provisioner, TopicFunctions> {
   const clientOf = (arn: string): SNSClient => clientFor(regionOf(arn));
+  const writerOf = (arn: string): SNSClient => writerFor(regionOf(arn));
 
   /** The subscription of the queue, and how many others there are. */
   async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
@@ -90,14 +103,24 @@ export function createSnsProvision({
         throw error;
       }
     },
+    async topicTags(topicArn, signal) {
+      const send = () => clientOf(topicArn).send(new ListTagsForResourceCommand({ ResourceArn: topicArn }), optionsOf(signal));
+      try {
+        const { Tags = [] } = await asking(`ListTagsForResource ${topicArn}`, 'sns:ListTagsForResource', send, signal);
+        return Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value]));
+      } catch (error) {
+        if (isMissing(error)) return 'absent';
+        throw error;
+      }
+    },
     async createTopic(topicArn, tags, signal) {
       const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
       const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags });
-      await asking(`CreateTopic ${topicArn}`, 'sns:CreateTopic', () => clientOf(topicArn).send(command, optionsOf(signal)), signal);
+      await asking(`CreateTopic ${topicArn}`, 'sns:CreateTopic', () => writerOf(topicArn).send(command, optionsOf(signal)), signal);
     },
     async setTopicPolicy(topicArn, policy, signal) {
       const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
-      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
+      const send = () => writerOf(topicArn).send(command, optionsOf(signal));
       await asking(`SetTopicAttributes ${topicArn}`, 'sns:SetTopicAttributes', send, signal);
     },
     async subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
@@ -108,22 +131,22 @@ export function createSnsProvision({
         ReturnSubscriptionArn: true,
         ...(deadLetterArn !== undefined && { Attributes: { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) } }),
       });
-      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => clientOf(topicArn).send(command, optionsOf(signal)), signal);
+      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => writerOf(topicArn).send(command, optionsOf(signal)), signal);
     },
     async setSubscription(arn, attributes, signal) {
       for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
         const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-        const send = () => clientOf(arn).send(command, optionsOf(signal));
+        const send = () => writerOf(arn).send(command, optionsOf(signal));
         await asking(`SetSubscriptionAttributes ${arn}`, 'sns:SetSubscriptionAttributes', send, signal);
       }
     },
     async unsubscribe(arn, signal) {
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
-      await gone(asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => clientOf(arn).send(command, optionsOf(signal)), signal));
+      await gone(asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => writerOf(arn).send(command, optionsOf(signal)), signal));
     },
     async deleteTopic(topicArn, signal) {
       const command = new DeleteTopicCommand({ TopicArn: topicArn });
-      await gone(asking(`DeleteTopic ${topicArn}`, 'sns:DeleteTopic', () => clientOf(topicArn).send(command, optionsOf(signal)), signal));
+      await gone(asking(`DeleteTopic ${topicArn}`, 'sns:DeleteTopic', () => writerOf(topicArn).send(command, optionsOf(signal)), signal));
     },
   };
 }

@@ -24,8 +24,14 @@ const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors
   (value) => typeof value === 'object',
 );
 
-/** Creates the functions. */
-export function createTrailProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
+/** Creates the functions. Those of `writerFor` send each request once. */
+export function createTrailProvision({
+  clientFor,
+  writerFor,
+}: {
+  readonly clientFor: ClientFor;
+  readonly writerFor: ClientFor;
+}): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
   async function observe(
     { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
     signal?: AbortSignal,
@@ -63,7 +69,7 @@ export function createTrailProvision({ clientFor }: { readonly clientFor: Client
     async putSelectors(trailArn, selectors, signal) {
       const region = parseArn(trailArn)?.region;
       if (region === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
-      const client = await clientFor(region);
+      const client = await writerFor(region);
       const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
       await asking(`PutEventSelectors ${trailArn}`, 'cloudtrail:PutEventSelectors', () => client.send(command, optionsOf(signal)), signal);
     },

@@ -12,6 +12,7 @@ import {
   eventBridgeOff,
   earlierInstallation,
 } from './configuration.ts';
+import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
 import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
@@ -32,6 +33,8 @@ import type { Check } from './finding.ts';
 export const checks: readonly Check[] = [
   configurationUnknown,
   storeElsewhere,
+  topicForeign,
+  ruleForeign,
   queueElsewhere,
   queueFifo,
   topicFifo,

@@ -34,8 +34,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const [first, ...more] = overlapsOf(wiring.entry, others);
   if (first === undefined) return undefined;
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
-  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish.installation)))
-    return earlierOverlap(wish.bucket, first);
+  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish.bucket, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = commandOf('bucket plan', wish.bucket, ...other);
@@ -48,13 +47,13 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   );
 };
 
-/** The other installation may be in use: only a person knows. */
+/** The other registry may be in use: only a person knows. */
 function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding {
   return blocking(
     'connect.overlap',
-    `${bucket} has the notification ${id} (${arn}) of another installation of Tally for the same events`,
-    'S3 refuses overlapping configurations of one bucket. If that installation is not used any more, its notification can be taken over; if only its store was lost, set TALLY_INSTALLATION to its name',
-    `tally bucket plan ${bucket} --adopt`,
+    `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
+    'S3 refuses overlapping configurations of one bucket. If that registry is not used any more, its notification can be taken over',
+    commandOf('bucket plan', bucket, '--adopt'),
   );
 }
 
@@ -65,7 +64,7 @@ export const tooManyEntries: Check = ({ wish, wiring, observed: { notification }
     'connect.limit',
     `${wish.bucket} has ${ENTRIES_MAX} notification configurations already`,
     'S3 allows no more',
-    `tally bucket plan ${wish.bucket} --source eventbridge`,
+    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
@@ -105,15 +104,16 @@ export const eventBridgeOff: Check = (facts) => {
 
 export const earlierInstallation: Check = ({ wish, observed: { notification } }) => {
   if (!notification.ok) return undefined;
-  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish.installation) !== undefined);
+  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish) !== undefined);
   if (found === undefined) return undefined;
-  const other = otherInstallationOf(found.id, wish.installation) ?? '';
   return {
     code: 'connect.earlier-installation',
     severity: 'degraded',
-    what: `${wish.bucket} has the notification ${found.id}, perhaps of an earlier installation of Tally`,
-    why: `it is not touched, because another installation may use it. If only the store of that one was lost, set TALLY_INSTALLATION=${other}`,
-    fix: isOfEarlierInstallation(found, wish.installation) ? `tally bucket plan ${wish.bucket} --adopt` : `TALLY_INSTALLATION=${other}`,
+    what: `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
+    why: 'it is not touched, because that registry may be in use',
+    fix: isOfEarlierInstallation(found, wish)
+      ? commandOf('bucket plan', wish.bucket, '--adopt')
+      : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
     blocks: false,
   };
 };

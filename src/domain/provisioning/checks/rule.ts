@@ -1,5 +1,5 @@
 /** Checks of the EventBridge rule. */
-import { existing, isInputRight, isTargetRight, samePattern, type Facts } from '../facts.ts';
+import { isInputRight, isTargetRight, ownRule, samePattern, type Facts } from '../facts.ts';
 import { healable, type Check } from './finding.ts';
 
 export const ruleMissing: Check = (facts) => {
@@ -8,7 +8,7 @@ export const ruleMissing: Check = (facts) => {
 };
 
 export const ruleDisabled: Check = (facts) => {
-  const rule = existing(facts.observed.rule);
+  const rule = ownRule(facts);
   if (rule === undefined || rule.isEnabled || facts.wiring.rule === undefined) return undefined;
   return healable(
     facts,
@@ -19,7 +19,7 @@ export const ruleDisabled: Check = (facts) => {
 };
 
 export const rulePattern: Check = (facts) => {
-  const rule = existing(facts.observed.rule);
+  const rule = ownRule(facts);
   if (rule === undefined || facts.wiring.rule === undefined || samePattern(facts.wiring.rule, rule.pattern)) return undefined;
   return healable(
     facts,
@@ -66,8 +66,9 @@ export const targetDeadLetters: Check = (facts) => {
   };
 };
 
-function targetOf({ wiring: { rule }, observed }: Facts) {
-  const present = existing(observed.rule);
+function targetOf(facts: Facts) {
+  const { rule } = facts.wiring;
+  const present = ownRule(facts);
   if (rule === undefined || present === undefined) return undefined;
   const is = present.targets.find(({ id }) => id === rule.target.id);
   return is !== undefined && isTargetRight(rule.target, is) ? undefined : { rule: rule.name, is, should: rule.target };

@@ -1,5 +1,5 @@
 /** Checks of the topic that events come through. */
-import { existing } from '../facts.ts';
+import { existing, ownTopic } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { parsePolicy, policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, withStatements } from '../policy.ts';
@@ -69,8 +69,8 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
 };
 
 export const topicPolicyMissing: Check = (facts) => {
-  const { wiring, observed } = facts;
-  const topic = existing(observed.topic);
+  const { wiring } = facts;
+  const topic = ownTopic(facts);
   if (wiring.topic === undefined || topic === undefined) return undefined;
   const policy = parsePolicy(topic.policy);
   if (policy === undefined) return unreadable(wiring.topic.arn);

@@ -7,8 +7,17 @@ import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
 import { apply, type Finding } from '../checks/finding.ts';
-import { existing, isTargetRight, queuePolicies, samePattern, subscriptionAttributes, type Facts } from '../facts.ts';
-import { prefixOf } from '../names.ts';
+import {
+  existing,
+  isRuleForeign,
+  isTargetRight,
+  isTopicForeign,
+  queuePolicies,
+  samePattern,
+  subscriptionAttributes,
+  type Facts,
+} from '../facts.ts';
+import { markOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
 import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
@@ -88,8 +97,10 @@ function withPlanFirst(facts: Facts, finding: Finding): Finding {
   return { ...finding, fix: finding.fix.replace(apply(facts), commandOf('bucket plan', facts.wish.bucket)) };
 }
 
-function topicChanges({ wiring, observed: { topic } }: Facts): readonly Change[] {
-  if (wiring.topic === undefined) return [];
+function topicChanges(facts: Facts): readonly Change[] {
+  const { wiring, observed } = facts;
+  const { topic } = observed;
+  if (wiring.topic === undefined || isTopicForeign(facts)) return [];
   const { arn, statement } = wiring.topic;
   const present = existing(topic);
   const policy = parsePolicy(present?.policy) ?? { Statement: [] };
@@ -112,8 +123,10 @@ function policyChange(part: 'topic-policy' | 'queue-policy', name: string, befor
   return [{ part, action: before.Statement.length === 0 ? 'create' : 'change', name, before, after }];
 }
 
-function subscriptionChanges({ wiring: { subscription }, observed }: Facts): readonly Change[] {
-  if (subscription === undefined) return [];
+function subscriptionChanges(facts: Facts): readonly Change[] {
+  const { wiring, observed } = facts;
+  const { subscription } = wiring;
+  if (subscription === undefined || isTopicForeign(facts)) return [];
   const present = existing(observed.subscription);
   const name = subscriptionName(subscription);
   if (present === undefined || present.isPending || present.arn === undefined) {
@@ -124,8 +137,10 @@ function subscriptionChanges({ wiring: { subscription }, observed }: Facts): rea
   return [{ part: 'subscription', action: 'change', name: present.arn, before, after }];
 }
 
-function ruleChanges({ wiring: { rule }, observed }: Facts): readonly Change[] {
-  if (rule === undefined) return [];
+function ruleChanges(facts: Facts): readonly Change[] {
+  const { wiring, observed } = facts;
+  const { rule } = wiring;
+  if (rule === undefined || isRuleForeign(facts)) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
   return [...ruleChange(rule, present), ...targetChange(rule, target)];
@@ -169,7 +184,7 @@ function notificationChange({ wish, wiring, observed }: Facts): (Change & { read
  */
 function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
   const others = foreignEntries(before, wish);
-  const adopted = entriesWithout(before, prefixOf(wish.installation)).filter((entry) => !others.includes(entry));
+  const adopted = entriesWithout(before, markOf(wish)).filter((entry) => !others.includes(entry));
   return [
     ...adopted.map(({ id }) => `the notification ${id} of an earlier installation is taken over: what it delivers comes to this one only`),
     ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
@@ -192,7 +207,7 @@ const TOKEN_LENGTH = 16;
 /** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
 function tokenOf({ wish, observed }: Facts): string {
   const { notification, queues } = observed;
-  const sids = sidsOf(wish.installation).all;
+  const sids = sidsOf(wish).all;
   const theirs = {
     entries: notification.ok ? foreignEntries(notification.configuration, wish).map(canonicalEntry) : notification.xml,
     // the source eventbridge switches it on

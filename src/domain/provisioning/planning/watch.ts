@@ -2,9 +2,9 @@
  * The watch of a connection: when it looks, and what follows from what it finds. It only reads, because a watch that repairs
  * would wage war with whatever else manages the same parts.
  *
- *   ok, degraded ──found broken──► broken: a gap, once
+ *   ok, degraded ──found broken──► broken: a gap at once, and again each day
  *        ▲                           │
- *        └──found in order again─────┘  a second gap for what was lost since, unless an apply has opened one
+ *        └──found in order again─────┘  a last gap, for what was lost until now
  *
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
@@ -16,33 +16,43 @@ import type { ConnectionRecord } from '../connection.ts';
 const LOOK_MS = 3_600_000;
 /** A write of others that crossed ours shows soon after it. */
 const AFTER_CHANGE_MS = [5_000, 30_000] as const;
+/** While a connection stays broken, the index is repaired this often: each repair is a re-index of the whole bucket. */
+const LOSS_MS = 86_400_000;
 /** An apply that no one continues is looked at after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
-/** A bucket that is wired by hand is connected before or after its wiring: the watch does not judge what is being made. */
+/** A bucket that is wired by hand is connected before or after its wiring: for so long the watch looks each minute, until events are known to arrive. */
 const WIRING_MS = 600_000;
+const WIRING_LOOK_MS = 60_000;
 /** Enough to show the kind of trouble. The doctor shows all. */
 const FINDINGS_MAX = 3;
 const WHAT_LENGTH_MAX = 500;
 
 type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
-type Seen = Pick<BucketRecord, 'createdAtMs' | 'connectionCheck'>;
+type Seen = Pick<BucketRecord, 'createdAtMs' | 'provenAtMs' | 'connectionCheck'>;
+
+/** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
+const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked']);
 
 /** Whether the watch looks at the bucket now. */
 export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
   const { connectionCheck: last } = record;
-  if (isBeingMade(record, connection, nowMs)) return false;
+  if (isBeingMade(connection, nowMs)) return false;
   // a clock that was set back must not stop the watch
-  if (last === undefined || Math.abs(nowMs - last.atMs) >= LOOK_MS) return true;
+  if (last === undefined || Math.abs(nowMs - last.atMs) >= intervalOf(record, nowMs)) return true;
   if ((connection?.state === 'paused') !== (last.state === 'paused')) return true;
   const changedAtMs = connection?.changedAtMs ?? 0;
   return AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs);
 }
 
 /** Parts are being made or taken away now, so that some are missing rightfully. */
-function isBeingMade({ createdAtMs }: Seen, connection: Watched | undefined, nowMs: number): boolean {
-  if (connection === undefined) return nowMs - createdAtMs < WIRING_MS;
+export function isBeingMade(connection: Watched | undefined, nowMs: number): boolean {
+  if (connection === undefined) return false;
   return connection.state === 'removing' || (connection.state === 'applying' && nowMs - (connection.changedAtMs ?? 0) < APPLYING_MS);
+}
+
+function intervalOf({ createdAtMs, provenAtMs }: Seen, nowMs: number): number {
+  return provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS ? WIRING_LOOK_MS : LOOK_MS;
 }
 
 export interface Looked {
@@ -56,6 +66,8 @@ export interface AfterLook {
   readonly check: ConnectionCheck;
   /** `lost`: events are being lost. `restored`: they arrive again, and those of the meantime are missing. */
   readonly gap?: 'lost' | 'restored';
+  /** Every part was found, so that events arrive. */
+  readonly isProof: boolean;
 }
 
 /** What is stored after a look, and the gap that is opened before that. */
@@ -71,8 +83,11 @@ export function afterLook(before: ConnectionCheck | undefined, { findings, conne
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
-  const gap = gapOf(before?.brokenSinceMs, check, connection);
-  return gap === undefined ? { check } : { check, gap };
+  const gap = gapOf(before, check, connection);
+  const isProof = isInOrder(state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
+  const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
+  const told = brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
+  return { check: told, isProof, ...(gap !== undefined && { gap }) };
 }
 
 function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
@@ -94,14 +109,14 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
 }
 
 function gapOf(
-  beforeMs: number | undefined,
-  { brokenSinceMs: nowMs, wasInOrder }: ConnectionCheck,
+  before: ConnectionCheck | undefined,
+  { brokenSinceMs, atMs, wasInOrder }: ConnectionCheck,
   connection: Watched | undefined,
 ): AfterLook['gap'] {
   // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
   if (connection === undefined && wasInOrder !== true) return undefined;
-  if (beforeMs === undefined) return nowMs === undefined ? undefined : 'lost';
-  if (nowMs !== undefined) return undefined;
-  // the apply that repaired it has opened a gap that covers this time
-  return (connection?.changedAtMs ?? 0) > beforeMs ? undefined : 'restored';
+  // also after an apply, whose gap ends with it: it need not be what has repaired the connection
+  if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
+  // a clock that was set back must not stop the reports
+  return Math.abs(atMs - (before?.lossToldAtMs ?? -Infinity)) >= LOSS_MS ? 'lost' : undefined;
 }

@@ -25,11 +25,15 @@ const LOOK_MS = 60_000;
 /** Creates the gaps of a bucket. `reconcile` runs one, and says with which moment it ended: what changed before it is covered. */
 export function createGaps(world: World, reconcile: (done: (coversBeforeMs: number) => void) => void): Gaps {
   const stored = new Map<FoldedKind, GapRecord>();
+  const { s3AheadMs } = world.history;
   let isReconciling = false;
 
   function sight(kind: FoldedKind, seenAtMs: number, toldAtMs: number): void {
     const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
-    stored.set(kind, withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs }));
+    stored.set(
+      kind,
+      withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs, enrich: 'none' }),
+    );
     if (isNew) lookLater();
   }
 
@@ -37,12 +41,13 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
     world.at(world.nowMs + world.random.int(1_000, LOOK_MS), () => {
       const open = [...stored.values()].filter(({ state }) => state !== 'closed');
       if (open.length === 0 || isReconciling) return;
-      if (!open.some((gap) => gapDueAtMs(gap) <= world.nowMs)) return lookLater();
+      // the clock of the worker that looks is that of SQS
+      if (!open.some((gap) => gapDueAtMs(gap) <= world.nowMs - s3AheadMs)) return lookLater();
       isReconciling = true;
       reconcile((coversBeforeMs) => {
         isReconciling = false;
         for (const [kind, gap] of stored)
-          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs), world.nowMs));
+          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs), world.nowMs - s3AheadMs));
         if ([...stored.values()].some(({ state }) => state !== 'closed')) lookLater();
       });
     });
@@ -52,8 +57,9 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
     writerOf(skewMs) {
       const storedUpToMs = new Map<FoldedKind, number>();
       return {
-        fold({ record, sentAtMs }) {
+        fold({ record, sentAtMs: sentByS3Ms }) {
           world.counts.folded += 1;
+          const sentAtMs = sentByS3Ms - s3AheadMs;
           const kind: FoldedKind = record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'bulk-delete' : 'loss';
           const momentMs = Math.max(sentAtMs, Math.min(record.eventTimeMs ?? 0, sentAtMs + FUTURE_MS));
           const upToMs = storedUpToMs.get(kind);

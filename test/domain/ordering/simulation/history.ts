@@ -22,10 +22,13 @@ export interface Mix {
   readonly outages: boolean;
   /** What waits during an outage may be acknowledged under an open gap instead. */
   readonly folds: boolean;
+  /** S3's clock is ahead of the clocks of the queues and the workers, or behind them, by up to 15 minutes. */
+  readonly skewed: boolean;
 }
 
 export interface SimMessage {
   readonly record: ChangeRecord;
+  /** By S3's clock, as all times here. */
   readonly sentAtMs: number;
   readonly receivedAtMs: readonly number[];
   /** It has a sequencer, but not the form in which the bucket's source sends S3's own events. */
@@ -55,6 +58,8 @@ export interface History {
   readonly versioning: readonly Since<VersioningStatus>[];
   readonly messages: readonly SimMessage[];
   readonly outages: readonly Outage[];
+  /** How far S3's clock, by which everything here happens, is ahead of the others. */
+  readonly s3AheadMs: number;
   readonly endMs: number;
 }
 
@@ -72,6 +77,8 @@ const BURST_RECEIVING = [5, 100, 2 * SECOND, 2 * SECOND, 10 * SECOND, 10 * SECON
 /** Long enough that versioning is read between many a delete and its event. */
 const READ_BETWEEN = [100, 2 * SECOND, 10 * SECOND, 20 * SECOND, 20 * SECOND, 40 * SECOND, 300 * SECOND, 2 * HOUR];
 const OUTAGES = [3 * SECOND, 40 * SECOND, 200 * SECOND, 1_200 * SECOND, 5 * HOUR];
+
+const S3_AHEAD = [0, 20 * SECOND, 50 * SECOND, 70 * SECOND, 600 * SECOND, 900 * SECOND, -70 * SECOND, -900 * SECOND];
 
 const USUALLY_NEVER: readonly VersioningStatus[] = ['never', 'never', 'never', 'never', 'never', 'enabled', 'suspended'];
 const IMPLAUSIBLE_SEQUENCER = '0055AED6DCD90281E5';
@@ -109,7 +116,8 @@ export function drawHistory(seed: number, mix: Mix): History {
     tell(operation, atMs);
     if (mix.sources === 'many' && random.chance(0.2)) forge(random, { tellers, messages, index, atMs });
   }
-  return { mix, source, changes, versioning, messages, outages: mix.outages ? drawOutages(random, atMs) : [], endMs: atMs };
+  const outages = mix.outages ? drawOutages(random, atMs) : [];
+  return { mix, source, changes, versioning, messages, outages, s3AheadMs: mix.skewed ? random.pick(S3_AHEAD) : 0, endMs: atMs };
 }
 
 function drawTellers(random: Random, mix: Mix): { readonly source: BucketSource; readonly tellers: readonly Teller[] } {

@@ -6,7 +6,15 @@ import { planObservedWrite } from '../../../../src/domain/ordering/observation.t
 import type { Mix } from './history.ts';
 import type { Rules } from './rules.ts';
 
-const plain = { losses: 'all-told', sources: 'one', versioning: 'read-before', bursts: false, outages: false, folds: false } as const;
+const plain = {
+  losses: 'all-told',
+  sources: 'one',
+  versioning: 'read-before',
+  bursts: false,
+  outages: false,
+  folds: false,
+  skewed: false,
+} as const;
 
 export const mixes = {
   delays: { ...plain, name: 'delays and repeats' },
@@ -16,6 +24,7 @@ export const mixes = {
   deletes: { ...plain, name: 'exact deletes, versioning changes', versioning: 'changes' },
   outages: { ...plain, name: 'outages that hold answers back', outages: true, bursts: true },
   folded: { ...plain, name: 'outages, then folded under gaps', outages: true, folds: true },
+  skewed: { ...plain, name: 'S3’s clock is wrong by up to 15 minutes', bursts: true, skewed: true },
   all: {
     name: 'everything together, and lost events',
     losses: 'lossy',
@@ -24,6 +33,7 @@ export const mixes = {
     bursts: true,
     outages: true,
     folds: true,
+    skewed: true,
   },
 } as const satisfies Readonly<Record<string, Mix>>;
 
@@ -58,6 +68,8 @@ export const mutants: readonly Mutant[] = [
   { without: 'a dialect that does not fit its source is not believed (rule 3)', mix: 'sources', rules: { hintOf: believesEverySource } },
   { without: 'inexact sources are looked up, not believed (rule 7)', mix: 'delays', rules: { hintOf: trustsTrails } },
   { without: 'nothing comes from the future (rule 10)', mix: 'sources', rules: { hintOf: believesTheFuture } },
+  { without: 'an event from the future counts by S3’s clock (rule 10)', mix: 'skewed', rules: { plan: forgetsTheFuture } },
+  { without: 'what S3’s clock is ahead is added to the time of sending (rule 10)', mix: 'skewed', rules: { hintOf: knowsNoSkew } },
   { without: 'a hint never joins a HEAD that was sent (rule 11)', mix: 'joined', rules: { joinsBeforeHead: false } },
   { without: 'each hint keeps its own settle condition (rule 11)', mix: 'sources', rules: { plan: settlesTogether } },
   { without: 'joined hints are written at the highest clock (rule 11)', mix: 'joined', rules: { plan: writesAtLowestClock } },
@@ -77,6 +89,25 @@ function settlesAtOnce(...[hints, observedAtMs]: Parameters<Rules['plan']>): Ret
   const plan = planObservedWrite(hints, observedAtMs);
   if (plan.settled) return plan;
   return { ...plan, clock: clockOfMs(observedAtMs - MARGIN_MS), settled: true, verdicts: plan.verdicts.map(() => ({ final: true })) };
+}
+
+/** The time of an event from the future is never believed, whatever S3's clock says. */
+function forgetsTheFuture(...[hints, observedAtMs]: Parameters<Rules['plan']>): ReturnType<Rules['plan']> {
+  const forgotten = hints.map((hint) => (hint.kind === 'observe' ? { ...hint, settleFromMs: hint.clock / 1_000 } : hint));
+  return planObservedWrite(
+    forgotten.map((hint) => {
+      if (hint.kind === 'resolve') return hint;
+      const { futureMs: _, ...rest } = hint;
+      return rest;
+    }),
+    observedAtMs,
+  );
+}
+
+/** The clock of S3 is taken for that of SQS. */
+function knowsNoSkew(...[record, known, times]: Parameters<Rules['hintOf']>): ReturnType<Rules['hintOf']> {
+  const { s3AheadMs: _, ...bucket } = known;
+  return hintOf(record, bucket, times);
 }
 
 /** All hints that share a look are final as soon as one is. */

@@ -27,7 +27,7 @@ const SWEEP_AGE_MS = 600 * SECOND;
 const SWEEP_EVERY_MS = 300 * SECOND;
 /** More than pass during the longest outage. */
 const SWEEPS_MAX = 200;
-/** Workers' clocks, compared with AWS's. */
+/** Workers' clocks, compared with that of SQS. */
 const SKEWS = [0, 0, -400, 5 * SECOND, -90 * SECOND, -900 * SECOND, 300 * SECOND];
 
 /** Draws the history of a seed, plays it to its end, and says what index and bucket hold then. */
@@ -42,7 +42,12 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
   });
   const gaps = createGaps(world, reconcile);
   const workers = Array.from({ length: random.int(1, 3) }, (_, id) =>
-    createWorker(world, { id, skewMs: random.pick(SKEWS), gaps, redeliver: (message) => random.pick(workers).receive(message) }),
+    createWorker(world, {
+      id,
+      skewMs: random.pick(SKEWS) - history.s3AheadMs,
+      gaps,
+      redeliver: (message) => random.pick(workers).receive(message),
+    }),
   );
   for (const message of history.messages)
     for (const atMs of message.receivedAtMs) world.at(atMs, () => random.pick(workers).receive(message));

@@ -9,6 +9,7 @@
  */
 import type { PresentState } from '../../../../src/domain/documents/document.ts';
 import { RECONCILE_WAIT_MS } from '../../../../src/domain/ordering/constants.ts';
+import { coversBefore } from '../../../../src/domain/reindex/covers.ts';
 import { clockOfListing, decideListed, decideSeen, type StoredDocument } from '../../../../src/domain/reindex/decide.ts';
 import type { Content } from './bucket.ts';
 import type { Answer, Stored, World } from './world.ts';
@@ -24,11 +25,15 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
 
   return function reconcile(done) {
     world.whenUp(['s3'], () => {
+      // by the clock of the worker that runs it, which is that of SQS
+      const sentMs = world.nowMs - world.history.s3AheadMs;
       const { observedAtMs, answeredMs } = world.ask(world.nowMs);
       world.at(answeredMs + random.pick([0, 50, 4_000]), () => {
         if (world.outEndMs('cluster') !== undefined) return world.whenUp(['cluster'], () => reconcile(done));
         world.storeFloor(observedAtMs);
-        world.at(world.nowMs + RECONCILE_WAIT_MS + random.int(0, 5_000), () => compare(() => end(() => done(observedAtMs))));
+        world.at(world.nowMs + RECONCILE_WAIT_MS + random.int(0, 5_000), () =>
+          compare(() => end(() => done(coversBefore({ observedAtMs, sentMs })))),
+        );
       });
     });
   };

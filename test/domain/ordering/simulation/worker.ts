@@ -29,7 +29,7 @@ interface Member {
 
 interface WorkerOptions {
   readonly id: number;
-  /** How far its wall clock is ahead. */
+  /** How far its wall clock is ahead of S3's, by which the world's moments are. */
   readonly skewMs: number;
   readonly gaps: Gaps;
   /** Gives a message to any worker. */
@@ -80,7 +80,13 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
   }
 
   function decide(message: SimMessage, tie: ObserveHint | undefined, facts: NonNullable<ReturnType<World['recordOfAge']>>): void {
-    const hint = tie ?? rules.hintOf(message.record, facts, { sentAtMs: message.sentAtMs, nowMs: world.nowMs + skewMs });
+    const hint =
+      tie ??
+      rules.hintOf(message.record, facts, {
+        // by the clocks of SQS and of this worker
+        sentAtMs: message.sentAtMs - history.s3AheadMs,
+        nowMs: world.nowMs + skewMs,
+      });
     switch (hint.kind) {
       case 'exact':
         if (message.record.change.kind === 'deleted') world.counts.exactDeletes += 1;

@@ -199,7 +199,9 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
         readMs = fromMs;
       }
       const { floor, versioning } = record.findLast((version) => version.atMs <= readMs)!;
-      return { source: history.source, enrich: 'none', floor: rules.floor ? floor : 0, versioning };
+      // as it was measured once: the Date header has whole seconds, and D is before them by the duration of the request
+      const s3AheadMs = history.s3AheadMs - 2_000;
+      return { source: history.source, enrich: 'none', floor: rules.floor ? floor : 0, versioning, s3AheadMs };
     },
     storeFloor(observedAtMs) {
       const floor = (observedAtMs + PLAUSIBLE_MS + 3_000) * 1_000;

@@ -5,6 +5,8 @@ import { reindexRequest } from '../../../support/requests.ts';
 import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
 import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
+import { noteProof } from '../../../../src/pipeline/gaps/proven-events.ts';
+import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { buckets, createWorld, DAY_MS, HOUR_MS, PREFIXES, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';
 
@@ -126,6 +128,8 @@ async function connect(story: Story, { name, source }: SimBucket): Promise<void>
   const isHeld = chance(random, 0.2);
   const topic = source === 'topic' ? { topic_arn: 'arn:aws:sns:us-east-1:123456789012:t' } : {};
   await world.during(world.connecting.connect({ bucket: name, source, ...topic, ...(isHeld && { reindex: false }) }, 'person'));
+  const record = await readRecord(world.state, refs.bucket(name));
+  if (record !== undefined) await noteProof(world, record);
   const first = (await world.gaps()).find((gap) => gap.bucket === name);
   if (first !== undefined) await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, ['b']);
   if (isHeld) later(story, random.integer(1, 20) * DAY_MS, () => manual(story, name, false));

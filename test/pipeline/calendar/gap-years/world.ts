@@ -105,7 +105,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const sweepFull = createSweep(
       { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
       'full',
-      createVisitFull({ state, startJob, clock: own }),
+      createVisitFull({ state, scan, startJob, clock: own, requestsPerDay: REQUESTS_PER_DAY, intervalMs: 7 * DAY_MS }),
     );
     const schedules = createSchedules({ state, clock: own, telemetry, worker: `calendar-${number}` });
     const work = [

@@ -1,0 +1,41 @@
+/** Who this program is to the registry, as the registry says. */
+import { z } from 'zod';
+import { FaultError } from '../domain/fault.ts';
+import { RequestError } from '../domain/request-error.ts';
+import { AUTHENTICATION_FAILED } from './credential.ts';
+import type { Incoming } from './send.ts';
+
+const caller = z.object({
+  user: z.object({ id: z.string(), email: z.string() }).optional(),
+  role: z.string(),
+  scopes: z.array(z.string()).readonly(),
+  kind: z.enum(['session', 'api_key', 'local']),
+  /** The API key with which the request came. */
+  key: z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      user_email: z.string(),
+      fingerprint: z.string(),
+      status: z.string(),
+      created_at: z.string(),
+      expires_at: z.string(),
+      last_used_at: z.string().nullable(),
+      scopes: z.array(z.string()).readonly(),
+    })
+    .optional(),
+  catalog_url: z.string(),
+  version: z.string(),
+});
+export type Caller = z.infer<typeof caller>;
+
+/** The caller in an answer. Throws `authentication.failed` and `registry.unknown-answer`. */
+export function callerOf({ ok, status, json }: Incoming, address: URL): Caller {
+  if (status === 401) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
+  const parsed = caller.safeParse(json);
+  if (ok && parsed.success) return parsed.data;
+  throw new FaultError(
+    'registry.unknown-answer',
+    `GET ${address.href} answered ${status} without a caller: version 1.67 or higher is needed`,
+  );
+}

@@ -1,0 +1,300 @@
+/**
+ * The one status of a bucket: how far its index can be relied on, from everything that is known. Whatever shows a status (the
+ * list, the API, the panel, `explain`, the metrics) shows this one, so that nothing is healthy in one place and not in another.
+ * `ok` means: nothing is known to the contrary, its events are known to arrive, and all of it was compared.
+ */
+import type { BucketRecord } from './bucket.ts';
+import type { CircuitRecord } from './circuit-record.ts';
+import { commandOf } from './commands.ts';
+import type { GapRecord } from './gaps/gap.ts';
+
+/** The worst first: a bucket has the first of them that is true of it. */
+export const bucketStates = [
+  /** Events are being lost: something that they pass is missing in AWS. */
+  'events_lost',
+  /** Its notification was taken away on request. */
+  'paused',
+  /** A circuit is open: S3 or the index does not answer for it. */
+  'waiting',
+  /** A job held deletions back, and a person decides. */
+  'deletions_held',
+  /** A report found differences, or the index refuses documents. */
+  'differs',
+  /** No event has arrived by its present connection, and its parts were not found in order. */
+  'events_unproven',
+  /** No compare of the whole bucket has ended. */
+  'never_compared',
+  /** Changes may be missing. */
+  'gap_open',
+  /** The last whole compare is older than two intervals. */
+  'overdue',
+  /** Events arrive, but not all that could, or not safely. */
+  'degraded',
+  /** Its connection could not be read. */
+  'unchecked',
+  'ok',
+] as const;
+export type BucketState = (typeof bucketStates)[number];
+
+/** `bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon. */
+export const bucketSeverities = ['bad', 'warning', 'ok'] as const;
+export type BucketSeverity = (typeof bucketSeverities)[number];
+
+/** What a person does about it. */
+export const bucketActs = ['doctor', 'plan', 'resume', 'gaps', 'reindex', 'jobs'] as const;
+export type BucketAct = (typeof bucketActs)[number];
+
+export interface BucketStatus {
+  readonly state: BucketState;
+  readonly severity: BucketSeverity;
+  /** One sentence without its full stop. */
+  readonly sentence: string;
+  /** Since when it is so; absent: it is not known, or the state is `ok`. */
+  readonly sinceMs?: number;
+  /** Absent: nothing is to be done. */
+  readonly act?: BucketAct;
+  /** How many of its gaps are not closed. */
+  readonly gaps: number;
+}
+
+export interface StatusFacts {
+  readonly record: BucketRecord;
+  /** The open circuit that its records wait for. */
+  readonly waitsFor: CircuitRecord | undefined;
+  /** Its gaps, in any state. */
+  readonly gaps: readonly GapRecord[];
+  readonly nowMs: number;
+  /** From one scheduled compare of the whole bucket to the next; 0: none is scheduled. */
+  readonly compareIntervalMs: number;
+}
+
+/** A compare that is due may wait for its turn, for the day's requests and for a bucket that refuses. */
+const OVERDUE_INTERVALS = 2;
+
+type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | undefined;
+
+/** The status of the bucket. */
+export function bucketStatus(facts: StatusFacts): BucketStatus {
+  const gaps = unclosed(facts.gaps).length;
+  for (const rule of rules) {
+    const found = rule(facts);
+    if (found !== undefined) return { ...found, severity: severityOf(found.state), gaps };
+  }
+  const { record, nowMs } = facts;
+  const compared = record.lastComparedAtMs === undefined ? '' : `; compared ${ageText(nowMs - record.lastComparedAtMs)} ago`;
+  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}`, gaps };
+}
+
+function severityOf(state: BucketState): BucketSeverity {
+  switch (state) {
+    case 'events_lost':
+    case 'paused':
+    case 'waiting':
+    case 'deletions_held':
+    case 'differs':
+    case 'events_unproven':
+      return 'bad';
+    case 'never_compared':
+    case 'gap_open':
+    case 'overdue':
+    case 'degraded':
+    case 'unchecked':
+      return 'warning';
+    case 'ok':
+      return 'ok';
+  }
+}
+
+/** The command that does what the act says. */
+export function commandOfAct(act: BucketAct, bucket: string): string {
+  switch (act) {
+    case 'doctor':
+      return commandOf('doctor', bucket);
+    case 'plan':
+      return commandOf('bucket plan', bucket);
+    case 'resume':
+      return commandOf('bucket resume-notification', bucket);
+    case 'gaps':
+      return commandOf('gaps --bucket', bucket);
+    case 'reindex':
+      return commandOf('reindex', bucket);
+    case 'jobs':
+      return commandOf('jobs');
+  }
+}
+
+/** In the order of `bucketStates`. */
+const rules: readonly Rule[] = [
+  ({ record: { unsubscribed } }) =>
+    unsubscribed && {
+      state: 'events_lost',
+      sentence: `No event arrives, because the bucket queue was unsubscribed from ${unsubscribed.topicArn}`,
+      sinceMs: unsubscribed.atMs,
+      act: 'doctor',
+    },
+  ({ record: { connectionCheck: check, provenAtMs } }) =>
+    check?.brokenSinceMs === undefined || check.state === 'paused' || provenAtMs === undefined
+      ? undefined
+      : { state: 'events_lost', sentence: `Its events are being lost${whatOf(check)}`, sinceMs: check.brokenSinceMs, act: 'doctor' },
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'paused'
+      ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: check.sinceMs, act: 'resume' }
+      : undefined,
+  ({ waitsFor }) =>
+    waitsFor && {
+      state: 'waiting',
+      sentence: `Its events wait: ${waitsFor.code}: ${waitsFor.reason}`,
+      sinceMs: waitsFor.sinceMs,
+    },
+  heldRule,
+  differsRule,
+  ({ record: { refused } }) =>
+    refused && {
+      state: 'differs',
+      sentence: `${countText(refused.count, 'object')} cannot be found, because the index refuses ${refused.count === 1 ? 'its document' : 'their documents'}`,
+      sinceMs: refused.atMs,
+      act: 'jobs',
+    },
+  unprovenRule,
+  neverComparedRule,
+  gapRule,
+  overdueRule,
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'degraded'
+      ? { state: 'degraded', sentence: `Its connection is degraded${whatOf(check)}`, sinceMs: check.sinceMs, act: 'doctor' }
+      : undefined,
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'unknown'
+      ? { state: 'unchecked', sentence: `Its connection could not be checked${whatOf(check)}`, sinceMs: check.sinceMs, act: 'doctor' }
+      : undefined,
+];
+
+function heldRule({ gaps }: StatusFacts): ReturnType<Rule> {
+  const held = unclosed(gaps).filter(({ heldDeletes = 0 }) => heldDeletes > 0);
+  if (held.length === 0) return undefined;
+  const deletions = heldIn(held);
+  const waits = deletions === 1 ? 'waits' : 'wait';
+  return {
+    state: 'deletions_held',
+    sentence: `${countText(deletions, 'deletion')} ${waits} for you`,
+    sinceMs: firstSeen(held),
+    act: 'gaps',
+  };
+}
+
+/** How many deletions these gaps hold: those of a prefix within another one are among those of that one. */
+function heldIn(gaps: readonly GapRecord[]): number {
+  const byPrefix = new Map<string, number>();
+  for (const { prefix = '', heldDeletes = 0 } of gaps) byPrefix.set(prefix, Math.max(heldDeletes, byPrefix.get(prefix) ?? 0));
+  const prefixes = [...byPrefix.keys()];
+  const outer = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)));
+  return outer.reduce((sum, prefix) => sum + (byPrefix.get(prefix) ?? 0), 0);
+}
+
+function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  const [found] = unclosed(gaps)
+    .flatMap(({ differences }) => differences ?? [])
+    .toSorted((a, b) => b.missing + b.stale + b.phantom - (a.missing + a.stale + a.phantom));
+  if (found === undefined) return undefined;
+  const { missing, stale, phantom, atMs } = found;
+  const parts = [
+    ...(missing > 0 ? [`${areText(missing)} missing`] : []),
+    ...(stale > 0 ? [`${areText(stale)} outdated`] : []),
+    ...(phantom > 0 ? [`${areText(phantom)} found that S3 does not have`] : []),
+  ];
+  return { state: 'differs', sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}`, sinceMs: atMs, act: 'gaps' };
+}
+
+function unprovenRule({ record: { provenAtMs, createdAtMs, connectionCheck: check } }: StatusFacts): ReturnType<Rule> {
+  if (provenAtMs !== undefined) return undefined;
+  const isMissing = check?.state === 'broken';
+  return {
+    state: 'events_unproven',
+    sentence: `No event has arrived since it was connected${check === undefined ? '' : whatOf(check)}`,
+    sinceMs: createdAtMs,
+    act: isMissing ? 'plan' : 'doctor',
+  };
+}
+
+function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  if (lastComparedAtMs !== undefined) return undefined;
+  const whole = unclosed(gaps).find(({ prefix, kind }) => prefix === undefined && kind === 'loss');
+  const next = whole === undefined ? undefined : nextText(whole, nowMs);
+  return {
+    state: 'never_compared',
+    sentence: `All of it was never compared${next === undefined ? '' : `: ${next}`}`,
+    sinceMs: createdAtMs,
+    act: next === undefined ? 'reindex' : 'gaps',
+  };
+}
+
+function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  const open = unclosed(gaps);
+  const [worst] = open.toSorted((a, b) => a.firstSeenMs - b.firstSeenMs);
+  if (worst === undefined) return undefined;
+  const next = nextText(worst, nowMs);
+  const others = open.length === 1 ? '' : ` and ${countText(open.length - 1, 'other gap')}`;
+  return {
+    state: 'gap_open',
+    sentence: `Changes may be missing (${worst.reason}${others})${next === undefined ? '' : `: ${next}`}`,
+    sinceMs: worst.firstSeenMs,
+    act: 'gaps',
+  };
+}
+
+function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalMs }: StatusFacts): ReturnType<Rule> {
+  const ageMs = nowMs - lastComparedAtMs;
+  if (compareIntervalMs === 0 || ageMs <= OVERDUE_INTERVALS * compareIntervalMs) return undefined;
+  return { state: 'overdue', sentence: `All of it was last compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
+}
+
+/** What happens next to the gap, as far as it is known. */
+function nextText({ state, jobId, waits, notBeforeMs = 0 }: GapRecord, nowMs: number): string | undefined {
+  if (state === 'closing') return `${jobId ?? 'a re-index'} is closing the gap`;
+  if (waits === undefined) return undefined;
+  return notBeforeMs > nowMs ? `${waits.reason} (in ${ageText(notBeforeMs - nowMs)})` : waits.reason;
+}
+
+function unclosed(gaps: readonly GapRecord[]): readonly GapRecord[] {
+  return gaps.filter(({ state }) => state !== 'closed');
+}
+
+function firstSeen(gaps: readonly GapRecord[]): number {
+  return Math.min(...gaps.map(({ firstSeenMs }) => firstSeenMs));
+}
+
+function whatOf({ findings }: { readonly findings: readonly { readonly what: string }[] }): string {
+  const [first] = findings;
+  return first === undefined ? '' : `: ${first.what}`;
+}
+
+function numberText(value: number): string {
+  return value.toLocaleString('en');
+}
+
+function countText(count: number, name: string): string {
+  return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
+}
+
+function areText(count: number): string {
+  return `${countText(count, 'object')} ${count === 1 ? 'is' : 'are'}`;
+}
+
+/** 14:02 UTC, with the day unless that is today. */
+function momentText(atMs: number, nowMs: number): string {
+  const [day = '', time = ''] = new Date(atMs).toISOString().split('T');
+  const today = new Date(nowMs).toISOString().slice(0, day.length);
+  return `${day === today ? '' : `${day} `}${time.slice(0, 5)} UTC`;
+}
+
+const STEPS = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+  [1_000, 'second'],
+] as const;
+
+function ageText(ageMs: number): string {
+  const [lengthMs, unit] = STEPS.find(([each]) => ageMs >= each) ?? [1_000, 'second'];
+  return countText(Math.max(0, Math.floor(ageMs / lengthMs)), unit);
+}

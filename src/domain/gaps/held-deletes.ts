@@ -1,0 +1,97 @@
+/**
+ * Deletions that wait for a person. What the brake of a job holds back is one gap for each prefix of a job, of the kind
+ * `held-deletes`. It is stored before the job stops or ends, so nothing that becomes of the job can hide it.
+ *
+ *   none ──a job holds deletions back──► open ──a job compares all of its keys and holds nothing back──► closed
+ *                                        ▲  │
+ *                                        └──┘ a job holds deletions back: it has the latest number
+ *
+ * While it is not closed, no job of its keys deletes more than a person allows. The other gaps of the job do not wait for the
+ * decision: the job has repaired everything else.
+ */
+import { commandOf } from '../commands.ts';
+import { gapId, withSighting, type GapRecord } from './gap.ts';
+import type { JobRecord } from '../reindex/job.ts';
+
+const KIND = 'held-deletes';
+
+/** Nothing changes by itself until a person decides, but objects may have come back: four looks a day, as after failures. */
+const LOOK_INTERVAL_MS = 21_600_000;
+
+/** The ids of all such gaps of a bucket begin with this. */
+export function heldIdsOf(bucket: string): string {
+  return gapId({ bucket, kind: KIND });
+}
+
+/** The id of the gap of what this job holds back. */
+export function heldGapId({ bucket, prefix }: Pick<JobRecord, 'bucket' | 'prefix'>): string {
+  return gapId({ bucket, kind: KIND, prefix });
+}
+
+/** How many deletions the job held back when it had compared everything; 0 while it compares. */
+function heldBy({ state, counts, pausedBecause, brake }: JobRecord): number {
+  if (state === 'paused') return pausedBecause === 'brake' ? (brake?.waiting ?? 0) : 0;
+  return state === 'done' ? (counts?.held ?? 0) : 0;
+}
+
+/** Whether the job has compared everything, and this is the gap of what it held back. */
+export function isHeldBy(job: JobRecord, { id }: GapRecord): boolean {
+  return heldBy(job) > 0 && heldGapId(job) === id;
+}
+
+/** Whether deletions of keys with this prefix may be among those that the gap holds. */
+export function holdsAnyOf({ prefix: held = '' }: Pick<GapRecord, 'prefix'>, prefix: string): boolean {
+  return held.startsWith(prefix) || prefix.startsWith(held);
+}
+
+/** What a job holds back, as far as it knows. */
+export interface HeldBack {
+  readonly held: number;
+  /** It has compared everything. If not, what was known before may be more. */
+  readonly isWhole: boolean;
+  readonly nowMs: number;
+}
+
+/** The gap of what the job holds back. Any job that covers as much as this one closes it, this one included, once a person has released it. */
+export function withHeld(current: GapRecord | undefined, job: JobRecord, { held, isWhole, nowMs }: HeldBack): GapRecord {
+  const { bucket, prefix } = job;
+  const known = current === undefined || current.state === 'closed' || isWhole ? 0 : (current.heldDeletes ?? 0);
+  const heldDeletes = Math.max(held, known);
+  // the job knows nothing of changes after its floor
+  const seenAtMs = job.coversBeforeMs === undefined ? nowMs : job.coversBeforeMs - 1;
+  const sighting = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
+  const {
+    jobId: _,
+    failures: __,
+    refusedSinceMs: ___,
+    overBudgetSinceMs: ____,
+    ...gap
+  } = withSighting(current, sighting, {
+    count: 1,
+    toldAtMs: nowMs,
+    // a deletion has no tags
+    enrich: 'none',
+  });
+  const untilMs = nowMs + LOOK_INTERVAL_MS;
+  return { ...gap, heldDeletes, notBeforeMs: untilMs, waits: { reason: releaseOf(job, heldDeletes), untilMs } };
+}
+
+/** The gap after a look at the job that has compared everything and held deletions back. */
+export function afterHeld(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+  return withHeld(gap, job, { held: heldBy(job), isWhole: true, nowMs });
+}
+
+function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {
+  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its brake allows';
+  return `${id} held back ${held} deletions, ${why}`;
+}
+
+/** What to type for the whole number. */
+function releaseOf({ id, state, bucket, prefix, brake }: JobRecord, held: number): string {
+  const ofPrefix = prefix === '' ? [] : ['--prefix', prefix];
+  const command =
+    state === 'paused'
+      ? commandOf('jobs resume', id, '--allow-deletes', String(held + (brake?.reserved ?? 0)))
+      : commandOf('reindex', bucket, '--allow-deletes', String(held), ...ofPrefix);
+  return `a person decides: look at the bucket, and if it is as intended, run \`${command}\``;
+}

@@ -1,0 +1,17 @@
+/** What a failed apply says of a bucket that was connected right before it. */
+import { commandOf } from '../commands.ts';
+import { FaultError } from '../fault.ts';
+import { RequestError } from '../request-error.ts';
+
+/** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
+export function connectedNotApplied(bucket: string, error: unknown): unknown {
+  if (error instanceof RequestError) {
+    if (error.extra['connected'] !== undefined) return error;
+    return new RequestError(error.code, withState(bucket, error.message), { ...error.extra, connected: bucket });
+  }
+  return error instanceof FaultError ? new FaultError(error.code, withState(bucket, error.reason)) : error;
+}
+
+function withState(bucket: string, what: string): string {
+  return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: repeat \`${commandOf('bucket apply', bucket)}\` once the cause is gone, or take it back with \`${commandOf('bucket remove', bucket)}\``;
+}

@@ -1,0 +1,57 @@
+/** The status of a bucket, and the page on which a person does something about it. */
+import type { Bucket } from '../../api/buckets.ts';
+import { Link, Text } from './parts.tsx';
+import { may } from './session.ts';
+import { plainText } from './words.ts';
+
+type Of = Pick<Bucket, 'bucket' | 'status'>;
+
+/** A link to where the status is mended; nothing if there is nothing to do, or not for this person. */
+export function Act({ of: { bucket, status } }: { readonly of: Of }) {
+  switch (status.act?.kind) {
+    case undefined:
+      return null;
+    case 'doctor':
+      return may('GET /v1/buckets/{bucket}/doctor') ? (
+        <Link page="doctor" choices={{ bucket }}>
+          See what is wrong
+        </Link>
+      ) : null;
+    case 'gaps':
+      return (
+        <Link page="gaps" choices={{ bucket }}>
+          Its gaps
+        </Link>
+      );
+    case 'jobs':
+      return (
+        <Link page="jobs" choices={{ bucket }}>
+          Its jobs
+        </Link>
+      );
+    case 'plan':
+    case 'resume':
+    case 'reindex':
+      return (
+        <Link page="bucket" choices={{ bucket }}>
+          {status.act.kind === 'plan' ? 'Make its parts in AWS' : status.act.kind === 'resume' ? 'Resume its notification' : 'Re-index it'}
+        </Link>
+      );
+  }
+}
+
+const LOOKS = { ok: 'good', warning: 'notable', bad: 'notable' } as const;
+
+/** How far the index of a bucket can be relied on, and why not further. */
+export function Status({ of }: { readonly of: Of }) {
+  const { state, severity, sentence } = of.status;
+  return (
+    <>
+      <span class={`state ${LOOKS[severity]}`}>{plainText(state)}</span>
+      <small>
+        <br />
+        <Text>{sentence}</Text> <Act of={of} />
+      </small>
+    </>
+  );
+}

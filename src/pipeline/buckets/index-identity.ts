@@ -1,0 +1,69 @@
+/**
+ * Notices that the index of a bucket is another one than before: it was deleted and made again, restored from a snapshot, or
+ * its alias was moved. The bucket's record names the index that was compared last. Whatever makes an index, a gap is stored
+ * before the record names it, so no crash leaves an index unnoticed that lacks documents.
+ */
+import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+import { gapId } from '../../domain/gaps/gap.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { StateStore } from '../ports/state.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+
+interface IdentityDependencies {
+  readonly state: StateStore;
+  readonly objects: Pick<ObjectIndex, 'identities'>;
+  readonly gaps: Pick<GapReports, 'report'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
+
+/** What a record names where there is no index. */
+const MISSING = 'missing';
+
+/** What a new record names. Throws the store's fault. */
+export async function indexIdOf({ objects }: Pick<IdentityDependencies, 'objects'>, bucket: string, signal?: AbortSignal): Promise<string> {
+  const [id] = await objects.identities([bucket], signal);
+  return id ?? MISSING;
+}
+
+/** Compares the index of one bucket with the one that its record names. Opens a gap if it is another, then stores it. Throws the store's fault. */
+export async function noteIndex(dependencies: IdentityDependencies, bucket: string, signal?: AbortSignal): Promise<void> {
+  const { state, gaps, clock } = dependencies;
+  // the record first: if the bucket is connected again in between, its record names the newer index
+  const record = await readRecord(state, refs.bucket(bucket), signal);
+  if (record === undefined) return;
+  const indexId = await indexIdOf(dependencies, bucket, signal);
+  if (record.indexId === indexId) return;
+  if (!(await isFirstOf(state, record))) {
+    const nowMs = clock.nowMs();
+    const became = indexId === MISSING ? 'was found missing' : 'was found to be another one, so it may lack documents,';
+    const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
+    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: nowMs }, signal);
+  }
+  await updateRecord(state, refs.bucket(bucket), (current) =>
+    current?.indexId === record.indexId ? current && { ...current, indexId } : current,
+  );
+}
+
+/** An imported record names no index, and its gap is open before it is stored. */
+async function isFirstOf(state: StateStore, { bucket, indexId }: BucketRecord): Promise<boolean> {
+  if (indexId !== undefined) return false;
+  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })));
+  return gap !== undefined && gap.state !== 'closed';
+}
+
+/** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */
+export function createWatchIndices(dependencies: IdentityDependencies): (signal: AbortSignal) => Promise<void> {
+  const { state, objects } = dependencies;
+  return async function watchIndices(signal) {
+    const records = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    if (records.length === 0) return;
+    const found = await objects.identities(
+      records.map(({ bucket }) => bucket),
+      signal,
+    );
+    const changed = records.filter(({ indexId }, at) => indexId !== (found[at] ?? MISSING));
+    for (const { bucket } of changed) await noteIndex(dependencies, bucket, signal);
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * What is kept of a job that has compared everything: when the whole bucket was compared, what the index refused, and the
+ * differences that a report found, which an open gap stands for until a re-index covers them.
+ */
+import { gapId, withSighting, withoutDifferences } from '../../domain/gaps/gap.ts';
+import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import { gapsOf } from '../buckets/statuses.ts';
+import { isConnected } from '../gaps/reports.ts';
+import type { StateStore } from '../ports/state.ts';
+import { refs, updateRecord } from '../records/stored.ts';
+
+interface Compared {
+  readonly atMs: number;
+  readonly counts: ReconcileCounts;
+}
+
+/** Stores what is kept. Called before the job ends, and may be repeated. Throws the store's fault. */
+export async function noteCompared(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
+  if (job.mode === 'report') await noteReport(state, job, compared);
+  const { atMs, counts } = compared;
+  const certifies = job.mode === 'report' || (job.now !== true && counts.held === 0);
+  if (job.prefix !== '' || !certifies) return;
+  await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
+    if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: atMs };
+    const { refused: _, ...rest } = bucket;
+    const refused = counts.refused > 0 ? { refused: { jobId: job.id, count: counts.refused, atMs } } : {};
+    return { ...rest, lastComparedAtMs: atMs, ...refused };
+  });
+}
+
+/** In-flight differences are left out: live events handle them. */
+async function noteReport(state: StateStore, { id, bucket, prefix }: JobRecord, { atMs, counts }: Compared): Promise<void> {
+  const { missing, stale, phantom } = counts;
+  if (!(await isConnected(state, bucket))) return;
+  if (missing + stale + phantom === 0) return forgetDifferences(state, bucket, prefix);
+  const reason = `the report ${id} found differences`;
+  const sighting = { bucket, kind: 'loss', reason, seenAtMs: atMs, ...(prefix !== '' && { prefix }) } as const;
+  await updateRecord(state, refs.gap(gapId(sighting)), (current) =>
+    current !== undefined && current.state !== 'closed' && current.differences?.jobId === id
+      ? current
+      : // a report compares no tags
+        {
+          ...withSighting(current, sighting, { count: 1, toldAtMs: atMs, enrich: 'none' }),
+          differences: { jobId: id, atMs, missing, stale, phantom },
+        },
+  );
+}
+
+/** What earlier reports of these keys found is gone. Their gaps stay open: only a re-index that waits for late events closes one. */
+async function forgetDifferences(state: StateStore, bucket: string, prefix: string): Promise<void> {
+  const gaps = (await gapsOf(state, bucket)).filter((gap) => gap.differences !== undefined && (gap.prefix ?? '').startsWith(prefix));
+  for (const { id } of gaps) await updateRecord(state, refs.gap(id), (current) => current && withoutDifferences(current));
+}

@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/domain/bucket.ts';
+import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/domain/bucket-status.ts';
+import { gapStates, type GapRecord } from '../../src/domain/gaps/gap.ts';
+import { bucketRecord } from '../support/worlds/reindex.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 24, 14, 30);
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+const well: BucketRecord = { ...bucketRecord, provenAtMs: NOW_MS - DAY_MS, lastComparedAtMs: NOW_MS - 4 * MINUTE_MS };
+
+const gap: GapRecord = {
+  id: 'gap:b:loss',
+  bucket: 'b',
+  kind: 'loss',
+  reason: 'messages expired',
+  firstSeenMs: NOW_MS - MINUTE_MS,
+  lastSeenMs: NOW_MS - MINUTE_MS,
+  count: 1,
+  state: 'open',
+};
+
+const differences = { jobId: 'job-1', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
+
+function statusOf({ record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {}) {
+  const all = { ...well, ...record };
+  return bucketStatus({ record: all, waitsFor: undefined, gaps: [], nowMs: NOW_MS, compareIntervalMs: 7 * DAY_MS, ...facts });
+}
+
+function check(state: WatchedState, more: Partial<ConnectionCheck> = {}): Partial<BucketRecord> {
+  const findings = [{ code: 'connect.topic-missing', what: 'there is no topic' }];
+  return { connectionCheck: { state, atMs: NOW_MS, sinceMs: NOW_MS - MINUTE_MS, findings, ...more } };
+}
+
+const { provenAtMs: _, ...unproven } = well;
+const { lastComparedAtMs: __, ...uncompared } = well;
+const without = (record: Partial<BucketRecord>, facts: Partial<StatusFacts> = {}) =>
+  bucketStatus({
+    record: { ...bucketRecord, ...record },
+    waitsFor: undefined,
+    gaps: [],
+    nowMs: NOW_MS,
+    compareIntervalMs: 7 * DAY_MS,
+    ...facts,
+  });
+
+describe('the status of a bucket', () => {
+  it('is ok only where nothing is known to the contrary, events are known to arrive, and the whole was compared', () => {
+    expect(statusOf()).toEqual({ state: 'ok', severity: 'ok', sentence: 'No known difference; compared 4 minutes ago', gaps: 0 });
+  });
+
+  it.each(gapStates)('counts a gap that is %s as what it is', (state) => {
+    expect(statusOf({ gaps: [{ ...gap, state }] })).toMatchObject(
+      state === 'closed' ? { state: 'ok', gaps: 0 } : { state: 'gap_open', gaps: 1, act: 'gaps' },
+    );
+  });
+
+  it('says how many deletions wait for a person, once, however many gaps wait for the same', () => {
+    const held = { ...gap, heldDeletes: 1_035 };
+    const of = (gaps: readonly GapRecord[]) => statusOf({ gaps }).sentence;
+    expect(of([held])).toBe('1,035 deletions wait for you');
+    expect(of([held, { ...held, id: 'gap:b:bulk-delete' }, { ...held, id: 'gap:b:loss:a', prefix: 'a/', heldDeletes: 35 }])).toBe(
+      '1,035 deletions wait for you',
+    );
+    expect(of([{ ...held, prefix: 'a/', heldDeletes: 1 }])).toBe('1 deletion waits for you');
+    expect(
+      of([
+        { ...held, prefix: 'a/', heldDeletes: 3 },
+        { ...held, prefix: 'b/', heldDeletes: 4 },
+      ]),
+    ).toBe('7 deletions wait for you');
+    expect(statusOf({ gaps: [{ ...held, state: 'closing' }] }).state).toBe('deletions_held');
+  });
+
+  it('says what the last report found, and when', () => {
+    const sentence = '25 objects are missing, 31 objects are found that S3 does not have since the report of 14:02 UTC';
+    expect(statusOf({ gaps: [{ ...gap, differences }] })).toMatchObject({ state: 'differs', severity: 'bad', sentence });
+    const earlier = { ...differences, atMs: differences.atMs - DAY_MS, missing: 0, phantom: 0, stale: 1 };
+    expect(statusOf({ gaps: [{ ...gap, differences: earlier }] }).sentence).toBe(
+      '1 object is outdated since the report of 2026-11-23 14:02 UTC',
+    );
+  });
+
+  it('says what is missing where no event is known to arrive', () => {
+    expect(without(unproven)).toMatchObject({
+      state: 'events_unproven',
+      sentence: 'No event has arrived since it was connected',
+      act: 'doctor',
+    });
+    expect(without({ ...unproven, ...check('broken', { brokenSinceMs: NOW_MS }) })).toMatchObject({
+      state: 'events_unproven',
+      sentence: 'No event has arrived since it was connected: there is no topic',
+      act: 'plan',
+    });
+  });
+
+  it('says what is awaited until the whole is compared', () => {
+    expect(without(uncompared)).toMatchObject({ state: 'never_compared', act: 'reindex' });
+    const waits = { reason: 'AWS needs some minutes' };
+    expect(without(uncompared, { gaps: [{ ...gap, waits, notBeforeMs: NOW_MS + 7 * MINUTE_MS }] }).sentence).toBe(
+      'All of it was never compared: AWS needs some minutes (in 7 minutes)',
+    );
+    expect(without(uncompared, { gaps: [{ ...gap, state: 'closing', jobId: 'job-2' }] }).sentence).toBe(
+      'All of it was never compared: job-2 is closing the gap',
+    );
+  });
+
+  it('names a compare that is older than two intervals, unless none is scheduled', () => {
+    const late = { lastComparedAtMs: NOW_MS - 14 * DAY_MS - 1 };
+    expect(statusOf({ record: late })).toMatchObject({
+      state: 'overdue',
+      sentence: 'All of it was last compared 14 days ago',
+      act: 'reindex',
+    });
+    expect(statusOf({ record: { lastComparedAtMs: NOW_MS - 14 * DAY_MS } }).state).toBe('ok');
+    expect(statusOf({ record: late, compareIntervalMs: 0 }).state).toBe('ok');
+  });
+
+  it('is that of the worst of all', () => {
+    const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
+    // each fact with those that are less bad
+    const facts: readonly (readonly [BucketState, Partial<BucketRecord>, Partial<StatusFacts>])[] = [
+      ['unchecked', check('unknown'), {}],
+      ['degraded', check('degraded'), {}],
+      ['overdue', { lastComparedAtMs: 0 }, {}],
+      ['gap_open', {}, { gaps: [gap] }],
+      ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
+      ['differs', {}, { gaps: [{ ...gap, differences }] }],
+      ['deletions_held', {}, { gaps: [{ ...gap, differences, heldDeletes: 3 }] }],
+      ['waiting', {}, { waitsFor: circuit }],
+      ['paused', check('paused'), {}],
+      ['events_lost', check('broken', { brokenSinceMs: 1 }), {}],
+      ['events_lost', { unsubscribed: { topicArn: 'arn:t', atMs: NOW_MS } }, {}],
+    ];
+    let record: Partial<BucketRecord> = {};
+    let others: Partial<StatusFacts> = {};
+    for (const [state, more, another] of facts) {
+      record = { ...record, ...more };
+      others = { ...others, ...another };
+      expect(statusOf({ ...others, record }).state).toBe(state);
+    }
+    const order = facts.map(([state]) => bucketStates.indexOf(state));
+    expect(order).toEqual(order.toSorted((a, b) => b - a));
+  });
+
+  it('remembers that events are being lost while AWS cannot be read', () => {
+    expect(statusOf({ record: check('unknown', { brokenSinceMs: 1 }) }).state).toBe('events_lost');
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { closing, gapAfterLook, gapAfterOther, gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
+import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+
+const HOUR_MS = 3_600_000;
+const FLOOR_MS = 1_800_000_000_000;
+const NOW_MS = FLOOR_MS + HOUR_MS;
+
+function jobOf(more: Partial<JobRecord> = {}): JobRecord {
+  const facts = {
+    bucket: 'photos',
+    prefix: '',
+    mode: 'apply',
+    requestedBy: 'gap',
+    createdAtMs: FLOOR_MS,
+    coversBeforeMs: FLOOR_MS,
+  } as const;
+  return { id: 'job-1', ...facts, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more };
+}
+
+function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
+  return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS });
+}
+
+describe('the gap of what a job holds back', () => {
+  it.each<[string, Partial<JobRecord>, RegExp, RegExp]>([
+    ['it allows no more', {}, /^job-1 held back 7 deletions, more than its brake allows$/, /`tally reindex photos --allow-deletes 7`$/],
+    [
+      'the bucket is empty',
+      { counts: { ...noCounts, held: 7 } },
+      /^job-1 held back 7 deletions, because the bucket is empty$/,
+      /`tally reindex photos --allow-deletes 7`$/,
+    ],
+    [
+      'it allows no more under a prefix',
+      { prefix: "it's $HOME/", counts: { ...noCounts, held: 7 } },
+      /more than its brake allows$/,
+      /`tally reindex photos --allow-deletes 7 --prefix 'it'\\''s \$HOME\/'`$/,
+    ],
+    [
+      'it is paused',
+      { state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000, waiting: 7 } },
+      /more than its brake allows$/,
+      /`tally jobs resume job-1 --allow-deletes 1007`$/,
+    ],
+  ])('names the whole number and what to run when %s', (_, more, reason, waits) => {
+    const gap = heldOf(jobOf(more));
+    expect(gap).toMatchObject({ kind: 'held-deletes', state: 'open', heldDeletes: 7 });
+    expect(gap.reason).toMatch(reason);
+    expect(gap.waits?.reason).toMatch(waits);
+  });
+
+  it('has the latest number of a job that compared everything, and never less than was known of one that did not', () => {
+    const gap = withHeld(heldOf(), jobOf(), { held: 3, isWhole: true, nowMs: NOW_MS });
+    expect(gap.heldDeletes).toBe(3);
+    expect(withHeld(gap, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(3);
+    expect(withHeld(gap, jobOf(), { held: 4, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(4);
+    expect(withHeld({ ...gap, state: 'closed' }, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(2);
+  });
+
+  it('is looked at again four times a day, whatever waited and failed before', () => {
+    expect(gapDueAtMs(heldOf())).toBe(NOW_MS + 6 * HOUR_MS);
+    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudgetSinceMs: 1, refusedSinceMs: 1 })).not.toHaveProperty('failures');
+  });
+
+  it('stays as its job has stored it, and is stored again if a look came in between', () => {
+    for (const job of [jobOf(), jobOf({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, reserved: 0, waiting: 7 } })]) {
+      const gap = heldOf(job);
+      expect(gapAfterOther(gap, job, NOW_MS)).toBe(gap);
+      const between = closing(gap, { ...job, state: 'running' });
+      expect(between).toMatchObject({ state: 'closing', heldDeletes: 7 });
+      expect(gapAfterLook(between, job, NOW_MS)).toMatchObject({ state: 'open', heldDeletes: 7, notBeforeMs: NOW_MS + 6 * HOUR_MS });
+      expect(gapAfterLook(between, job, NOW_MS)).not.toHaveProperty('failures');
+    }
+  });
+
+  it('is open with its number when its job fails or is cancelled', () => {
+    const between = closing(heldOf(), jobOf({ state: 'running' }));
+    for (const state of ['failed', 'cancelled'] as const)
+      expect(gapAfterLook(between, jobOf({ state }), NOW_MS)).toMatchObject({ state: 'open', heldDeletes: 7 });
+  });
+
+  it('is closed by a job of all of its keys that holds nothing back, the released one included', () => {
+    for (const job of [jobOf({ counts: noCounts }), jobOf({ id: 'job-2', counts: noCounts, coversBeforeMs: NOW_MS })]) {
+      const after = gapAfterOther(heldOf(), job, NOW_MS);
+      expect(after).toMatchObject({ state: 'closed', jobId: job.id });
+      expect(after).not.toHaveProperty('heldDeletes');
+    }
+    for (const more of [{ now: true }, { prefix: 'p' }, { mode: 'report' }, { coversBeforeMs: FLOOR_MS - HOUR_MS }] as const)
+      expect(gapAfterOther(heldOf(), jobOf({ counts: noCounts, ...more }), NOW_MS).state).toBe('open');
+  });
+
+  it('of a prefix is closed by a job of the whole bucket, whose own gap has what it holds back', () => {
+    expect(gapAfterOther(heldOf(jobOf({ prefix: 'p' })), jobOf(), NOW_MS)).toMatchObject({ state: 'closed' });
+  });
+
+  it('of a job that stored no floor begins now', () => {
+    const { coversBeforeMs: _, ...job } = jobOf({ now: true });
+    expect(heldOf(job).lastSeenMs).toBe(NOW_MS);
+  });
+
+  it('holds the keys of its prefix, and so those of each prefix within it and around it', () => {
+    const answers = ['', 'a', 'a/b', 'a/b/c', 'a/c', 'b'].map((prefix) => holdsAnyOf({ prefix: 'a/b' }, prefix));
+    expect(answers).toEqual([true, true, true, true, false, false]);
+    expect(holdsAnyOf({}, 'b')).toBe(true);
+    expect(heldGapId(jobOf())).toBe('gap:photos:held-deletes');
+  });
+});

@@ -1,0 +1,265 @@
+/**
+ * A model of one bucket whose world changes at random: events get lost with and without a trace, parts in AWS break, deletions are
+ * held back, reports are made, jobs fail. The product's own calendar, watch, gaps and statuses run on it; a job that is done copies
+ * the bucket to the index. Whatever has happened, the status is never `ok` over a difference.
+ */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import type { BucketStatus } from '../../../src/domain/bucket-status.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
+import type { Finding, Severity } from '../../../src/domain/provisioning/checks/finding.ts';
+import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
+import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
+import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { keepHeld } from '../../../src/pipeline/gaps/held-deletes.ts';
+import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { reindexRequest } from '../../support/requests.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const BUCKET = 'photos';
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const WEEK_MS = 7 * 24 * HOUR_MS;
+const KEYS = ['a/1', 'a/2', 'b/1', 'b/2'] as const;
+const never = new AbortController().signal;
+
+type Step =
+  | { readonly kind: 'put' | 'delete'; readonly key: string; readonly event: 'arrives' | 'lost' | 'reported' }
+  | { readonly kind: 'wiring'; readonly severity: Severity | 'ok' }
+  | { readonly kind: 'report' | 'reindex'; readonly prefix: '' | 'a/' }
+  | { readonly kind: 'job'; readonly ends: 'done' | 'failed' | 'cancelled' }
+  | { readonly kind: 'brake'; readonly isOn: boolean }
+  | { readonly kind: 'pass'; readonly forMs: number };
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), forMs: fc.constantFrom(MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 7 * HOUR_MS) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('job' as const),
+      ends: fc.constantFrom('done' as const, 'done' as const, 'failed' as const, 'cancelled' as const),
+    }),
+  },
+  fc.record({
+    kind: fc.constantFrom('put' as const, 'delete' as const),
+    key: fc.constantFrom(...KEYS),
+    event: fc.constantFrom('arrives' as const, 'lost' as const, 'reported' as const),
+  }),
+  fc.record({ kind: fc.constant('wiring' as const), severity: fc.constantFrom('ok', 'broken', 'degraded', 'unknown') }),
+  fc.record({ kind: fc.constantFrom('report' as const, 'reindex' as const), prefix: fc.constantFrom('' as const, 'a/' as const) }),
+  fc.record({ kind: fc.constant('brake' as const), isOn: fc.boolean() }),
+);
+
+const minute = { kind: 'pass', forMs: MINUTE_MS } as const;
+const later = { kind: 'pass', forMs: 10 * MINUTE_MS } as const;
+const done = { kind: 'job', ends: 'done' } as const;
+const repaired = [minute, later, done, minute] as const;
+
+async function createWorld() {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const jobs = createReindexJobs({ state, clock, telemetry });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const scan = { countLive: async () => 0 };
+  const parts = { state, scan, clock, telemetry, requestsPerDay: 1_000 };
+  const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (request, signal) => jobs.start(request, signal);
+  const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => undefined });
+  const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
+  const statuses = createBucketStatuses({ state, clock, compareIntervalMs: WEEK_MS });
+  const lastEvents = createLastEvents({ state, clock });
+  let findings: readonly Finding[] = [];
+  const look = createLook({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });
+  const visitConnection = createVisitConnection({ state, clock, look });
+  const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
+  let version = 0;
+  let isBraked = false;
+  /** Changes of keys that the product knows to be missing: each is one that was reported, or that a report found. */
+  const known = new Set<string>();
+
+  const fresh = { ...bucketRecord, bucket: BUCKET, createdAtMs: clock.nowMs() };
+  await openNeverCompared({ state, clock }, { bucket: BUCKET, seenAtMs: clock.nowMs(), isHeld: false, enrich: 'none' }, 'before');
+  await updateRecord(state, refs.bucket(BUCKET), () => bucketRecordSchema.parse(fresh));
+
+  const differing = (prefix = ''): readonly string[] =>
+    [...new Set([...inBucket.keys(), ...inIndex.keys()])].filter((key) => key.startsWith(prefix) && inBucket.get(key) !== inIndex.get(key));
+
+  function copy(key: string): void {
+    const state_ = inBucket.get(key);
+    if (state_ === undefined) inIndex.delete(key);
+    else inIndex.set(key, state_);
+    known.delete(key);
+  }
+
+  /** The job compares everything now. Its brake may hold each deletion back. */
+  async function finish(job: JobRecord): Promise<void> {
+    const keys = differing(job.prefix);
+    const phantoms = keys.filter((key) => !inBucket.has(key));
+    const held = job.mode === 'apply' && isBraked ? phantoms : [];
+    const nowMs = clock.nowMs();
+    await keepHeld(state, { ...job, coversBeforeMs: nowMs }, { held: held.length, isWhole: true, nowMs });
+    if (held.length > 0 && job.holds !== true)
+      return set(job, { state: 'paused', pausedBecause: 'brake', brake: { reserved: 0, waiting: held.length } });
+    const [missing, stale] = [
+      keys.filter((key) => !inIndex.has(key)).length,
+      keys.filter((key) => inBucket.has(key) && inIndex.has(key)).length,
+    ];
+    const counts = { ...noCounts, missing, stale, phantom: phantoms.length, held: held.length };
+    if (job.mode === 'apply') for (const key of keys.filter((each) => !held.includes(each))) copy(key);
+    else for (const key of keys) known.add(key);
+    const covers = job.mode === 'apply' ? { coversBeforeMs: clock.nowMs() } : {};
+    await clock.advance(1_000);
+    await noteCompared(state, { ...job, ...covers }, { atMs: clock.nowMs(), counts });
+    await set(job, { ...covers, state: 'done', counts, finishedAtMs: clock.nowMs() });
+  }
+
+  async function set({ id }: JobRecord, more: Partial<JobRecord>): Promise<void> {
+    await updateRecord(state, refs.job(id), (current) => current && { ...current, ...more });
+  }
+
+  async function endJobs(ends: 'done' | 'failed' | 'cancelled'): Promise<void> {
+    for (const job of await listAllRecords(state, 'job', jobSchema)) {
+      const isReleased = job.state === 'paused' && !isBraked;
+      if (job.state !== 'queued' && !isReleased) continue;
+      if (ends === 'done') await finish(job);
+      else await set(job, { state: ends });
+    }
+  }
+
+  async function calendar(): Promise<void> {
+    await lastEvents.store();
+    const record = await readRecord(state, refs.bucket(BUCKET));
+    if (record !== undefined) {
+      await visitConnection(record, never);
+      await visitFull(record, never);
+    }
+    await closeGaps(never);
+  }
+
+  async function change({ kind, key, event }: Extract<Step, { readonly kind: 'put' | 'delete' }>): Promise<void> {
+    version += 1;
+    if (kind === 'put') inBucket.set(key, version);
+    else inBucket.delete(key);
+    if (event === 'arrives') {
+      copy(key);
+      lastEvents.seen(BUCKET, 'http://queue', clock.nowMs());
+    }
+    if (event !== 'reported') return;
+    if (differing().includes(key)) known.add(key);
+    const told = gaps.report({ bucket: BUCKET, kind: 'loss', reason: 'a dead letter', seenAtMs: clock.nowMs() });
+    await clock.advance(1_000);
+    await told;
+  }
+
+  async function request(step: Extract<Step, { readonly kind: 'report' | 'reindex' }>): Promise<void> {
+    const mode = step.kind === 'report' ? 'report' : 'apply';
+    // another job may occupy the bucket
+    await jobs.request(reindexRequest({ bucket: BUCKET, prefix: step.prefix, mode }), 'person').catch(() => undefined);
+  }
+
+  async function pass(forMs: number, everyMs: number): Promise<void> {
+    for (let ms = 0; ms < forMs; ms += everyMs) {
+      await clock.advance(everyMs);
+      await calendar();
+      await endJobs('done');
+    }
+  }
+
+  return {
+    differing,
+    known,
+    pass,
+    wire: (severity: Severity | 'ok') => {
+      const finding = { code: 'connect.found', what: 'a part is not right', why: '', fix: '', blocks: false };
+      findings = severity === 'ok' ? [] : [{ ...finding, severity }];
+    },
+    brake: (isOn: boolean) => {
+      isBraked = isOn;
+    },
+    async status(): Promise<BucketStatus> {
+      const record = await readRecord(state, refs.bucket(BUCKET));
+      if (record === undefined) throw new Error('the bucket is not connected');
+      return statuses.of(record);
+    },
+    async play(step: Step): Promise<void> {
+      switch (step.kind) {
+        case 'put':
+        case 'delete':
+          return change(step);
+        case 'wiring':
+          return this.wire(step.severity);
+        case 'report':
+        case 'reindex':
+          return request(step);
+        case 'job':
+          return endJobs(step.ends);
+        case 'brake':
+          return this.brake(step.isOn);
+        case 'pass':
+          await clock.advance(step.forMs);
+          return calendar();
+      }
+    },
+  };
+}
+
+describe('the status of a bucket in a world that changes', () => {
+  it('is never ok over a difference that is known, nor over any once all is quiet, and is ok again once all is mended', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.boolean(), fc.array(steps, { maxLength: 25 }), async (isWell, story) => {
+        const world = await createWorld();
+        for (const step of isWell ? [...repaired, ...story] : story) {
+          await world.play(step);
+          const { state } = await world.status();
+          if (world.known.size > 0) expect(state).not.toBe('ok');
+        }
+        // the scheduled compare finds what was lost without a trace
+        await world.pass(3 * WEEK_MS, 6 * HOUR_MS);
+        if (world.differing().length > 0) expect((await world.status()).state).not.toBe('ok');
+        world.wire('ok');
+        world.brake(false);
+        await world.pass(2 * WEEK_MS, 6 * HOUR_MS);
+        expect(world.differing()).toEqual([]);
+        expect((await world.status()).sentence).toMatch(/^No known difference; compared/);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it.each<[BucketStatus['state'], readonly Step[]]>([
+    ['ok', repaired],
+    ['events_unproven', [{ kind: 'wiring', severity: 'broken' }, ...repaired]],
+    ['never_compared', [minute]],
+    ['gap_open', [...repaired, { kind: 'put', key: 'a/1', event: 'reported' }]],
+    ['differs', [...repaired, { kind: 'put', key: 'a/1', event: 'lost' }, { kind: 'report', prefix: 'a/' }, done]],
+    ['events_lost', [...repaired, { kind: 'wiring', severity: 'broken' }, { kind: 'pass', forMs: 7 * HOUR_MS }]],
+    [
+      'deletions_held',
+      [
+        ...repaired,
+        { kind: 'put', key: 'a/1', event: 'arrives' },
+        { kind: 'brake', isOn: true },
+        { kind: 'delete', key: 'a/1', event: 'reported' },
+        ...repaired,
+      ],
+    ],
+    ['degraded', [...repaired, { kind: 'wiring', severity: 'degraded' }, { kind: 'pass', forMs: 7 * HOUR_MS }]],
+  ])('is %s after a story of its kind', async (state, story) => {
+    const world = await createWorld();
+    for (const step of story) await world.play(step);
+    expect((await world.status()).state).toBe(state);
+  });
+});
