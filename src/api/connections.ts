@@ -1,7 +1,7 @@
 /** Connections: what Tally makes in AWS so that the events of a bucket reach the bucket queue. */
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
+import { findingSeverities, severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
@@ -22,7 +22,9 @@ const wishFields = {
     .string(must('must be the ARN of an SNS topic'))
     .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
     .exactOptional()
-    .describe('With the source topic: the SNS topic that receives the events of the bucket. Default: as stored.'),
+    .describe(
+      'With the source topic: the SNS topic that receives the events of the bucket. With the source routed: your topic that a rule of EventBridge is to publish to, instead of one that Tally makes. Default: as stored.',
+    ),
   enrich: z
     .enum(enrichModes, oneOf(enrichModes))
     .exactOptional()
@@ -48,8 +50,10 @@ const finding = z
   .object({
     code: z.string().describe('What kind of finding it is; it never changes its meaning.'),
     severity: z
-      .enum(severities)
-      .describe('`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read.'),
+      .enum(findingSeverities)
+      .describe(
+        '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `note`: nothing is wrong, which only plans say.',
+      ),
     what: z.string().describe('What is wrong, with which thing.'),
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
@@ -77,6 +81,9 @@ export const plan = z
     account: z.string().describe('The account of the queues and topics.'),
     bucket_account: z.string().describe('The account that must own the bucket.'),
     installation: z.string().describe('The name of this installation, by which its parts are known.'),
+    connected: z
+      .boolean()
+      .describe('Whether Tally has a record of the bucket. An apply needs one, which an operation that adds the bucket makes.'),
     state: z
       .enum(['none', ...connectionStates])
       .describe('What is stored of the connection. `none`: Tally has made nothing for the bucket.'),
@@ -138,6 +145,8 @@ const AWS_ERRORS = [
   'connect.queue-missing',
   'connect.denied',
   'connect.unavailable',
+  'connect.credentials',
+  'connect.quota',
   'bucket.missing',
   's3.unavailable',
   's3.throttled',
@@ -177,7 +186,7 @@ export const connectionRows = {
     query: z.strictObject(wishFields),
     answer: z.object({ script: z.string().describe('For bash, with the AWS CLI 2 and jq.') }),
     status: 200,
-    errors: AWS_ERRORS,
+    errors: [...AWS_ERRORS, 'connect.overlap', 'connect.unknown-configuration', 'connect.blocked'],
     example: { ...PHOTOS, query: { source: 'eventbridge' } },
   },
   'POST /v1/buckets/{bucket}/apply': {
@@ -252,7 +261,10 @@ export const connectionRows = {
 } as const satisfies Record<RowKey, Row>;
 
 /** Converts a plan to its form in the API. */
-export function planView({ wish, changes, foreign, findings, token }: Plan, state: PlanView['state']): PlanView {
+export function planView(
+  { wish, changes, foreign, findings, token }: Plan,
+  { connected, state }: Pick<PlanView, 'connected' | 'state'>,
+): PlanView {
   return {
     bucket: wish.bucket,
     region: wish.region,
@@ -262,6 +274,7 @@ export function planView({ wish, changes, foreign, findings, token }: Plan, stat
     account: wish.account,
     bucket_account: wish.bucketAccount,
     installation: wish.installation,
+    connected,
     state,
     token,
     changes: changes.map((each) => {

@@ -186,6 +186,8 @@ export const jobRows = {
       'connect.changed-meanwhile',
       'connect.busy',
       'connect.unavailable',
+      'connect.credentials',
+      'connect.quota',
     ],
     example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
   },

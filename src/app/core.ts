@@ -188,6 +188,7 @@ export async function createCore(
     clock,
     queueUrl,
     moreQueueUrls,
+    deadLetterUrl: queueUrls.deadLetter,
     installation: settings.TALLY_INSTALLATION,
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,

@@ -18,6 +18,7 @@ interface AddOptions extends JsonOption {
   /** False with --no-reindex. */
   readonly reindex: boolean;
   readonly apply?: true;
+  readonly plan?: string;
   readonly bucketAccount?: string;
 }
 
@@ -54,10 +55,12 @@ function addAdd(bucket: Command, cli: Cli): void {
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
     .option('--apply', 'also make in AWS what the bucket needs')
+    .option('--plan <token>', 'with --apply: the token of the plan that you have agreed to')
     .addOption(accountOption());
   printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich, reindex, apply, bucketAccount } = options;
+      const { source, topic, enrich, reindex, apply, plan, bucketAccount } = options;
+      if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
       const body = {
         bucket: name,
         ...(source !== undefined && { source }),
@@ -65,6 +68,7 @@ function addAdd(bucket: Command, cli: Cli): void {
         ...(enrich !== undefined && { enrich }),
         ...(!reindex && { reindex }),
         ...(apply === true && { apply }),
+        ...(plan !== undefined && { plan }),
         ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
       };
       const record = await cli.withControl(async (control, context) => {

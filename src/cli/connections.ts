@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
+import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
@@ -27,7 +28,7 @@ function withWish(command: Command): Command {
   return command
     .argument('<name>', 'the bucket')
     .addOption(new Option('--source <source>', 'how its events are to reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic')
+    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic; with --source routed your own')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--minimal', 'with --source routed: the smallest input transformer')
     .option('--adopt', 'take over the notification of another registry of Tally on this bucket, perhaps of an earlier one')
@@ -70,19 +71,21 @@ function addPlan(bucket: Command, cli: Cli): void {
 }
 
 /** What to do with the plan. */
-function nextText(cli: Cli, name: string, options: WishOptions, { changes, findings, foreign, token }: PlanView): string {
+function nextText(cli: Cli, name: string, options: WishOptions, plan: PlanView): string {
+  const { changes, findings, connected } = plan;
   if (findings.some(({ blocks }) => blocks)) return 'Nothing can be applied as it is.';
-  if (changes.length === 0) return 'Nothing to do: AWS is as it must be.';
-  const wish = [
-    ...(options.source === undefined ? [] : ['--source', options.source]),
-    ...(options.topic === undefined ? [] : ['--topic', options.topic]),
-    ...(options.enrich === undefined ? [] : ['--enrich', options.enrich]),
-    ...(options.bucketAccount === undefined ? [] : ['--bucket-account', options.bucketAccount]),
-    ...(options.minimal === true ? ['--minimal'] : []),
-    ...(options.adopt === true ? ['--adopt'] : []),
-    ...(foreign.length === 0 ? [] : ['--plan', token]),
-  ];
-  return `To apply it: ${cli.typed('bucket apply', name, ...wish)}`;
+  if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
+  const { source, topic, enrich, bucketAccount, minimal, adopt } = options;
+  const asked = {
+    bucket: name,
+    ...(source !== undefined && { source }),
+    ...(topic !== undefined && { topic_arn: topic }),
+    ...(enrich !== undefined && { enrich }),
+    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+    ...(minimal === true && { minimal }),
+    ...(adopt === true && { adopt }),
+  };
+  return `To apply it: ${printable(cli.shown(applyCommand(asked, plan, connected)))}`;
 }
 
 function addApply(bucket: Command, cli: Cli): void {

@@ -164,6 +164,20 @@ export const faults = {
     background: 'retry',
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
+  /** AWS does not accept the credentials of such a request. What they would permit is not the question. */
+  'connect.credentials': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'The AWS credentials of this process are missing, expired or not accepted, or the role of TALLY_CONNECT_ROLE_ARN cannot be assumed. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
+  },
+  /** A quota of AWS leaves no room for a part of a connection. */
+  'connect.quota': {
+    circuit: 'object',
+    background: 'retry',
+    advice:
+      'Repeating the command does not help. Read which quota it is in the reason; have it raised in Service Quotas where AWS permits that, or remove what nothing uses any more. Then repeat the command: it continues where it stopped.',
+  },
 
   // ── messages and records ──
   'message.not-json': {

@@ -453,6 +453,28 @@ describe('tally dead-letters', () => {
     ]);
   });
 
+  it.each([
+    ['replay', 'replayed', 'Sent back: 2040. About 3 remain, or came meanwhile.\n'],
+    ['discard', 'discarded', 'Deleted: 2040. About 3 remain, or came meanwhile.\n'],
+  ])('%s --all repeats its request until fewer than a thousand letters were taken', async (act, taken, text) => {
+    const world = createCliWorld();
+    world.nextAnswers({ [taken]: 1_000, remaining: 1_043 });
+    world.nextAnswers({ [taken]: 1_000, remaining: 43 });
+    world.nextAnswers({ [taken]: 40, remaining: 3 });
+    const { stdout, stderr } = await world.run('dead-letters', act, '--all', ...(act === 'discard' ? ['--yes'] : []));
+    expect(stdout).toBe(text);
+    expect(stderr).toContain('1000 of about 2043 letters are done.');
+    expect(world.asked).toHaveLength(3);
+  });
+
+  it('replay --all ends when as many were taken as there were, though letters that failed again come', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ replayed: 1_000, remaining: 1_000 });
+    world.nextAnswers({ replayed: 1_000, remaining: 900 });
+    expect((await world.run('dead-letters', 'replay', '--all')).stdout).toBe('Sent back: 2000. About 900 remain, or came meanwhile.\n');
+    expect(world.asked).toHaveLength(2);
+  });
+
   it('discard deletes nothing without --yes where nobody can be asked', async () => {
     const world = createCliWorld();
     expect((await world.run('dead-letters', 'discard', 'a')).exitCode).toBe(64);

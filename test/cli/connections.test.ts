@@ -45,6 +45,34 @@ describe('tally bucket plan', () => {
   });
 });
 
+describe('tally bucket plan of a bucket that is not connected', () => {
+  const unconnected = { ...planAnswer, connected: false };
+
+  it('names the command that connects it, which `bucket apply` is not', async () => {
+    const world = createCliWorld();
+    world.nextAnswers(unconnected);
+    const { stderr } = await world.run('bucket', 'plan', 'photos', '--source', 'routed', '--topic', TOPIC);
+    expect(stderr).toBe(`To apply it: tally bucket add photos --source routed --topic ${TOPIC} --apply --plan 0f1e2d3c4b5a6978\n`);
+    world.nextAnswers({ ...unconnected, foreign: [] });
+    expect((await world.run('bucket', 'plan', 'photos', '--adopt')).stderr).toBe(
+      'To apply it: tally bucket add photos && tally bucket apply photos --adopt\n',
+    );
+  });
+
+  it('names it also where AWS is as it must be already', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...unconnected, changes: [], findings: [], foreign: [] });
+    expect((await world.run('bucket', 'plan', 'photos')).stderr).toBe('To apply it: tally bucket add photos --apply\n');
+  });
+
+  it('is followed by `bucket add` with the token that was agreed to', async () => {
+    const world = createCliWorld();
+    await world.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
+    expect(world.asked[0]).toEqual(['addBucket', { body: { bucket: 'photos', apply: true, plan: '0f1e' } }]);
+    expect((await world.run('bucket', 'add', 'photos', '--plan', '0f1e')).exitCode).toBe(64);
+  });
+});
+
 describe('tally bucket apply', () => {
   it('repeats its request until it is applied', async () => {
     const world = createCliWorld();

@@ -1,6 +1,6 @@
 /**
  * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics of a running
- * daemon. Whether the alerts fire when they should is promtool's to say (docs/operations.md).
+ * daemon, and promtool says whether the alerts fire when they should.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +11,12 @@ import { z } from 'zod';
 import { createMetrics } from '../../src/adapters/telemetry/metrics.ts';
 import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
+import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
+
+const PROMTOOL = { name: 'promtool', variable: 'TALLY_TEST_PROMTOOL' } as const;
+const hasPromtool = canRun('the tests of the alerts', [PROMTOOL]);
 
 const config = (name: string): string => readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');
 
@@ -26,7 +30,7 @@ const alertsSchema = z.object({
           expr: z.string(),
           for: z.string().optional(),
           labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
-          annotations: z.strictObject({ summary: z.string().min(10).max(120), description: z.string().min(60) }),
+          annotations: z.strictObject({ summary: z.string().min(10).max(120), description: z.string().min(60), runbook_url: z.url() }),
         }),
       ),
     }),
@@ -189,9 +193,34 @@ describe('config/monitoring/alerts.yaml', () => {
     expect(worthOne.filter((name) => !watched.has(name))).toEqual(without);
   });
 
-  it('reads every alert of its tests', () => {
-    const names = [...config('monitoring/alerts.test.yaml').matchAll(/alertname="(\w+)"/g)].map(([, name]) => name);
-    expect(alerts.map(({ alert }) => alert)).toEqual(expect.arrayContaining([...new Set(names)]));
+  it('is tested alert by alert', () => {
+    const names = [...config('monitoring/alerts.test.yaml').matchAll(/alertname="(\w+)"/g)].flatMap(([, name]) => name ?? []);
+    expect([...new Set(names)].toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
+  });
+
+  it('leads from each alert to a heading of docs/operations.md, all by one base', () => {
+    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const headings = new Set([...page.matchAll(/^#+ (\w+)$/gm)].map(([, heading = '']) => heading.toLowerCase()));
+    const links = alerts.map(({ annotations: { runbook_url: url } }) => url.split('#'));
+    expect(new Set(links.map(([base]) => base))).toEqual(new Set(['https://tally.example.com/docs/operations.md']));
+    expect(links.map(([, anchor]) => anchor)).toEqual(alerts.map(({ alert }) => alert.toLowerCase()));
+    expect(links.flatMap(([, anchor = '']) => (headings.has(anchor) ? [] : [anchor]))).toEqual([]);
+  });
+
+  it('asks for no job by its name, which a ServiceMonitor takes from its Service', () => {
+    expect(alerts.filter(({ expr }) => selectorsIn(expr).some(({ matchers }) => matchers.some(({ label }) => label === 'job')))).toEqual(
+      [],
+    );
+  });
+
+  it.skipIf(!hasPromtool)('fires when it must, alone, and not when it must not', async () => {
+    const promtool = findProgram(PROMTOOL) ?? '';
+    const folder = new URL('../../config/monitoring', import.meta.url).pathname;
+    const ends = [
+      await runProgram(promtool, ['check', 'rules', 'alerts.yaml'], { cwd: folder }),
+      await runProgram(promtool, ['test', 'rules', 'alerts.test.yaml'], { cwd: folder }),
+    ];
+    expect(ends.map(({ code, stdout, stderr }) => (code === 0 ? '' : stdout + stderr))).toEqual(['', '']);
   });
 });
 

@@ -108,6 +108,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
+  ListRulesCommand: ['events:ListRules'],
   ListTagsForResourceCommand: ['events:ListTagsForResource', 'sns:ListTagsForResource'],
   DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
   GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],

@@ -1,26 +1,51 @@
 /** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
+import { parse } from 'yaml';
+import { z } from 'zod';
 import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { textOf } from './pages.ts';
 
-/** docs/operations.md with the table of metrics as the code has it. */
+/** docs/operations.md with the table of metrics as the code has it, and with the alerts. */
 export function operationsPage(): string {
-  return pageWith('docs/operations.md', metricsMarkdown());
+  return withTable(withTable(textOf('docs/operations.md'), 'metrics', metricsMarkdown()), 'alerts', alertsMarkdown());
 }
 
 /** docs/traces.md with the table of OpenTelemetry's variables as the code has it. */
 export function tracesPage(): string {
-  return pageWith('docs/traces.md', tracesMarkdown());
+  return withTable(textOf('docs/traces.md'), 'variables', tracesMarkdown());
 }
 
-function pageWith(path: string, table: string): string {
-  const written = textOf(path).replace(
-    /(<!-- table of [^>]*-->\n).*?(<!-- end of table -->)/s,
+function withTable(page: string, name: string, table: string): string {
+  const written = page.replace(
+    new RegExp(`(<!-- table of ${name}[^>]*-->\\n).*?(<!-- end of table -->)`, 's'),
     (_, begin: string, end: string) => `${begin}${table}\n${end}`,
   );
-  if (!written.includes(table)) throw new Error(`${path} has no comments around its table`);
+  if (!written.includes(table)) throw new Error(`the page has no comments around its table of ${name}`);
   return written;
+}
+
+const alertsSchema = z.object({
+  groups: z.array(
+    z.object({
+      rules: z.array(
+        z.object({
+          alert: z.string(),
+          labels: z.object({ severity: z.string() }),
+          annotations: z.object({ description: z.string() }),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** A heading for each alert, since its runbook_url leads there, and its description. */
+function alertsMarkdown(): string {
+  const { groups } = alertsSchema.parse(parse(textOf('config/monitoring/alerts.yaml')));
+  const parts = groups.flatMap(({ rules }) =>
+    rules.map(({ alert, labels: { severity }, annotations: { description } }) => `#### ${alert}\n\n*${severity}.* ${description}\n`),
+  );
+  return `\n${parts.join('\n')}`;
 }
 
 /** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */

@@ -136,8 +136,8 @@ describe('the status of a bucket', () => {
     let record: Partial<BucketRecord> = {};
     let others: Partial<StatusFacts> = {};
     for (const [state, more, another] of facts) {
-      record = { ...record, ...more };
-      others = { ...others, ...another };
+      record = Object.assign({}, record, more);
+      others = Object.assign({}, others, another);
       expect(statusOf({ ...others, record }).state).toBe(state);
     }
     const order = facts.map(([state]) => bucketStates.indexOf(state));

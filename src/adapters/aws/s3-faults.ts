@@ -4,6 +4,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { TracedRequest } from '../../pipeline/ports/tracing.ts';
 import { errorText } from './clients.ts';
+import { isCredentialsError } from './credential-errors.ts';
 
 /** The answer to one attempt of a request, before the SDK processes it. */
 export interface S3Answer {
@@ -24,19 +25,6 @@ export interface S3Refusal {
 
 /** The request, for the reason of a fault and for the trace. */
 export type S3Question = TracedRequest;
-
-/** Error codes of S3 and of the SDK that are about the caller's credentials and not about the request. */
-const CREDENTIALS = new Set([
-  'CredentialsProviderError',
-  'TokenProviderError',
-  'InvalidAccessKeyId',
-  'ExpiredToken',
-  'InvalidToken',
-  'TokenRefreshRequired',
-  'RequestTimeTooSkewed',
-  'NotSignedUp',
-  'InvalidSecurity',
-]);
 
 /** The fault of a failed request. */
 export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {
@@ -60,9 +48,9 @@ export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefin
 
 function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
   const name = error instanceof Error ? error.name : '';
-  if (CREDENTIALS.has(name)) return 's3.credentials';
   // a proxy that changes the path of one key makes its signature wrong, and no other; wrong credentials fail every object
-  if (name === 'SignatureDoesNotMatch') return question.key === undefined ? 's3.credentials' : 'object.failed';
+  if (name === 'SignatureDoesNotMatch' && question.key !== undefined) return 'object.failed';
+  if (isCredentialsError(error)) return 's3.credentials';
   // the name of the bucket or region cannot be part of an address
   if (name === 'EndpointError') return 'bucket.missing';
   if (answer === undefined) return 's3.unavailable';

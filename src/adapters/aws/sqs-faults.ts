@@ -1,22 +1,11 @@
 import { ZodError } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { errorText } from './clients.ts';
+import { isCredentialsError } from './credential-errors.ts';
 
 /** The error names of SQS for a queue that does not exist (JSON protocol, query protocol). */
 const MISSING = new Set(['QueueDoesNotExist', 'AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue']);
 const DENIED = new Set(['AccessDenied', 'AccessDeniedException', 'KmsAccessDenied', 'KMS.AccessDeniedException', 'InvalidSecurity']);
-const CREDENTIALS = new Set([
-  'CredentialsProviderError',
-  'TokenProviderError',
-  'ExpiredToken',
-  'ExpiredTokenException',
-  'InvalidClientTokenId',
-  'UnrecognizedClientException',
-  'SignatureDoesNotMatch',
-  'InvalidSignatureException',
-  'IncompleteSignature',
-  'MissingAuthenticationToken',
-]);
 
 /** Whether SQS answered that a permission is missing. */
 export function isRefusedPermission(error: unknown): boolean {
@@ -36,7 +25,7 @@ export function queueFault(operation: string, queueUrl: string, error: unknown):
 function reasonOf(error: unknown): string {
   if (isMissingQueue(error)) return 'the queue does not exist';
   if (isRefusedPermission(error)) return `permission denied (${errorText(error)})`;
-  if (error instanceof Error && CREDENTIALS.has(error.name)) return `the AWS credentials are missing or not accepted (${errorText(error)})`;
+  if (isCredentialsError(error)) return `the AWS credentials are missing or not accepted (${errorText(error)})`;
   // another server answers there: a web page, or JSON of another kind
   if (error instanceof SyntaxError) return 'the answer is not one of SQS: it is not JSON';
   if (error instanceof ZodError) return `the answer is not one of SQS: ${error.issues.map(issueText).join(', ')}`;

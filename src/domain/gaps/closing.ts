@@ -175,7 +175,8 @@ function tooEarly(
 export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
   const toldMs = Math.max(gap.toldAtMs ?? 0, gap.openedAtMs ?? 0);
   const seconds = Math.round((toldMs - nowMs) / 1_000);
-  if (gap.state !== 'open' || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;
+  // one that is held waits for a person, whatever the clocks say
+  if (gap.state !== 'open' || gap.held === true || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;
   // not by the second: the record would change at every look
   if (gap.waits?.reason.includes(CLOCK_WORDS) === true) return gap;
   const reason = `it was reported at ${new Date(toldMs).toISOString()}, ${CLOCK_WORDS} ${seconds} s ahead: a clock is wrong, so compare those of the machines that run Tally`;

@@ -1,6 +1,9 @@
 /** What services send so that events pass: whom the policies of topics, queues and their keys must let through. */
-import type { Delivery } from './denials.ts';
+import { admits, type Delivery } from './denials.ts';
 import { existing, queueOf, type Facts } from './facts.ts';
+import { ruleArnOf } from './names.ts';
+import { parsePolicy, withStatements, type Policy } from './policy.ts';
+import { topicStatement, type WiredTopic } from './wiring.ts';
 
 /** A delivery with what is known about where it goes. */
 export interface Delivered {
@@ -24,7 +27,9 @@ export function topicDeliveries({ wish, wiring: { subscription }, observed }: Fa
 }
 
 /** What SNS and EventBridge send to the queues. */
-export function queueDeliveries({ wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
+export function queueDeliveries({ wish, wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
+  const byHand = observed.handMadeRule && ruleArnOf(wish, observed.handMadeRule.name);
+  const ruleArn = byHand ?? rule?.arn;
   return queues.flatMap(({ arn, senders }) => {
     const queue = queueOf(observed, arn);
     if (queue === undefined) return [];
@@ -35,8 +40,26 @@ export function queueDeliveries({ wiring: { queues, subscription, rule }, observ
         service,
         ...(subscription && { sourceArn: subscription.topicArn }),
       })),
-      ...(senders.rules === true ? [{ ...to, service: 'events.amazonaws.com', ...(rule && { sourceArn: rule.arn }) }] : []),
+      ...(senders.rules === true ? [{ ...to, service: 'events.amazonaws.com', ...(ruleArn !== undefined && { sourceArn: ruleArn }) }] : []),
     ];
     return deliveries.map((delivery) => ({ delivery, policy: queue.policy, kmsKeyId: queue.kmsKeyId }));
   });
+}
+
+/** The policy of the wired topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
+export function topicPolicies({ wish, wiring, observed }: Facts): { readonly before: Policy; readonly after: Policy } | undefined {
+  const { topic } = wiring;
+  const present = existing(observed.topic);
+  if (topic === undefined) return undefined;
+  // a topic that Tally makes first gets its policy afterwards
+  if (present === undefined) return topic.isForeign === true ? undefined : policiesOf({ Statement: [] }, topic);
+  const before = parsePolicy(present.policy);
+  if (before === undefined) return undefined;
+  const [delivered] = topicDeliveries({ wish, wiring, observed });
+  const isOpen = topic.isForeign === true && delivered !== undefined && admits(before, delivered.delivery) === 'admitted';
+  return isOpen ? { before, after: before } : policiesOf(before, topic);
+}
+
+function policiesOf(before: Policy, { statement }: WiredTopic): { readonly before: Policy; readonly after: Policy } {
+  return { before, after: withStatements(before, [topicStatement(statement, before.Statement)]) };
 }

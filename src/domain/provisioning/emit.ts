@@ -61,20 +61,25 @@ kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
         .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
 }
 
-function topicText(wish: Wish, { arn, statement }: NonNullable<Wiring['topic']>): string {
-  const tags = Object.entries(tagsOf(wish)).map(([name, value]) => `Key=${name},Value=${value}`);
+function topicText(wish: Wish, { arn, statement, isForeign }: NonNullable<Wiring['topic']>): string {
   return `# the topic, and who may publish to it
 TOPIC=${quoted(arn)}
-if ! FOUND=$(aws sns get-topic-attributes --topic-arn "$TOPIC" 2>&1); then
+${isForeign === true ? '' : ownTopicText(wish, arn)}POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
+OURS=$(kept "$POLICY" ${quoted([statement])})
+POLICY=$(merged "$POLICY" "$OURS")
+aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$POLICY"`;
+}
+
+/** A topic of Tally's is made where there is none, and must be this registry's. One of the operator's has no tags of Tally. */
+function ownTopicText(wish: Wish, arn: string): string {
+  const tags = Object.entries(tagsOf(wish)).map(([name, value]) => `Key=${name},Value=${value}`);
+  return `if ! FOUND=$(aws sns get-topic-attributes --topic-arn "$TOPIC" 2>&1); then
   case "$FOUND" in *NotFound*) ;; *) echo "$FOUND" >&2; exit 1 ;; esac
   aws sns create-topic --name ${quoted(parseArn(arn)?.resource ?? '')} --tags ${tags.map(quoted).join(' ')} > /dev/null
 fi
 TAGS=$(aws sns list-tags-for-resource --resource-arn "$TOPIC" --query Tags --output json)
 ours_or_stop "$TOPIC" "$TAGS"
-POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
-OURS=$(kept "$POLICY" ${quoted([statement])})
-POLICY=$(merged "$POLICY" "$OURS")
-aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$POLICY"`;
+`;
 }
 
 function queueText(wish: Wish, queue: Wiring['queues'][number]): string {
@@ -91,9 +96,19 @@ aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL"
 }
 
 function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
-  const attributes = deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
-  return `# the subscription of the bucket queue
-aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null`;
+  const redrive = deadLetterArn === undefined ? undefined : JSON.stringify({ deadLetterTargetArn: deadLetterArn });
+  const attributes = redrive === undefined ? {} : { RedrivePolicy: redrive };
+  const set = (name: string, value: string): string =>
+    `aws sns set-subscription-attributes --subscription-arn "$SUBSCRIPTION" --attribute-name ${name} --attribute-value ${quoted(value)}`;
+  // one that exists keeps the attributes that it has, and SNS refuses to subscribe with others
+  return `# the subscription of the bucket queue: raw delivery, a filter and another dead-letter queue are taken from one that exists
+LISTED=$(aws sns list-subscriptions-by-topic --topic-arn ${quoted(topicArn)} --output json)
+SUBSCRIPTION=$(jq -r --arg queue ${quoted(queueArn)} '[.Subscriptions[] | select(.Protocol == "sqs" and .Endpoint == $queue and (.SubscriptionArn | startswith("arn:"))) | .SubscriptionArn][0] // empty' <<< "$LISTED")
+if [ -z "$SUBSCRIPTION" ]; then
+  aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null
+else
+  ${[set('RawMessageDelivery', 'false'), set('FilterPolicy', '{}'), ...(redrive === undefined ? [] : [set('RedrivePolicy', redrive)])].join('\n  ')}
+fi`;
 }
 
 function ruleText(wish: Wish, { name, arn, pattern, target }: NonNullable<Wiring['rule']>): string {

@@ -60,8 +60,19 @@ export function samePattern(rule: Rule, pattern: string | undefined): boolean {
 
 /** Whether the target is the rule's, with the same transformer and dead-letter queue and without a role. */
 export function isTargetRight(wanted: Target, target: ObservedTarget): boolean {
-  const { arn, deadLetterArn, roleArn } = target;
-  return arn === wanted.arn && deadLetterArn === wanted.deadLetterArn && roleArn === undefined && isInputRight(wanted, target);
+  const { arn, roleArn } = target;
+  return arn === wanted.arn && hasLetters(wanted, target) && roleArn === undefined && isInputRight(wanted, target);
+}
+
+/** Whether the target has the wanted dead-letter queue. Where none is known, any one is right, and must stay. */
+export function hasLetters({ deadLetterArn: wanted }: Target, { deadLetterArn }: ObservedTarget): boolean {
+  return wanted === undefined || deadLetterArn === wanted;
+}
+
+/** The rule with the dead-letter queue that its target has, where none is known: a write replaces a target as a whole. */
+export function withLetters(rule: Rule, present: ObservedTarget | undefined): Rule {
+  const deadLetterArn = rule.target.deadLetterArn ?? present?.deadLetterArn;
+  return deadLetterArn === undefined ? rule : { ...rule, target: { ...rule.target, deadLetterArn } };
 }
 
 /** Whether the target gets what it must: the event itself, or what the transformer makes of it. */
@@ -69,13 +80,14 @@ export function isInputRight(wanted: Target, { transformer, hasOtherInput }: Obs
   return hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
 }
 
-/** The topic that Tally makes for the wish, if it exists and this registry has made it. */
+/** The topic that something must publish to, if it exists and may be written to: this registry has made it, or the wish names it. */
 export function ownTopic({ wish, wiring, observed }: FactsOf<'topic'>): ObservedTopic | undefined {
-  const topic = wiring.topic === undefined ? undefined : existing(observed.topic);
-  return topic !== undefined && isOwn(topic.tags, wish) ? topic : undefined;
+  const topic = existing(observed.topic);
+  if (wiring.topic === undefined || topic === undefined) return undefined;
+  return wiring.topic.isForeign === true || isOwn(topic.tags, wish) ? topic : undefined;
 }
 
-/** Whether the topic that Tally would make is there, and another one's. */
+/** Whether the topic that Tally would make is there, and another registry's. That of the operator, which the wish names, is not. */
 export function isTopicForeign(facts: FactsOf<'topic'>): boolean {
   return facts.wiring.topic !== undefined && existing(facts.observed.topic) !== undefined && ownTopic(facts) === undefined;
 }

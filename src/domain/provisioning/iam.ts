@@ -11,9 +11,11 @@ type Resource =
   | 'letter-queues'
   | 'topics'
   | 'own-topics'
+  | 'named-topics'
   | 'bucket'
   | 'objects'
   | 'rules'
+  | 'all-rules'
   | 'all-trails'
   | 'trails'
   | 'own-trail'
@@ -74,9 +76,11 @@ export const permissions: readonly Permission[] = [
     sid: 'ReadRules',
     roles: BOTH,
     sources: BY_RULES,
-    actions: ['events:DescribeRule', 'events:ListTargetsByRule', 'events:ListTagsForResource'],
+    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
     resource: 'rules',
   },
+  // a rule that a person made for a bucket has any name, and is known by the list of all rules
+  { sid: 'FindRules', roles: BOTH, sources: BY_RULES, actions: ['events:ListRules', 'events:ListTargetsByRule'], resource: 'all-rules' },
   { sid: 'FindTrails', roles: BOTH, sources: ['routed'], actions: ['cloudtrail:DescribeTrails'], resource: 'all-trails' },
   {
     sid: 'ReadTrails',
@@ -98,6 +102,13 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
     resource: 'own-topics',
+  },
+  {
+    sid: 'AdmitEventBridge',
+    roles: ['connecting'],
+    sources: ['routed'],
+    actions: ['sns:SetTopicAttributes'],
+    resource: 'named-topics',
   },
   {
     sid: 'SubscribeTheQueue',
@@ -143,7 +154,7 @@ export interface IamNames {
   readonly trailArn?: string | undefined;
   /** Whether the settings name the logs of a trail of others, which is read. */
   readonly readsTrails?: boolean | undefined;
-  /** The topics of the source `topic`, in this account or others; absent: all topics of this account. */
+  /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
   readonly topicArns?: readonly string[] | undefined;
 }
 
@@ -204,6 +215,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return topicsOf(sources, names);
     case 'own-topics':
       return `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
+    case 'named-topics':
+      return names.topicArns ?? [];
     case 'bucket':
       return `arn:${partition}:s3:::${bucket}`;
     case 'objects':
@@ -211,6 +224,9 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'all-trails':
       // DescribeTrails takes no resource
       return names.trailArn !== undefined || names.readsTrails === true ? '*' : [];
+    case 'all-rules':
+      // ListRules takes no resource
+      return '*';
     case 'trails':
       // a trail is found by its logs, and may have any name
       return names.trailArn ?? (names.readsTrails === true ? '*' : []);
@@ -226,13 +242,14 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
   }
 }
 
-/** Tally's own topics, and with the source `topic` those of others: a topic of another account only if it is named. */
+/** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
 function topicsOf(
   sources: readonly BucketSource[],
   { partition, region, account, installation, topicArns }: IamNames,
 ): string | readonly string[] {
   const own = `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
-  if (!sources.includes('topic')) return own;
+  const isForeign = sources.includes('topic') || (sources.includes('routed') && topicArns !== undefined);
+  if (!isForeign) return own;
   if (topicArns === undefined) return `arn:${partition}:sns:${region}:${account}:*`;
   return sources.some((source) => source === 'notification' || source === 'routed') ? [own, ...topicArns] : topicArns;
 }

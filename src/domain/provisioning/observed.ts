@@ -19,7 +19,13 @@ export interface ObservedQueue {
   readonly policy?: string;
   readonly kmsKeyId?: string;
   readonly isFifo: boolean;
+  /** The target of its redrive policy, and after how many receives a message goes there. Absent: it has no such policy. */
+  readonly deadLetterArn?: string;
   readonly maxReceiveCount?: number;
+  /** Absent: the queue did not say, which servers other than SQS may do. */
+  readonly retentionS?: number;
+  readonly delayS?: number;
+  readonly messageBytesMax?: number;
 }
 
 /** The key of a topic or queue, as its attributes name it. */
@@ -54,6 +60,19 @@ export interface ObservedRule {
   readonly tags: Tags;
 }
 
+/** A rule as it is listed: whose it is does not matter. */
+export interface NamedRule extends Omit<ObservedRule, 'tags'> {
+  readonly name: string;
+}
+
+/** A rule that a person made for the bucket, with its target that Tally's own rule would have. */
+export interface HandMadeRule {
+  readonly name: string;
+  readonly pattern?: string;
+  readonly isEnabled: boolean;
+  readonly target: ObservedTarget;
+}
+
 export interface ObservedTrail {
   readonly arn: string;
   readonly homeRegion: string;
@@ -73,6 +92,8 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
+  /** A rule of others that already sends the events of the bucket where the wish's rule would. Looked for only if that one is absent. */
+  readonly handMadeRule?: HandMadeRule;
   /** The keys of topic and queues, except those that AWS makes for every account. */
   readonly keys?: readonly ObservedKey[];
   /** The trails that the settings name. Undefined: they name none, or none is needed. */

@@ -16,7 +16,7 @@ import {
   type Statement,
 } from './policy.ts';
 import { selectorName, withoutSelector, type Selectors } from './trail.ts';
-import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from './wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type WiredTopic, type Wish } from './wiring.ts';
 
 export type Removal =
   | {
@@ -29,7 +29,7 @@ export type Removal =
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | { readonly part: 'subscription'; readonly name: string }
   | { readonly part: 'topic'; readonly name: string }
-  | { readonly part: 'queue-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
+  | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
 
 /** What stays although it is ours, and why. */
 export interface Kept {
@@ -130,19 +130,30 @@ function subscriptionRemoval(facts: Facts, isMade: boolean): readonly (Removal |
   if (name === undefined) return [];
   if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade || wiring.topic !== undefined) return [{ part: 'subscription', name }];
+  if (isMade || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 
 /** The topic of the wish, unless it is another one's or others use it. */
-export function topicRemoval(facts: FactsOf<'topic'>): readonly ((Removal & { readonly part: 'topic' }) | Kept)[] {
+export function topicRemoval(facts: FactsOf<'topic'>): readonly (Removal | Kept)[] {
   const { topic } = facts.wiring;
   const present = existing(facts.observed.topic);
   if (topic === undefined || present === undefined) return [];
+  if (topic.isForeign === true) return statementRemoval(topic, present.policy);
   if (isTopicForeign(facts)) return [{ name: topic.arn, reason: `it ${ownerText(present.tags)}` }];
   if (present.otherSubscriptions > 0) return [{ name: topic.arn, reason: 'others are subscribed to it' }];
   if (hasForeignStatements(present.policy, topic.statement)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
   return [{ part: 'topic', name: topic.arn }];
+}
+
+/** Of a topic of others only our statement goes. */
+function statementRemoval({ arn, statement: { Sid = '' } }: WiredTopic, text: string | undefined): readonly (Removal | Kept)[] {
+  const before = parsePolicy(text);
+  if (before?.Statement.every((each) => each.Sid !== Sid) !== false) return [];
+  const after = withoutStatements(before, new Set([Sid]));
+  if (after.Statement.length === 0)
+    return [{ name: arn, reason: `the statement ${Sid} is the only one of its policy, and a topic must have one` }];
+  return [{ part: 'topic-policy', name: arn, before, after }];
 }
 
 /** SNS gives each new topic a statement with this id. */

@@ -11,7 +11,7 @@ export interface Wish extends Place, Owner {
   readonly bucket: string;
   readonly bucketAccount: string;
   readonly source: BucketSource;
-  /** With the source `topic`. */
+  /** A topic of others: with the source `topic`, and with `routed` if the rule is to send to it instead of to a topic of Tally's. */
   readonly topicArn?: string;
   readonly enrich: EnrichMode;
   readonly queueArn: string;
@@ -47,9 +47,16 @@ export interface Rule {
   readonly target: Target;
 }
 
+export interface WiredTopic {
+  readonly arn: string;
+  readonly statement: Statement;
+  /** Only the statement is Tally's, and only if no other one admits the same. */
+  readonly isForeign?: true;
+}
+
 export interface Wiring {
-  /** A topic that Tally makes. */
-  readonly topic?: { readonly arn: string; readonly statement: Statement };
+  /** A topic that something must be allowed to publish to. Tally makes it, unless it is of others. */
+  readonly topic?: WiredTopic;
   readonly subscription?: Subscription;
   /** The queues, and who must be allowed to send to them. */
   readonly queues: readonly { readonly arn: string; readonly senders: Senders }[];
@@ -82,8 +89,9 @@ export function wiringOf(wish: Wish): Wiring {
     case 'eventbridge':
       return { queues: queuesOf(wish, { rules: true }), eventBridge: true, rule: nativeRule(wish) };
     case 'routed': {
-      const topicArn = topicArnOf(wish.installation, wish, 'routed');
-      const topic = { arn: topicArn, statement: eventBridgeStatement(wish, topicArn) };
+      const { topicArn = topicArnOf(wish.installation, wish, 'routed') } = wish;
+      const isForeign = wish.topicArn !== undefined;
+      const topic = { arn: topicArn, statement: eventBridgeStatement(wish, topicArn), ...(isForeign && { isForeign }) };
       return {
         topic,
         ...subscribed(wish, topicArn),
@@ -94,6 +102,14 @@ export function wiringOf(wish: Wish): Wiring {
     }
   }
 }
+
+/** The topic that a request or a record names for the source `routed`; undefined if it is the one that Tally makes, wherever that is. */
+export function routedTopic(topicArn: string | undefined, installation: string): string | undefined {
+  const isOurs = parseArn(topicArn ?? '')?.resource === parseArn(topicArnOf(installation, ANYWHERE, 'routed'))?.resource;
+  return isOurs ? undefined : topicArn;
+}
+
+const ANYWHERE: Place = { partition: 'aws', region: '', account: '' };
 
 function subscribed(wish: Wish, topicArn: string): Required<Pick<Wiring, 'subscription' | 'queues'>> {
   const { queueArn, deadLetterArn, installation } = wish;

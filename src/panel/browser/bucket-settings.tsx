@@ -78,10 +78,15 @@ export function settingsBody({ source, topic, enrich }: BucketSettings) {
   return { source, enrich, ...(topic.trim() !== '' && { topic_arn: topic.trim() }) };
 }
 
-/** The settings as a plan takes them: only the source `topic` has a topic that is not Tally's. */
+/** Whether a plan leads the events through a topic that is not Tally's. */
+function hasOwnTopic({ source }: Pick<BucketSettings, 'source'>): boolean {
+  return source === 'topic' || source === 'routed';
+}
+
+/** The settings as a plan takes them: only the sources `topic` and `routed` have a topic that is not Tally's. */
 export function wishOf(settings: BucketSettings): PlanWish {
   const { topic_arn: topicArn, ...wish } = settingsBody(settings);
-  return { ...wish, ...(settings.source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+  return { ...wish, ...(hasOwnTopic(settings) && topicArn !== undefined && { topic_arn: topicArn }) };
 }
 
 /** The settings after another wish was chosen. */
@@ -93,7 +98,7 @@ export function settingsAfter(settings: BucketSettings, { source, topic_arn: top
 /** Why Tally makes nothing in AWS for these settings; undefined: it can. */
 export function handMade({ source, topic }: BucketSettings, stored?: BucketSettings): string | undefined {
   const isOwn = topic.trim() !== '' && (topic.trim() !== stored?.topic || source !== stored.source);
-  if (source === 'topic' || !isOwn) return undefined;
+  if (hasOwnTopic({ source }) || !isOwn) return undefined;
   return `This topic is yours, and the source ${source} has a topic of Tally’s otherwise: what leads to yours is made by hand, so there is nothing to plan.`;
 }
 

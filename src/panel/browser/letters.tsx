@@ -108,6 +108,11 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
   );
 }
 
+/** SQS counts approximately, and letters may have come meanwhile. */
+function remainingText(remaining: number): string {
+  return remaining === 0 ? '' : ` About ${numberText(remaining)} remain.`;
+}
+
 interface ChoiceProps {
   readonly ids: readonly string[];
   readonly onDone: (text: string) => void;
@@ -117,8 +122,8 @@ interface ChoiceProps {
 function ReplayDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   const [ids] = useState(shown);
   async function replay(): Promise<void> {
-    const { replayed } = await call('POST /v1/dead-letters/replay', { body: { ids } });
-    onDone(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.`);
+    const { replayed, remaining } = await call('POST /v1/dead-letters/replay', { body: { ids } });
+    onDone(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);
   }
   return (
     <Dialog title="Replay?" onClose={onClose}>
@@ -133,8 +138,8 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
   const [ids] = useState(shown);
   const [typed, setTyped] = useState('');
   async function discard(): Promise<void> {
-    const { discarded } = await call('POST /v1/dead-letters/discard', { body: { ids } });
-    onDone(`Deleted: ${countText(discarded, 'letter')}.`);
+    const { discarded, remaining } = await call('POST /v1/dead-letters/discard', { body: { ids } });
+    onDone(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
   }
   return (
     <Dialog title="Discard for good?" onClose={onClose}>

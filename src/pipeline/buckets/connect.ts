@@ -169,13 +169,11 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, provenAtMs, ...rest } = record;
+  const { topicArn: _, unsubscribed, provenAtMs: __, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
-  const way = { source: source ?? record.source, ...(newTopicArn !== undefined && { topicArn: newTopicArn }) };
   return {
     ...rest,
-    // what arrived by another way proves nothing
-    ...(provenAtMs !== undefined && !isOtherWay(record, way) && { provenAtMs }),
+    ...proofAfter(record, { source: source ?? record.source, topicArn: newTopicArn }),
     ...(source !== undefined && { source }),
     ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
     // another topic delivers from now on
@@ -185,8 +183,19 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   };
 }
 
+interface Way {
+  readonly source: BucketSource;
+  readonly topicArn?: string | undefined;
+}
+
+/** What arrived by another way proves nothing. */
+function proofAfter(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs'> {
+  const { provenAtMs } = record;
+  return provenAtMs === undefined || isOtherWay(record, way) ? {} : { provenAtMs };
+}
+
 /** Whether its events come by another way. A topic that is forgotten still delivers. */
-function isOtherWay(before: BucketRecord, { source, topicArn }: Pick<BucketRecord, 'source' | 'topicArn'>): boolean {
+function isOtherWay(before: BucketRecord, { source, topicArn }: Way): boolean {
   return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
 }
 

@@ -1,8 +1,10 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
+import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
+import type { GapReports } from '../gaps/reports.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
@@ -17,6 +19,7 @@ interface DisconnectDependencies {
   readonly state: StateStore;
   readonly objects: ObjectIndex;
   readonly jobs: Pick<ReindexJobs, 'cancelOf'>;
+  readonly gaps: Pick<GapReports, 'report'>;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
@@ -29,6 +32,7 @@ export function createDisconnectBucket({
   state,
   objects,
   jobs,
+  gaps,
   clock,
 }: DisconnectDependencies): (bucket: string, signal?: AbortSignal, how?: { readonly keepDocuments?: boolean }) => Promise<void> {
   return async function disconnectBucket(bucket, signal, { keepDocuments = false } = {}) {
@@ -51,6 +55,8 @@ export function createDisconnectBucket({
         'after',
       );
       await objects.createBucket(bucket, signal);
+      // the record may name the index that was removed: found only by the next watch, it would cost another re-index
+      await noteIndex({ state, objects, gaps, clock }, bucket, signal);
     }
     if (!wasConnected) throw notConnected(bucket);
   };
@@ -59,9 +65,9 @@ export function createDisconnectBucket({
     const prefix = `gap:${bucket}:`;
     for (;;) {
       const entries = await state.list('gap', { after: prefix, limit: GAPS_MAX });
-      const gaps = entries.filter(({ id }) => id.startsWith(prefix));
-      for (const { id } of gaps) await removeRecord(state, id);
-      if (gaps.length < GAPS_MAX) return;
+      const found = entries.filter(({ id }) => id.startsWith(prefix));
+      for (const { id } of found) await removeRecord(state, id);
+      if (found.length < GAPS_MAX) return;
     }
   }
 }

@@ -108,12 +108,6 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     }
   }
 
-  /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
-  async function areTagsMissed(bucket: string, signal?: AbortSignal): Promise<boolean> {
-    const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
-    return gap?.tags === true && gap.state !== 'closed';
-  }
-
   async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
     const job = JOB_ID.test(id) ? await readRecord(state, refs.job(id), signal) : undefined;
     if (job === undefined) throw notFound(id);
@@ -152,7 +146,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
   return {
     async request(requested, by, signal) {
       const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
-      const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(wanted.bucket, signal));
+      const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(state, wanted.bucket, signal));
       const wishes = {
         ...wanted,
         ...(tags && { tags }),
@@ -245,4 +239,10 @@ function heldByBrake({ id, brake }: JobRecord): RequestError {
   const total = reserved + waiting;
   const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its brake does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
   return new RequestError('job.not-resumable', detail, { waiting });
+}
+
+/** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
+async function areTagsMissed(state: StateStore, bucket: string, signal?: AbortSignal): Promise<boolean> {
+  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
+  return gap?.tags === true && gap.state !== 'closed';
 }

@@ -60,6 +60,7 @@ interface VerbDependencies {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
+type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
@@ -70,7 +71,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
-  const look = createLook({ state, provisioning, gaps: createGapReports({ state, clock, telemetry }), clock, telemetry });
+  const gaps = createGapReports({ state, clock, telemetry });
+  const look = createLook({ state, provisioning, gaps, clock, telemetry });
   const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const requireForms = createRequireCurrentForms({ maintenance, clock });
@@ -78,7 +80,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const getUsage = createGetUsage({ usage, state, clock, requireForms });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, clock });
+  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
   const connections = createConnections({ state, provisioning, connectBucket, look });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
@@ -168,6 +170,21 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
     cancelJob: audited('ReindexCancel', async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal))),
+    ...letterVerbs(deadLetters, audited),
+    ...keys,
+    listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
+    exportState: audited(
+      'StateExport',
+      ({ body }, { signal }) => exportState(body, signal),
+      ({ items }) => ({ records: items.length }),
+    ),
+  };
+}
+
+/** What people do with dead letters. */
+function letterVerbs(deadLetters: VerbDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterVerbs {
+  return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
     replayDeadLetters: audited(
@@ -185,14 +202,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
         return { discarded: count, remaining };
       },
       (answer) => answer,
-    ),
-    ...keys,
-    listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
-    exportState: audited(
-      'StateExport',
-      ({ body }, { signal }) => exportState(body, signal),
-      ({ items }) => ({ records: items.length }),
     ),
   };
 }

@@ -1,11 +1,12 @@
 /**
  * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. The conventions of object-index.ts hold.
- * Every function throws `connect.denied` (a RequestError with the missing action) and the fault `connect.unavailable`; those
- * about buckets also the faults of S3, such as `bucket.missing`.
+ * Every function throws `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`,
+ * `connect.credentials` and `connect.quota`; those about buckets also the faults of S3, such as `bucket.missing`.
  */
 import type { Tags } from '../../domain/provisioning/names.ts';
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
 import type {
+  NamedRule,
   ObservedQueue,
   ObservedRule,
   ObservedSubscription,
@@ -25,8 +26,8 @@ export interface OwnedBucket {
 export interface AwsReads {
   /** The notification configuration as S3's own XML. */
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
-  /** The queue with this URL, and the ARN of its redrive target. */
-  queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue & { readonly deadLetterArn?: string }>;
+  /** The queue with this URL. */
+  queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue>;
   /** The queue with this ARN, in this account or another. */
   queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue | 'absent'>;
   /** The topic, and the subscription of the queue to it. */
@@ -39,6 +40,8 @@ export interface AwsReads {
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus of the region. */
   ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The rules on the default bus of the region whose patterns name the bucket, with their targets. */
+  rulesAbout(region: string, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
   /** The key of a region with this ID, ARN or alias, and its policy. */
   keyOf(
     region: string,

@@ -125,7 +125,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
    */
   async function foundSubscription(wish: Wish, parts: readonly ConnectionPart[]): Promise<readonly ConnectionPart[]> {
     const { subscription, topic } = wiringOf(wish);
-    if (subscription === undefined || topic !== undefined) return [];
+    if (subscription === undefined || (topic !== undefined && topic.isForeign !== true)) return [];
     const arn = subscriptionName(subscription);
     if (parts.some((part) => part.kind === 'subscription' && part.arn === arn)) return [];
     const all = await listAllRecords(state, 'connection', connectionSchema);

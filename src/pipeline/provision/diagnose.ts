@@ -5,19 +5,24 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
+import { queueChecks } from '../../domain/provisioning/checks/all.ts';
+import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseNotification, sdkConfiguration } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
+import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { ReadBucketQueue } from './bucket-queue.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { atQueue, wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
 
@@ -28,7 +33,9 @@ const LOST_MS = 120_000;
 
 interface DiagnoseDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf' | 'queueAt'>;
+  readonly aws: Pick<AwsReads, 'notificationOf'>;
+  readonly readBucketQueue: ReadBucketQueue;
+  readonly storage: Pick<ObjectStorage, 'versioningOf'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
@@ -40,33 +47,67 @@ interface DiagnoseDependencies {
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
 /** Creates the function. */
-export function createDiagnose({ state, aws, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({
+  state,
+  aws,
+  storage,
+  readBucketQueue,
+  clock,
+  queueUrls,
+  wishOf,
+  observe,
+}: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
+    const connection = await readable(record, diagnoseConnection, signal);
+    // S3 would fail again, and be found twice
+    if (!connection.isRead) return connection.findings;
+    return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings];
+  };
+
+  /** What the read finds; a read that fails is a finding. */
+  async function readable(
+    record: BucketRecord,
+    read: Diagnose,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly isRead: boolean; readonly findings: readonly Finding[] }> {
     try {
-      const connection = await readRecord(state, refs.connection(record.bucket), signal);
-      if (connection === undefined) return await diagnoseHandMade(record, signal);
-      if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
-      const wish = await asReceived(wishOfConnection(connection), signal);
-      const observed = await observe(wish, signal);
-      const { findings } = planOf(wish, observed);
-      return [
-        ...queueChangedFindings(connection, wish),
-        ...lostFindings(connection, observed, clock.nowMs()),
-        ...findings,
-        ...leftOverFindings(connection),
-      ];
+      return { isRead: true, findings: await read(record, signal) };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-      return [unreadFinding(record.bucket, error)];
+      return { isRead: false, findings: [unreadFinding(record.bucket, error)] };
     }
-  };
+  }
+
+  async function diagnoseConnection(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const connection = await readRecord(state, refs.connection(record.bucket), signal);
+    if (connection === undefined) return diagnoseHandMade(record, signal);
+    if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
+    const wish = await asReceived(connection, signal);
+    const observed = await observe(wish, signal);
+    const { findings } = planOf(wish, observed);
+    return [
+      ...queueChangedFindings(connection, wish),
+      ...lostFindings(connection, observed, clock.nowMs()),
+      ...findings,
+      ...leftOverFindings(connection),
+    ];
+  }
+
+  /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
+  async function diagnoseClock({ bucket, region, account }: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const sentAtMs = clock.nowMs();
+    const versioning = await storage.versioningOf({ bucket, region, account }, signal);
+    if (versioning.status === 'unknown') return [];
+    return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
+  }
 
   /** The wish with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
-  async function asReceived(wish: Wish, signal?: AbortSignal): Promise<Wish> {
+  async function asReceived(connection: ConnectionRecord, signal?: AbortSignal): Promise<Wish> {
+    const wish = wishOfConnection(connection);
     const queues = [];
     for (const queueUrl of queueUrls) {
-      const queue = await aws.queueAt(queueUrl, signal);
+      const queue = await readBucketQueue(queueUrl, connection, signal);
       if (queue.arn === wish.queueArn) return atQueue(wish, queue);
       queues.push(queue);
     }
@@ -76,30 +117,35 @@ export function createDiagnose({ state, aws, clock, queueUrls, wishOf, observe }
 
   async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
     const { wish: asked } = await wishOf(handMade(record), signal);
-    const wish = await asWired(asked, signal);
-    if (wish === 'straight') return [];
+    const { wish, isStraight } = await asWired(asked, signal);
     const observed = await observe(wish, signal);
-    const { findings } = planOf(wish, observed);
-    // a rule that was made by hand has another name, and only those of Tally's are looked for
-    if (observed.rule !== 'absent') return findings;
-    return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off')];
+    const plan = planOf(wish, observed);
+    const { findings, wiring } = plan;
+    const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
+    if (isStraight) return ofQueues;
+    if (wish.source === 'notification') {
+      return withNotMade(plan, { observed, command: commandOf('bucket apply', record.bucket), severity: 'broken' });
+    }
+    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return findings;
+    return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
   }
 
   /** The topic of a notification need not be known: what the bucket sends everything to is taken for it. */
-  async function asWired(wish: Wish, signal?: AbortSignal): Promise<Wish | 'straight'> {
-    if (wish.source !== 'notification') return wish;
+  async function asWired(wish: Wish, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly isStraight: boolean }> {
+    if (wish.source !== 'notification') return { wish, isStraight: false };
     const read = parseNotification(await aws.notificationOf(ownedBucket(wish), signal));
-    if (!read.ok) return wish;
-    if (missingFamilies(read.configuration, wish.queueArn, 'queue').length === 0) return 'straight';
+    if (!read.ok) return { wish, isStraight: false };
+    if (missingFamilies(read.configuration, wish.queueArn, 'queue').length === 0) return { wish, isStraight: true };
     const topicArn = completeTopic(read.configuration);
-    return topicArn === undefined ? wish : { ...wish, source: 'topic', topicArn };
+    return { wish: topicArn === undefined ? wish : { ...wish, source: 'topic', topicArn }, isStraight: false };
   }
 }
 
 /** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */
 function handMade({ bucket, source, topicArn, enrich }: BucketRecord): WishRequest {
   if (source === 'notification' && topicArn !== undefined) return { bucket, source: 'topic', topic_arn: topicArn, enrich };
-  return { bucket, source, enrich, ...(source === 'topic' && topicArn !== undefined && { topic_arn: topicArn }) };
+  const isOfSource = topicArn !== undefined && (source === 'topic' || source === 'routed');
+  return { bucket, source, enrich, ...(isOfSource && { topic_arn: topicArn }) };
 }
 
 /** S3 cannot exclude that others write at the same moment as Tally: what they had is looked for after the write. */
@@ -155,12 +201,13 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
   ];
 }
 
-function byHandFinding({ bucket, source }: Wish): Finding {
+function byHandFinding(wish: Wish): Finding {
+  const { bucket, region, source } = wish;
   return {
     code: 'connect.by-hand',
     severity: 'unknown',
-    what: `${bucket} has the source ${source} and no rule that Tally has made`,
-    why: 'a rule that was made by hand is not known, so whether it is right cannot be checked',
+    what: `${bucket} has the source ${source}, and no rule in ${region} sends its events to ${wiringOf(wish).rule?.target.arn ?? 'the bucket queue'}`,
+    why: 'whether events arrive by another way that was made by hand cannot be checked',
     fix: commandOf('bucket plan', bucket),
     blocks: false,
   };

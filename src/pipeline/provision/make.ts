@@ -39,7 +39,7 @@ export function createMakeParts(aws: Provisioner) {
     const isQueue = arn.split(':')[2] === 'sqs';
     const readAgain = async (): Promise<Policy | undefined> =>
       parsePolicy(isQueue ? await queuePolicy(arn, signal) : await topicPolicy(wish, arn, signal));
-    if (!isQueue && !isOwn(existing(await aws.topicTags(arn, signal)), wish)) return;
+    if (!isQueue && !(await mayWriteTopic(wish, arn, signal))) return;
     const current = await readAgain();
     if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
     // SQS removes a policy that is empty
@@ -47,6 +47,13 @@ export function createMakeParts(aws: Provisioner) {
     if (isQueue) await aws.setQueuePolicy(arn, text, signal);
     else await aws.setTopicPolicy(arn, text, signal);
     refuseChanged(wish, arn, policies.before, await readAgain());
+  }
+
+  /** A topic of this registry, or that of the operator, which has no tags of Tally and gets one statement and one subscription. */
+  async function mayWriteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<boolean> {
+    const { topic } = wiringOf(wish);
+    if (topic?.isForeign === true) return topic.arn === topicArn;
+    return isOwn(existing(await aws.topicTags(topicArn, signal)), wish);
   }
 
   /** A policy that is not to be seen yet, or has an unknown form, says nothing. */
@@ -103,7 +110,7 @@ export function createMakeParts(aws: Provisioner) {
   /** The queue must not get the events of a topic that has become another registry's. */
   async function subscribe(wish: Wish, subscription: Subscription, signal?: AbortSignal): Promise<void> {
     const { topic } = wiringOf(wish);
-    if (topic !== undefined && !isOwn(existing(await aws.topicTags(topic.arn, signal)), wish)) return;
+    if (topic !== undefined && !(await mayWriteTopic(wish, topic.arn, signal))) return;
     await aws.subscribe(subscription, signal);
   }
 
@@ -118,7 +125,7 @@ export function createMakeParts(aws: Provisioner) {
     const found = await aws.topicOf(topicArn, wish.queueArn, signal);
     if (found === 'absent' || tags === 'absent') return;
     const steps = topicRemoval({ wish, wiring: wiringOf(wish), observed: { topic: { ...found.topic, tags } } });
-    if (steps.some((step) => 'part' in step)) await aws.deleteTopic(topicArn, signal);
+    if (steps.some((step) => 'part' in step && step.part === 'topic')) await aws.deleteTopic(topicArn, signal);
   }
 
   async function queuePolicy(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
@@ -160,6 +167,7 @@ export function createMakeParts(aws: Provisioner) {
           return setSelectors(wish, removal, signal);
         case 'subscription':
           return aws.unsubscribe(removal.name, signal);
+        case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, removal.name, removal, signal);
       }

@@ -4,8 +4,9 @@ import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
+import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
-import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
@@ -26,7 +27,8 @@ export function createObserve(aws: AwsReads): Observe {
     for (const { arn } of queues) {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
-      else if (!mayBeGone) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
+      // a missing dead-letter queue is a finding: nothing that is in order depends on it
+      else if (!mayBeGone && arn !== wish.deadLetterArn) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
     }
     const topic = await topicOf(wish, signal);
     const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
@@ -60,17 +62,29 @@ export function createObserve(aws: AwsReads): Observe {
     const found = await aws.topicOf(subscription.topicArn, subscription.queueArn, signal);
     if (found === 'absent') return { topic: found, subscription: found };
     // whose the topic of others is does not matter, and its tags may not be read
-    if (topic === undefined) return found;
+    if (topic === undefined || topic.isForeign === true) return found;
     const tags = await aws.topicTags(topic.arn, signal);
     return tags === 'absent' ? { topic: tags, subscription: tags } : { ...found, topic: { ...found.topic, tags } };
   }
 
-  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
     const { rule, selector } = wiringOf(wish);
     if (rule === undefined) return {};
     const found = await aws.ruleOf(wish.region, rule.name, signal);
+    const handMadeRule = found === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { rule: found, ...(trails !== undefined && { trails }) };
+    return { rule: found, ...(handMadeRule !== undefined && { handMadeRule }), ...(trails !== undefined && { trails }) };
+  }
+
+  /** A rule of another name that sends the bucket's events where Tally's would: one that is enabled comes first. */
+  async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
+    const wiring = wiringOf(wish);
+    const needed = neededEvents(wish, wiring);
+    const found = (await aws.rulesAbout(wish.region, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+      const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
+      return target !== undefined && namesBucket(needed, rule.pattern) ? [{ ...rule, target }] : [];
+    });
+    return found.find(({ isEnabled }) => isEnabled) ?? found[0];
   }
 
   async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {

@@ -5,15 +5,20 @@ import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { emitScript } from '../../domain/provisioning/emit.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
+import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { existing, withLetters } from '../../domain/provisioning/facts.ts';
+import type { Observed } from '../../domain/provisioning/observed.ts';
+import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
+import { createReadBucketQueue } from './bucket-queue.ts';
 import { createOwner } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
@@ -30,12 +35,14 @@ export interface ProvisionDependencies {
   readonly aws: Provisioner;
   /** For checks, which the daemon makes by itself. Default: the same. */
   readonly reads?: AwsReads;
-  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf'>;
   readonly clock: Clock;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */
   readonly moreQueueUrls?: readonly string[];
+  /** The dead-letter queue of the settings. */
+  readonly deadLetterUrl?: string | undefined;
   /** The name of the installation in the settings. */
   readonly installation: string | undefined;
   /** Makes the id of a registry that has none. Default: random. */
@@ -48,6 +55,8 @@ export interface ProvisionDependencies {
 export interface Planned {
   readonly plan: Plan;
   readonly connection: ConnectionRecord | undefined;
+  /** Whether there is a record of the bucket. */
+  readonly isConnected: boolean;
 }
 
 export interface Provisioning {
@@ -69,9 +78,10 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [] } = dependencies;
+  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
-  const wishOf = createWishOf({ ...dependencies, ownerOf });
+  const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
+  const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws);
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
@@ -96,13 +106,26 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
   return {
     async plan(request, signal) {
-      const { wish, connection } = await wishOf(request, signal);
-      return { plan: planOf(wish, await observe(wish, signal)), connection };
+      const { wish, connection, record } = await wishOf(request, signal);
+      const observed = await observe(wish, signal);
+      const plan = planOf(wish, observed);
+      const isConnected = record !== undefined;
+      const command = applyCommand(request, plan, isConnected);
+      const unmade = { observed, command, severity: 'note' } as const;
+      const found = connection === undefined ? withNotMade(plan, unmade) : plan.findings;
+      // what heals a finding is to apply this plan, whose wish may be another one than the stored one
+      const heals = commandOf('bucket apply', request.bucket);
+      const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
+      return { plan: { ...plan, findings }, connection, isConnected };
     },
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);
       await refuseUnknown(wish, signal);
-      return emitScript(wish, wiringOf(wish));
+      // who may not read AWS gets the script all the same: it reads by itself
+      const observed = await observe(wish, signal).catch(unlessDenied);
+      if (observed === undefined) return emitScript(wish, wiringOf(wish));
+      refuseBlocked(planOf(wish, observed));
+      return emitScript(wish, asFound(wiringOf(wish), observed));
     },
     async apply(request, options, signal) {
       const { wish, record } = await wishOf(request, signal);
@@ -124,9 +147,11 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     diagnose: createDiagnose({
       state,
       aws: reads,
+      storage: dependencies.storage,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      wishOf: createWishOf({ ...dependencies, aws: reads, ownerOf }),
+      readBucketQueue: readByDaemon,
+      wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
       observe: createObserve(reads),
     }),
   };
@@ -134,6 +159,29 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
 function unlessDenied(error: unknown): undefined {
   if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
+}
+
+/** What keeps an apply from writing keeps a script from it as well: S3 would refuse it half-way, or events would be missing. */
+function refuseBlocked({ findings, token }: Plan): void {
+  const blocking = findings.find(({ blocks }) => blocks);
+  if (blocking === undefined) return;
+  const { code, what, why, fix } = blocking;
+  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `no script is written: ${what}: ${why}. ${fix}`, {
+    finding: code,
+    token,
+  });
+}
+
+/** The wiring as an apply would write it: a rule that was made by hand stays as it is, and a target keeps a dead-letter queue that nothing else names. */
+function asFound({ rule, ...wiring }: Wiring, { rule: present, handMadeRule }: Observed): Wiring {
+  if (rule === undefined || handMadeRule !== undefined) return wiring;
+  return {
+    ...wiring,
+    rule: withLetters(
+      rule,
+      existing(present)?.targets.find(({ id }) => id === rule.target.id),
+    ),
+  };
 }
 
 /** A person with the permission can run the script. */

@@ -5,7 +5,7 @@
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { routedTopic, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -57,12 +57,13 @@ function wishLike(like: Wish, { bucket, region, account, source, topicArn, enric
   const { topicArn: _, minimal: __, ...place } = like;
   // the record of a bucket that was wired by hand names its topic, whosever it is
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
+  const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
   return {
     ...place,
     bucket,
     region,
     bucketAccount: account ?? like.account,
     enrich,
-    ...(isByTopic ? { source: 'topic', topicArn } : { source }),
+    ...(isByTopic ? { source: 'topic', topicArn } : { source, ...(routed !== undefined && { topicArn: routed }) }),
   };
 }

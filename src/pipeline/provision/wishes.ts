@@ -3,12 +3,12 @@ import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSour
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import { routedTopic, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { BucketQueue, ReadBucketQueue } from './bucket-queue.ts';
 import type { OwnerOf } from './installation.ts';
 
 /** A request about a bucket. What is left out is that of its record. */
@@ -25,7 +25,7 @@ export interface WishRequest {
 
 interface WishDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'queueAt'>;
+  readonly readBucketQueue: ReadBucketQueue;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
   readonly ownerOf: OwnerOf;
   readonly queueUrl: string | undefined;
@@ -45,21 +45,22 @@ export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wis
 
 /** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
-  const { state, aws, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
+  const { state, readBucketQueue, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     refuseName(bucket);
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const { place, ...queues } = await bucketQueue(signal);
+    const { place, ...queues } = await bucketQueue(connection, signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
+    const owner = await ownerOf(signal);
     const wish = {
       bucket,
       ...place,
       region,
       bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
-      ...(await ownerOf(signal)),
-      ...choiceOf(request, record),
+      ...owner,
+      ...choiceOf(request, record, owner.installation),
       ...queues,
       ...trailNames(dependencies),
       ...flagsOf(request, connection),
@@ -68,14 +69,14 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   };
 
   /** The bucket queue, its dead-letter queue, and where they are. */
-  async function bucketQueue(signal?: AbortSignal) {
+  async function bucketQueue(connection: ConnectionRecord | undefined, signal?: AbortSignal) {
     if (isEmbedded) {
       throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
     }
     if (queueUrl === undefined) {
       throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
     }
-    const { arn: queueArn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+    const { arn: queueArn, deadLetterArn } = await readBucketQueue(queueUrl, connection, signal);
     const arn = parseArn(queueArn);
     if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
     const place = { partition: arn.partition, account: arn.account };
@@ -98,21 +99,41 @@ function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'tr
 
 type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
 
-function choiceOf(request: WishRequest, record: BucketRecord | undefined): Choice {
+function choiceOf(request: WishRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
   const enrich = request.enrich ?? record?.enrich ?? 'none';
   if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
-  if (request.topic_arn === undefined) return { source, enrich };
-  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic"`;
+  if (source === 'routed') return { source, enrich, ...ownTopic(request.topic_arn ?? storedTopic(record, source), installation) };
+  refuseTopic(source, request);
+  return { source, enrich };
+}
+
+function refuseTopic(source: BucketSource, { topic_arn: topicArn }: WishRequest): void {
+  if (topicArn === undefined) return;
+  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic" if S3 publishes to it, or "routed" if a rule of EventBridge is to`;
   throw new RequestError('request.invalid', detail);
+}
+
+function ownTopic(named: string | undefined, installation: string): Pick<Wish, 'topicArn'> {
+  const topicArn = routedTopic(named, installation);
+  return topicArn === undefined ? {} : { topicArn: standardTopic(topicArn) };
+}
+
+/** A topic belongs to its source. */
+function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
+  return record?.source === source ? record.topicArn : undefined;
 }
 
 /** The topic of the source `topic`: that of the request, else the stored one. */
 function foreignTopic(request: WishRequest, record: BucketRecord | undefined): string {
-  const topicArn = request.topic_arn ?? (record?.source === 'topic' ? record.topicArn : undefined);
+  const topicArn = request.topic_arn ?? storedTopic(record, 'topic');
   if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
+  return standardTopic(topicArn);
+}
+
+function standardTopic(topicArn: string): string {
   if (!topicArn.endsWith('.fifo')) return topicArn;
-  throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
+  throw new RequestError('request.invalid', 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics');
 }
 
 /** The wish that a connection was made with. */
@@ -148,7 +169,7 @@ export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
 }
 
 /** The wish with another bucket queue, in whose account its topics are. */
-export function atQueue(wish: Wish, { arn, deadLetterArn }: { readonly arn: string; readonly deadLetterArn?: string }): Wish {
+export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
   const { deadLetterArn: _, ...rest } = wish;
   const { partition, account } = parseArn(arn) ?? wish;
   return { ...rest, partition, account, queueArn: arn, ...(deadLetterArn !== undefined && { deadLetterArn }) };

@@ -8,7 +8,12 @@ import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
 import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import { GetTopicAttributesCommand, paginateListTopics } from '@aws-sdk/client-sns';
+import {
+  GetTopicAttributesCommand,
+  ListSubscriptionsByTopicCommand,
+  paginateListTopics,
+  SetSubscriptionAttributesCommand,
+} from '@aws-sdk/client-sns';
 import { randomBytes } from 'node:crypto';
 import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
@@ -19,6 +24,8 @@ import { createProvisioning } from '../../../src/pipeline/provision/provisioning
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
+import type { Subscription } from '../../../src/domain/provisioning/wiring.ts';
+import { minimalTransformer } from '../../../src/domain/provisioning/transformer.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -178,6 +185,42 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect(Attributes).toMatchObject({ TopicArn: topicArn });
   });
 
+  it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
+    const { bucket, provisioning, queue, topics, store } = await startWorld();
+    const topicArn = await aws.createTopic();
+    const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
+    const before = JSON.parse((await policyOf())!) as object;
+    const { paths, template } = minimalTransformer;
+    const requestParameters = { bucketName: [bucket] };
+    const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
+    if (how === 'made by hand') await aws.createRule({ pattern, targetArn: topicArn, transformer: { paths: { ...paths }, template } });
+    const wish = { bucket, source: 'routed', topic_arn: topicArn } as const;
+    const { plan } = await provisioning.plan(wish);
+    const parts = new Set(plan.changes.map(({ part }) => part));
+    expect([parts.has('topic'), parts.has('topic-policy'), parts.has('rule')]).toEqual([false, true, how === 'made by Tally']);
+    expect((await provisioning.apply(wish, {})).applied).toMatchObject({ state: 'applied' });
+    expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
+    const record = (await readRecord(store.state, refs.bucket(bucket)))!;
+    const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).map(({ code }) => code);
+    expect(codes).toEqual(['connect.trail-unchecked', ...(how === 'made by hand' ? ['connect.target-dead-letters'] : [])].toSorted());
+    await aws.putEvents([
+      {
+        source: 'aws.s3',
+        detailType: 'AWS API Call via CloudTrail',
+        detail: {
+          eventSource: 's3.amazonaws.com',
+          eventName: 'PutObject',
+          eventTime: '2026-07-01T10:00:00Z',
+          requestParameters: { bucketName: bucket, key: 'a.txt' },
+        },
+      },
+    ]);
+    await eventArrives(queue.url);
+    await provisioning.remove(bucket, { keepAws: false });
+    expect(JSON.parse((await policyOf())!)).toEqual(before);
+    expect(await topics()).toEqual([]);
+  });
+
   it('is paused and resumed', async () => {
     const { bucket, provisioning, foreign } = await startWorld();
     const { plan } = await provisioning.plan({ bucket });
@@ -206,6 +249,8 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         const before = await foreign();
         const script = await provisioning.emit({ bucket, source });
         for (let run = 0; run < 2; run += 1) {
+          if (run === 1 && source !== 'eventbridge')
+            await spoilSubscription((await provisioning.plan({ bucket, source })).plan.wiring.subscription!);
           await runScript(script, awsCli);
           expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
           expect(await foreign()).toEqual(before);
@@ -217,6 +262,17 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       },
     );
   });
+
+  /** Raw delivery and a filter, which an apply takes away again. */
+  async function spoilSubscription({ topicArn, queueArn }: Subscription): Promise<void> {
+    const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }));
+    const SubscriptionArn = Subscriptions.find(({ Endpoint }) => Endpoint === queueArn)?.SubscriptionArn;
+    for (const [AttributeName, AttributeValue] of [
+      ['RawMessageDelivery', 'true'],
+      ['FilterPolicy', '{"a":["b"]}'],
+    ] as const)
+      await aws.sns.send(new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue }));
+  }
 
   /** Test events may come before it, or together with it. */
   async function eventArrives(queueUrl: string): Promise<void> {

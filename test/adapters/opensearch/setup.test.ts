@@ -110,6 +110,27 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     expect(await schemaOf('objects-without')).toBe(DOCUMENT_SCHEMA);
   });
 
+  it('tells the index of a bucket from an empty copy to which its aliases were moved, and knows it again', async () => {
+    await store.setup.prepare();
+    await store.objects.createBucket('kept');
+    await store.objects.createBucket('moved');
+    const before = await store.objects.identities(['kept', 'moved']);
+    const [index, copy] = [`${prefix}-objects-moved`, `${prefix}-copy`];
+    await raw('PUT', `/${copy}`, { settings: { number_of_replicas: 0 } });
+    const aliases = [`${prefix}-write-moved`, `${prefix}-objects`];
+    const move = (from: string, to: string) =>
+      raw('POST', '/_aliases', {
+        actions: aliases.flatMap((alias) => [{ remove: { index: from, alias } }, { add: { index: to, alias } }]),
+      });
+    expect(await move(index, copy)).toMatchObject({ status: 200 });
+    const after = await store.objects.identities(['kept', 'moved']);
+    expect(after).toEqual([before[0], expect.any(String)]);
+    expect(after[1]).not.toBe(before[1]);
+    expect(await store.objects.identities(['moved'])).toEqual([after[1]]);
+    await move(copy, index);
+    expect(await store.objects.identities(['kept', 'moved'])).toEqual(before);
+  });
+
   it('adds to an older index what its mapping lacks, so that nothing is rejected', async () => {
     await olderIndex('old', olderMapping);
     await olderIndex('ancient', { dynamic: 'strict', properties: { bucket: { type: 'keyword' } } });

@@ -189,6 +189,9 @@ describe('a gap that a job cannot cover because of the clocks', () => {
     const small = gapOf();
     expect(withClockReason(small, SEEN_MS - MINUTE_MS)).toBe(small);
     expect(withClockReason(small, NOW_MS)).toBe(small);
+    // it waits for a person, and is never due: it must not say when
+    const held = { ...gapOf(), held: true };
+    expect(withClockReason(held, nowMs)).toBe(held);
   });
 });
 

@@ -55,6 +55,29 @@ describe('the table of permissions', () => {
     expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
   });
 
+  it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      bucketQueues: ['a'],
+      letterQueues: [],
+      otherQueues: [],
+      bucket: 'photos',
+      installation: '*',
+    };
+    const topic = 'arn:aws:sns:us-east-1:123456789012:ops';
+    const policy = iamPolicy('connecting', ['routed'], { ...names, topicArns: [topic] });
+    expect(policy).toMatchObject({
+      Statement: expect.arrayContaining([
+        expect.objectContaining({ Action: ['sns:SetTopicAttributes'], Resource: [topic] }),
+        expect.objectContaining({ Sid: 'ReadTopics', Resource: expect.arrayContaining([topic]) }),
+        expect.objectContaining({ Sid: 'SubscribeTheQueue', Resource: expect.arrayContaining([topic]) }),
+      ]),
+    });
+    expect(JSON.stringify(iamPolicy('connecting', ['routed'], names))).not.toContain('AdmitEventBridge');
+  });
+
   it('permits no writes to the topics of others, although the source topic reads them', () => {
     const names = {
       partition: 'aws',

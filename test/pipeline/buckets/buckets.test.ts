@@ -36,7 +36,7 @@ function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
     jobs,
     reportUnconnected: createReportUnconnected({ state, clock, telemetry, gaps }),
     buckets: createConnectBucket({ state, objects, storage, gaps, clock, telemetry }),
-    disconnect: createDisconnectBucket({ state, objects, jobs, clock }),
+    disconnect: createDisconnectBucket({ state, objects, jobs, gaps, clock }),
     list: createListBuckets({ state, statuses: createBucketStatuses({ state, clock, compareIntervalMs: 0 }) }),
     listGaps: createListGaps({ state }),
   };
@@ -319,8 +319,10 @@ describe('disconnecting a bucket', () => {
     };
     await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
     expect(await readRecord(world.state, refs.bucket('photos'))).toBeDefined();
-    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ reason: 'never compared' }]);
+    expect((await world.listGaps({ limit: 100 })).items).toMatchObject([{ kind: 'loss', state: 'open' }]);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
+    const [indexId] = await world.objects.identities(['photos']);
+    expect(await readRecord(world.state, refs.bucket('photos'))).toMatchObject({ indexId });
   });
 
   it.each(['other', 'no/name', 'x'.repeat(5_000)])('answers bucket.not-connected for %s', async (bucket) => {

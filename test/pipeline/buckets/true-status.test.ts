@@ -3,7 +3,7 @@
  * held back, reports are made, jobs fail. The product's own calendar, watch, gaps and statuses run on it; a job that is done copies
  * the bucket to the index. Whatever has happened, the status is never `ok` over a difference.
  */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { BucketStatus } from '../../../src/domain/bucket-status.ts';
@@ -76,7 +76,7 @@ async function createWorld() {
   const gaps = createGapReports({ state, clock, telemetry });
   const scan = { countLive: async () => 0 };
   const parts = { state, scan, clock, telemetry, requestsPerDay: 1_000 };
-  const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (request, signal) => jobs.start(request, signal);
+  const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
   const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => undefined });
   const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs: WEEK_MS });

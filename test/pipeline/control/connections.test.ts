@@ -22,7 +22,12 @@ async function startWorld() {
   const connectBucket = createConnectBucket({ ...store, storage, gaps, clock, telemetry });
   await connectBucket.connect({ bucket: 'photos' }, 'test');
   const provisioning = provisioningOn(aws, { state: store.state, storage, clock });
-  const connections = createConnections({ state: store.state, provisioning, connectBucket, look: provisioning.diagnose });
+  const connections = createConnections({
+    state: store.state,
+    provisioning,
+    connectBucket,
+    look: (...args) => provisioning.diagnose(...args),
+  });
   return { aws, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
 }
 

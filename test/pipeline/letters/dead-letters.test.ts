@@ -270,7 +270,7 @@ describe('replaying dead letters', () => {
     async (skewMs) => {
       const world = setUp();
       await dead(world, 3);
-      const { send } = world.queues;
+      const send = world.queues.send.bind(world.queues);
       const nowMs = (): number => world.clock.nowMs() + skewMs;
       const letters = createDeadLetters({
         ...world,

@@ -286,6 +286,26 @@ const others: readonly Broken[] = [
   ['notification', 'messages are never given up', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount],
   [
     'notification',
+    'events are deleted before an outage ends',
+    'connect.queue-retention',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 60),
+  ],
+  [
+    'eventbridge',
+    'letters do not outlast the queue',
+    'connect.letter-retention',
+    ({ aws }) => [QUEUE_ARN, LETTERS_ARN].map((arn) => (aws.parts.queues.get(arn)!.retentionS = 345_600)),
+  ],
+  ['routed', 'every message is delayed', 'connect.queue-delay', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.delayS = 900)],
+  [
+    'notification',
+    'the queue refuses events',
+    'connect.queue-message-size',
+    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.messageBytesMax = 1_024),
+  ],
+  ['eventbridge', 'the dead-letter queue is gone', 'connect.dead-letters-missing', ({ aws }) => aws.parts.queues.delete(LETTERS_ARN)],
+  [
+    'notification',
     'anyone may unsubscribe us',
     'connect.subscription-unauthenticated',
     (world) => alterSubscription(world, { wasAuthenticated: false }),
@@ -361,6 +381,9 @@ describe('the doctor', () => {
     const record = { ...(await recordOf(world)), source: 'topic' as const, topicArn: THEIR_TOPIC };
     const codesOf = async (found: BucketRecord): Promise<readonly string[]> =>
       (await world.provisioning.diagnose(found)).map(({ code }) => code);
+    // the queues are open to everyone already
+    expect(await codesOf(record)).toEqual(['connect.topic-incomplete', 'connect.subscription-missing']);
+    delete world.aws.parts.queues.get(QUEUE_ARN)!.policy;
     expect(await codesOf(record)).toEqual(['connect.topic-incomplete', 'connect.queue-policy', 'connect.subscription-missing']);
     const elsewhere = THEIR_TOPIC.replace('us-east-1', 'eu-west-1');
     expect(await codesOf({ ...record, topicArn: elsewhere })).toEqual(
@@ -381,7 +404,7 @@ describe('the doctor', () => {
     world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
     const record = { ...(await recordOf(world)), topicArn: THEIR_TOPIC };
     const codes = (await world.provisioning.diagnose(record)).map(({ code }) => code);
-    expect(codes).toEqual(['connect.queue-policy', 'connect.subscription-missing']);
+    expect(codes).toEqual(['connect.subscription-missing']);
   });
 
   it('says of a pause since when it lasts', async () => {
@@ -404,7 +427,8 @@ describe('the doctor', () => {
     expect(await diagnose(world)).toMatchObject([{ code, severity: 'unknown', fix }]);
   });
 
-  it.each([QUEUE_ARN, LETTERS_ARN])('says how to create a queue that was deleted, which no further look brings back: %s', async (arn) => {
+  it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {
+    const arn = QUEUE_ARN;
     const world = await applied('notification');
     world.aws.parts.queues.delete(arn);
     const name = arn.split(':').at(-1);
@@ -425,6 +449,48 @@ describe('the doctor', () => {
     expect(await diagnose(world)).toContainEqual(
       expect.objectContaining({ code: 'connect.notification-missing', fix: 'tally bucket plan photos' }),
     );
+  });
+
+  it.each([
+    ['ahead of', 61_500],
+    ['behind', -62_500],
+  ])('compares the clock of S3, which is a minute %s that of this machine, and finds nothing once it is right', async (differs, byMs) => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    let s3AheadMs = byMs;
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
+    };
+    expect(await diagnose(world)).toMatchObject([
+      {
+        code: 'connect.clock-skew',
+        severity: 'degraded',
+        what: expect.stringMatching(new RegExp(`is \\d+ s ${differs} the clock`)),
+        blocks: false,
+      },
+    ]);
+    // a difference within a minute is that of two requests
+    s3AheadMs = Math.sign(byMs) * 58_000;
+    expect(await diagnose(world)).toEqual([]);
+  });
+
+  it('does not blame the clock of S3 for an answer that came late', async () => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      await world.clock.advance(90_000);
+      return answer;
+    };
+    expect(await diagnose(world)).toEqual([]);
+  });
+
+  it('finds what is broken though the clock of S3 cannot be read', async () => {
+    const world = await applied('notification');
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    world.storage.versioningOf = () => Promise.reject(new FaultError('s3.unavailable', 'no answer'));
+    expect((await diagnose(world)).map(({ code }) => code)).toEqual(['connect.notification-missing', 's3.unavailable']);
   });
 
   it('names a policy that cannot be written before what an apply would heal', async () => {

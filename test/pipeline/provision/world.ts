@@ -22,7 +22,9 @@ export const theirs: readonly NotificationEntry[] = [
 
 export const theirStatement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
 
-export async function startWorld(trail: { readonly trailArn?: string; readonly trailBucket?: string } = {}) {
+export async function startWorld(
+  settings: { readonly trailArn?: string; readonly trailBucket?: string; readonly deadLetterUrl?: string } = {},
+) {
   const aws = createFakeAws();
   const store = createMemoryStore();
   const clock = createFakeClock();
@@ -40,7 +42,7 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
       return result;
     },
   };
-  const provisioning = provisioningOn(aws, { state, storage, clock, ...trail });
+  const provisioning = provisioningOn(aws, { state, storage, clock, ...settings });
   for (const bucket of ['photos', 'videos']) {
     await updateRecord(store.state, refs.bucket(bucket), () => newRecord(bucket, clock.nowMs()));
   }
@@ -52,12 +54,13 @@ export async function startWorld(trail: { readonly trailArn?: string; readonly t
   return {
     aws,
     clock,
+    storage,
     provisioning,
     state: store.state,
     apply,
     /** The verbs of a daemon with other bucket queues in its settings. */
     receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
-      provisioningOn(aws, { state, storage, clock, ...trail, queueUrl, moreQueueUrls }),
+      provisioningOn(aws, { state, storage, clock, ...settings, queueUrl, moreQueueUrls }),
     /** Applies what a person has agreed to. */
     agree: async (request: Partial<WishRequest> = {}): Promise<Applied> => {
       const { plan } = await provisioning.plan({ bucket: 'photos', ...request });

@@ -21,6 +21,7 @@ export const REGISTRY = '5e6f708192a3b4c5d6e7f8091a2b3c4d';
 export const MARK = markOf({ installation: INSTALLATION, registry: REGISTRY });
 export const QUEUE_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-bucket-events`;
 export const QUEUE_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-bucket-events`;
+export const LETTERS_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-dead-letters`;
 export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`;
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
@@ -37,8 +38,14 @@ interface Topic {
 
 interface Queue {
   policy?: string | undefined;
+  /** Absent: the queue has no redrive policy. */
   maxReceiveCount?: number;
+  /** The target of its redrive policy. Default: {@link LETTERS_ARN}. */
+  deadLetterArn?: string;
   kmsKeyId?: string;
+  retentionS?: number;
+  delayS?: number;
+  messageBytesMax?: number;
 }
 
 export interface AwsParts {
@@ -137,11 +144,7 @@ export function createFakeAws(): FakeAws {
         if (!skipValidation) validate(bucket, configuration);
         parts.notifications.set(bucket, configuration);
       }),
-    queueAt: (url) =>
-      call('queueAt', false, () => ({
-        ...observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`),
-        deadLetterArn: LETTERS_ARN,
-      })),
+    queueAt: (url) => call('queueAt', false, () => observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`)),
     queueOf: (arn) => call('queueOf', false, () => (parts.queues.has(arn) ? observedQueue(arn) : 'absent')),
     topicOf: (arn, queueArn) =>
       call('topicOf', false, () => {
@@ -159,6 +162,10 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
+    rulesAbout: (_region, bucket) =>
+      call('rulesAbout', false, () =>
+        [...parts.rules].flatMap(([name, rule]) => (rule.pattern?.includes(JSON.stringify(bucket)) === true ? [{ name, ...rule }] : [])),
+      ),
     topicTags: (arn) => call('topicTags', false, () => (parts.topics.has(arn) ? (parts.topics.get(arn)?.tags ?? {}) : 'absent')),
     createTopic: (arn, tags) =>
       call('createTopic', true, () => {
@@ -230,12 +237,13 @@ export function createFakeAws(): FakeAws {
   };
 
   function observedQueue(arn: string) {
-    const { policy, maxReceiveCount, kmsKeyId } = queue(arn);
+    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, kmsKeyId, ...numbers } = queue(arn);
     return {
       arn,
       isFifo: false,
+      ...numbers,
       ...(policy !== undefined && { policy }),
-      ...(maxReceiveCount !== undefined && { maxReceiveCount }),
+      ...(maxReceiveCount !== undefined && { maxReceiveCount, deadLetterArn }),
       ...(kmsKeyId !== undefined && { kmsKeyId }),
     };
   }
@@ -294,6 +302,7 @@ export function provisioningOn(
     readonly trailBucket?: string;
     readonly queueUrl?: string;
     readonly moreQueueUrls?: readonly string[];
+    readonly deadLetterUrl?: string;
     readonly newRegistryId?: () => string;
   },
 ): Provisioning {

@@ -134,6 +134,7 @@ export const planAnswer: PlanView = {
   account: '123456789012',
   bucket_account: '123456789012',
   installation: '0a1b2c3d',
+  connected: true,
   state: 'none',
   token: '0f1e2d3c4b5a6978',
   changes: [

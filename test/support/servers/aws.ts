@@ -112,10 +112,14 @@ export function createTestAws(endpoint: string): TestAws {
       return clients;
     },
     async createQueue({ attributes = {}, deadLetters } = {}) {
+      // what has no dead-letter queue may be one
+      const kept = deadLetters === undefined ? { MessageRetentionPeriod: '1209600' } : {};
       const redrive = deadLetters && {
         RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetters.queue.arn, maxReceiveCount: deadLetters.maxReceiveCount }),
       };
-      const { QueueUrl } = await sqs.send(new CreateQueueCommand({ QueueName: freshName(), Attributes: { ...attributes, ...redrive } }));
+      const { QueueUrl } = await sqs.send(
+        new CreateQueueCommand({ QueueName: freshName(), Attributes: { ...kept, ...attributes, ...redrive } }),
+      );
       disposals.push(() => sqs.send(new DeleteQueueCommand({ QueueUrl })));
       const { Attributes } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }));
       return { url: QueueUrl!, arn: Attributes!['QueueArn']! };

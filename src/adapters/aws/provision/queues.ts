@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
+import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import { regionInQueueUrl } from '../queue-address.ts';
@@ -16,6 +17,9 @@ interface Dependencies {
   /** The URL of the bucket queue: other queues are looked for where it is. */
   readonly queueUrl: string | undefined;
 }
+
+const countSchema = z.coerce.number().int().min(0).optional().catch(undefined);
+const numbersSchema = z.object({ MessageRetentionPeriod: countSchema, DelaySeconds: countSchema, MaximumMessageSize: countSchema });
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
@@ -54,6 +58,9 @@ export function createSqsProvision({
         'Policy',
         'RedrivePolicy',
         'KmsMasterKeyId',
+        'MessageRetentionPeriod',
+        'DelaySeconds',
+        'MaximumMessageSize',
         ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
       ],
     });
@@ -69,6 +76,7 @@ export function createSqsProvision({
       ...(Policy !== undefined && { policy: Policy }),
       ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
       ...(redrive.success && { maxReceiveCount: redrive.data.maxReceiveCount, deadLetterArn: redrive.data.deadLetterTargetArn }),
+      ...numbersOf(Attributes),
     };
   }
 
@@ -94,6 +102,16 @@ export function createSqsProvision({
         asking(what, 'sqs:SetQueueAttributes', () => writerFor(queueUrl).send(command, optionsOf(signal)), signal),
       );
     },
+  };
+}
+
+/** How a queue keeps and delivers its messages, as far as the server says it in numbers. */
+function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'delayS' | 'messageBytesMax'> {
+  const { MessageRetentionPeriod: retentionS, DelaySeconds: delayS, MaximumMessageSize: messageBytesMax } = numbersSchema.parse(attributes);
+  return {
+    ...(retentionS !== undefined && { retentionS }),
+    ...(delayS !== undefined && { delayS }),
+    ...(messageBytesMax !== undefined && { messageBytesMax }),
   };
 }
 

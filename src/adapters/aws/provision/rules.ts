@@ -2,22 +2,29 @@
 import {
   DeleteRuleCommand,
   DescribeRuleCommand,
+  ListRulesCommand,
   ListTagsForResourceCommand,
   ListTargetsByRuleCommand,
   PutRuleCommand,
   PutTargetsCommand,
   RemoveTargetsCommand,
   type EventBridgeClient,
+  type PutTargetsResultEntry,
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
 import { FaultError } from '../../../domain/fault.ts';
-import type { ObservedTarget } from '../../../domain/provisioning/observed.ts';
+import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { Target } from '../../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
 
 /** The SDK's client is loaded only when a rule is needed. */
 type ClientFor = (region: string) => Promise<EventBridgeClient>;
+
+/** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
+const PAGES_MAX = 50;
+/** Few rules are about one bucket. Enough to find one that leads here. */
+const FOUND_MAX = 20;
 
 /** Creates the functions. A rule has at most five targets, so one page holds them all. The clients of `writerFor` send each request once. */
 export function createEventsProvision({
@@ -26,7 +33,7 @@ export function createEventsProvision({
 }: {
   readonly clientFor: ClientFor;
   readonly writerFor: ClientFor;
-}): Pick<Provisioner, 'ruleOf' | 'putRule' | 'putTarget' | 'removeRule'> {
+}): Pick<Provisioner, 'ruleOf' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
     async ruleOf(region, name, signal) {
       const client = await clientFor(region);
@@ -38,20 +45,36 @@ export function createEventsProvision({
           () => client.send(new DescribeRuleCommand({ Name: name }), options),
           signal,
         );
-        const list = () => client.send(new ListTargetsByRuleCommand({ Rule: name }), options);
-        const { Targets = [] } = await asking(`ListTargetsByRule ${name}`, 'events:ListTargetsByRule', list, signal);
         const listTags = () => client.send(new ListTagsForResourceCommand({ ResourceARN: rule.Arn }), options);
         const { Tags = [] } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
         return {
           tags: Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value])),
           isEnabled: rule.State !== 'DISABLED',
-          targets: Targets.map(observedTarget),
+          targets: await targetsOf(client, name, signal),
           ...(rule.EventPattern !== undefined && { pattern: rule.EventPattern }),
         };
       } catch (error) {
         if (isMissing(error)) return 'absent';
         throw error;
       }
+    },
+    async rulesAbout(region, bucket, signal) {
+      const client = await clientFor(region);
+      const options = optionsOf(signal);
+      const found: NamedRule[] = [];
+      let NextToken: string | undefined;
+      for (let page = 0; page < PAGES_MAX; page += 1) {
+        const command = new ListRulesCommand({ Limit: 100, ...(NextToken !== undefined && { NextToken }) });
+        const answer = await asking('ListRules', 'events:ListRules', () => client.send(command, options), signal);
+        for (const { Name: name = '', EventPattern: pattern, State } of answer.Rules ?? []) {
+          if (pattern?.includes(JSON.stringify(bucket)) !== true) continue;
+          const targets = await targetsOf(client, name, signal);
+          found.push({ name, pattern, isEnabled: State !== 'DISABLED', targets });
+        }
+        ({ NextToken } = answer);
+        if (NextToken === undefined || found.length >= FOUND_MAX) return found;
+      }
+      throw new FaultError('connect.unavailable', `ListRules ${region}: the default bus has more than ${PAGES_MAX * 100} rules`);
     },
     async putRule(region, { name, pattern }, tags, signal) {
       const client = await writerFor(region);
@@ -74,8 +97,7 @@ export function createEventsProvision({
         () => client.send(command, optionsOf(signal)),
         signal,
       );
-      if ((FailedEntryCount ?? 0) > 0)
-        throw new FaultError('connect.unavailable', `${what}: ${FailedEntries[0]?.ErrorMessage ?? 'the target was refused'}`);
+      if ((FailedEntryCount ?? 0) > 0) throw refusalOf(what, 'events:PutTargets', failedEntry(FailedEntries[0]));
     },
     async removeRule(region, { name, target }, signal) {
       const client = await writerFor(region);
@@ -89,6 +111,17 @@ export function createEventsProvision({
       }
     },
   };
+}
+
+async function targetsOf(client: EventBridgeClient, name: string, signal?: AbortSignal): Promise<readonly ObservedTarget[]> {
+  const list = () => client.send(new ListTargetsByRuleCommand({ Rule: name }), optionsOf(signal));
+  const { Targets = [] } = await asking(`ListTargetsByRule ${name}`, 'events:ListTargetsByRule', list, signal);
+  return Targets.map(observedTarget);
+}
+
+/** An entry that EventBridge did not take comes in an answer of status 200, with the code of the error that it would have been. */
+function failedEntry({ ErrorCode, ErrorMessage }: PutTargetsResultEntry = {}): Error {
+  return Object.assign(new Error(ErrorMessage ?? 'the target was refused'), { name: ErrorCode ?? 'FailedEntry' });
 }
 
 function observedTarget({ Id = '', Arn = '', RoleArn, DeadLetterConfig, ...input }: SdkTarget): ObservedTarget {

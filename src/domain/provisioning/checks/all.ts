@@ -16,7 +16,8 @@ import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
 import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
-import { queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
 import {
   subscriptionMissing,
   subscriptionPending,
@@ -27,7 +28,19 @@ import {
 } from './subscription.ts';
 import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, targetDeadLetters } from './rule.ts';
 import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
+import { handMadeDisabled, handMadeInput, handMadeLetters, handMadePattern } from './hand-made.ts';
 import type { Check } from './finding.ts';
+
+/** The checks of the queues themselves, which every way of the events ends in. */
+export const queueChecks: readonly Check[] = [
+  queueFifo,
+  deadLettersMissing,
+  queueMessageSize,
+  queueRetention,
+  queueRedrive,
+  letterRetention,
+  queueDelay,
+];
 
 /** All checks, in the order in which they are shown. */
 export const checks: readonly Check[] = [
@@ -36,7 +49,6 @@ export const checks: readonly Check[] = [
   topicForeign,
   ruleForeign,
   queueElsewhere,
-  queueFifo,
   topicFifo,
   topicElsewhere,
   notificationOverlap,
@@ -60,6 +72,10 @@ export const checks: readonly Check[] = [
   ruleTarget,
   ruleTransformer,
   targetDeadLetters,
+  handMadeDisabled,
+  handMadePattern,
+  handMadeInput,
+  handMadeLetters,
   notificationMissing,
   notificationAltered,
   eventBridgeOff,
@@ -71,5 +87,5 @@ export const checks: readonly Check[] = [
   trailSelector,
   earlierInstallation,
   topicWithoutExpirations,
-  queueRedrive,
+  ...queueChecks,
 ];

@@ -6,10 +6,12 @@ import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
 /** The worst first. `broken`: events are lost. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
 export type Severity = (typeof severities)[number];
+/** `note`: nothing is wrong. Only plans have notes. */
+export const findingSeverities = [...severities, 'note'] as const;
 
 export interface Finding {
   readonly code: string;
-  readonly severity: Severity;
+  readonly severity: (typeof findingSeverities)[number];
   readonly what: string;
   readonly why: string;
   /** A command or a statement to paste. */

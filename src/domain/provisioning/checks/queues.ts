@@ -1,8 +1,20 @@
 /** Checks of the bucket queue and its dead-letter queue. */
+import { queueDeliveries } from '../deliveries.ts';
+import { admits } from '../denials.ts';
 import { queueOf, queuePolicies, type Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
-import { parsePolicy, policyBytes, policyText, QUEUE_POLICY_BYTES_MAX, QUEUE_STATEMENTS_MAX, sameStatements } from '../policy.ts';
+import type { ObservedQueue } from '../observed.ts';
+import {
+  parsePolicy,
+  policyBytes,
+  policyText,
+  QUEUE_POLICY_BYTES_MAX,
+  QUEUE_STATEMENTS_MAX,
+  sameStatements,
+  type Policy,
+} from '../policy.ts';
 import { blocking, healable, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
+import { setAttributes } from './queue-attributes.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
   const blocked = facts.wiring.queues.map((queue) => unwritable(facts, queue)).find((finding) => finding !== undefined);
@@ -11,7 +23,7 @@ export const queuePolicyMissing: Check = (facts) => {
   for (const queue of facts.wiring.queues) {
     if (queueOf(facts.observed, queue.arn) === undefined) continue;
     const { before, after } = queuePolicies(facts, queue);
-    if (sameStatements(before.Statement, after.Statement)) continue;
+    if (sameStatements(before.Statement, after.Statement) || isOpen(facts, queue.arn, before)) continue;
     return healable(
       facts,
       'connect.queue-policy',
@@ -21,6 +33,12 @@ export const queuePolicyMissing: Check = (facts) => {
   }
   return undefined;
 };
+
+/** Whether the policy admits all that is sent to the queue, by whosever statements: a plan writes Tally's own all the same. */
+function isOpen(facts: Facts, queueArn: string, policy: Policy): boolean {
+  const deliveries = queueDeliveries(facts).filter(({ delivery }) => delivery.resource === queueArn);
+  return deliveries.every(({ delivery }) => admits(policy, delivery) === 'admitted');
+}
 
 /** Why the policy of a queue cannot be written. */
 function unwritable(facts: Facts, queue: Facts['wiring']['queues'][number]): Finding | undefined {
@@ -45,21 +63,56 @@ export const queueFifo: Check = ({ wiring, observed }) => {
 
 /** A message that waits for an object or for the end of an outage is received again, and must not be given up for that. */
 const RECEIVES_MIN = 10;
+const RECEIVES_WANTED = 20;
 
 export const queueRedrive: Check = ({ wish, observed }) => {
   const queue = queueOf(observed, wish.queueArn);
-  const count = queue?.maxReceiveCount;
-  if (queue === undefined || (count !== undefined && count >= RECEIVES_MIN)) return undefined;
-  const what =
-    count === undefined ? `${wish.queueArn} has no redrive policy` : `SQS moves messages of ${wish.queueArn} away after ${count} receives`;
-  const redrive = { deadLetterTargetArn: wish.deadLetterArn ?? 'ARN of a standard queue', maxReceiveCount: 20 };
+  if (queue === undefined) return undefined;
+  const { arn, deadLetterArn, maxReceiveCount = 0 } = queue;
+  const target = deadLetterArn === arn ? undefined : deadLetterArn;
+  if (target !== undefined && maxReceiveCount >= RECEIVES_MIN) return undefined;
   return {
     code: 'connect.redrive',
     severity: 'degraded',
-    what,
-    why: 'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue',
-    fix: `aws sqs set-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${parseArn(wish.queueArn)?.resource ?? ''} --query QueueUrl --output text)" --attributes '${JSON.stringify({ RedrivePolicy: JSON.stringify(redrive) })}'`,
+    what: redriveText(queue),
+    why: 'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue, which is another one',
+    fix: redriveFix(arn, target ?? wish.deadLetterArn),
     blocks: false,
+  };
+};
+
+function redriveText({ arn, deadLetterArn, maxReceiveCount = 0 }: ObservedQueue): string {
+  if (deadLetterArn === undefined) return `${arn} has no redrive policy`;
+  return deadLetterArn === arn
+    ? `${arn} is its own dead-letter queue`
+    : `SQS moves messages of ${arn} away after ${maxReceiveCount} receives`;
+}
+
+/** A command only if the dead-letter queue is known: some stores take any text for its ARN, and lose what they move. */
+function redriveFix(queueArn: string, deadLetterArn: string | undefined): string {
+  if (deadLetterArn !== undefined) {
+    return setAttributes(queueArn, {
+      RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn, maxReceiveCount: RECEIVES_WANTED }),
+    });
+  }
+  const { region = '', account = '' } = parseArn(queueArn) ?? {};
+  return `make a standard queue in ${region} and account ${account} for what can never succeed, and set TALLY_DEAD_LETTER_QUEUE_URL to its URL: the doctor then prints the command that gives ${queueArn} its redrive policy. No such queue is known here: neither that setting nor the connection of a bucket names one`;
+}
+
+/** SNS and EventBridge lose what they cannot deliver, too, if their dead-letter queue does not exist. */
+export const deadLettersMissing: Check = ({ wish, wiring, observed }) => {
+  const { deadLetterArn } = wish;
+  if (deadLetterArn === undefined || !wiring.queues.some(({ arn }) => arn === deadLetterArn)) return undefined;
+  if (queueOf(observed, deadLetterArn) !== undefined) return undefined;
+  const { region = '', resource = '' } = parseArn(deadLetterArn) ?? {};
+  return {
+    ...blocking(
+      'connect.dead-letters-missing',
+      `there is no queue ${deadLetterArn}, which is the dead-letter queue of ${wish.queueArn}`,
+      'what cannot be delivered or can never succeed is lost',
+      `aws sqs create-queue --region ${region} --queue-name ${resource} --attributes MessageRetentionPeriod=1209600`,
+    ),
+    severity: 'degraded',
   };
 };
 

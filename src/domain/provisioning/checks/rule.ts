@@ -1,9 +1,9 @@
 /** Checks of the EventBridge rule. */
-import { isInputRight, isTargetRight, ownRule, samePattern, type Facts } from '../facts.ts';
+import { hasLetters, isInputRight, isTargetRight, ownRule, samePattern, type Facts } from '../facts.ts';
 import { healable, type Check } from './finding.ts';
 
 export const ruleMissing: Check = (facts) => {
-  if (facts.observed.rule !== 'absent' || facts.wiring.rule === undefined) return undefined;
+  if (facts.observed.rule !== 'absent' || facts.wiring.rule === undefined || facts.observed.handMadeRule !== undefined) return undefined;
   return healable(facts, 'connect.rule-missing', `there is no rule ${facts.wiring.rule.name}`, 'no event of the bucket reaches the queue');
 };
 
@@ -53,8 +53,7 @@ export const ruleTransformer: Check = (facts) => {
 
 export const targetDeadLetters: Check = (facts) => {
   const target = targetOf(facts);
-  if (target?.is === undefined || target.is.arn !== target.should.arn || target.is.deadLetterArn === target.should.deadLetterArn)
-    return undefined;
+  if (target?.is === undefined || target.is.arn !== target.should.arn || hasLetters(target.should, target.is)) return undefined;
   return {
     ...healable(
       facts,

@@ -1,22 +1,25 @@
 /** Checks of the topic that events come through. */
+import { commandOf } from '../../commands.ts';
+import { topicPolicies } from '../deliveries.ts';
 import { existing, ownTopic } from '../facts.ts';
 import { parseArn } from '../names.ts';
+import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
-import { parsePolicy, policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, withStatements } from '../policy.ts';
-import { topicStatement } from '../wiring.ts';
+import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX } from '../policy.ts';
 import { blocking, healable, tooLarge, unreadable, type Check } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
   const { wiring, observed } = facts;
   if (observed.topic !== 'absent' || wiring.subscription === undefined) return undefined;
   const { topicArn } = wiring.subscription;
-  if (wiring.topic !== undefined)
+  if (wiring.topic !== undefined && wiring.topic.isForeign !== true)
     return healable(facts, 'connect.topic-missing', `there is no topic ${topicArn}`, 'nothing can be published to it');
+  const { region = '', resource = '' } = parseArn(topicArn) ?? {};
   return blocking(
     'connect.topic-missing',
     `there is no topic ${topicArn}`,
     'Tally does not make the topics of others',
-    `tally bucket plan ${facts.wish.bucket} --source notification`,
+    `aws sns create-topic --region ${region} --name ${resource}`,
   );
 };
 
@@ -27,7 +30,7 @@ export const topicFifo: Check = ({ wish, wiring, observed }) => {
     'connect.topic-fifo',
     `${topicArn} is a FIFO topic`,
     'S3 and EventBridge publish to standard topics only',
-    `tally bucket plan ${wish.bucket} --source eventbridge`,
+    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
@@ -37,22 +40,39 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
   return blocking(
     'connect.topic-region',
     `the topic ${wiring.subscription?.topicArn ?? ''} is in ${topic.region}, and ${wish.bucket} in ${wish.region}`,
-    'S3 publishes only to topics of the region of the bucket',
-    `tally bucket plan ${wish.bucket} --source eventbridge`,
+    'S3 and the rules of EventBridge publish only to topics of the region of the bucket',
+    wish.source === 'routed'
+      ? commandOf('bucket plan', wish.bucket, '--source', 'routed')
+      : commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
 export const topicIncomplete: Check = ({ wish, observed: { notification } }) => {
-  if (wish.source !== 'topic' || wish.topicArn === undefined || !notification.ok) return undefined;
-  const missing = missingFamilies(notification.configuration, wish.topicArn);
+  const { source, bucket, topicArn } = wish;
+  if (source !== 'topic' || topicArn === undefined || !notification.ok) return undefined;
+  const missing = missingFamilies(notification.configuration, topicArn);
   if (missing.length === 0) return undefined;
+  const entries = notification.configuration.entries.filter(({ kind, arn }) => kind === 'topic' && arn === topicArn);
   return blocking(
     'connect.topic-incomplete',
-    `${wish.bucket} does not send ${missing.join(' and ')} of all keys to ${wish.topicArn}`,
-    'changes without an event are not indexed. The configuration that names the topic must have both families and no filter',
-    `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket} --query TopicConfigurations`,
+    `${bucket} does not send ${missing.join(' and ')} of all keys to ${topicArn}`,
+    'changes without an event are not indexed. Tally does not change the notifications of others',
+    incompleteFix(bucket, topicArn, entries),
   );
 };
+
+/** What must become of the configuration, which is of others: S3 replaces it as a whole, so no command is given. */
+function incompleteFix(bucket: string, topicArn: string, entries: readonly NotificationEntry[]): string {
+  const wanted = 's3:ObjectCreated:*, s3:ObjectRemoved:* and s3:LifecycleExpiration:*, and no filter';
+  if (entries.length === 0) {
+    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/connect.md, “Source: topic”)`;
+  }
+  const named = entries.map(({ id, events, filter }) => {
+    const filters = filter.map(({ name, value }) => `${name} ${value}`).join(', ');
+    return `${id === '' ? 'the one without an Id' : id} (${events.join(', ')}${filters === '' ? '' : `, with the filter ${filters}`})`;
+  });
+  return `in the notification configuration of ${bucket}, let one notification that names the topic have ${wanted}. Those that name it now: ${named.join('; ')}`;
+}
 
 export const topicWithoutExpirations: Check = ({ wish, observed: { notification } }) => {
   if (wish.source !== 'topic' || wish.topicArn === undefined || !notification.ok) return undefined;
@@ -69,29 +89,28 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
 };
 
 export const topicPolicyMissing: Check = (facts) => {
-  const { wiring } = facts;
-  const topic = ownTopic(facts);
-  if (wiring.topic === undefined || topic === undefined) return undefined;
-  const policy = parsePolicy(topic.policy);
-  if (policy === undefined) return unreadable(wiring.topic.arn);
-  const wanted = topicStatement(wiring.topic.statement, policy.Statement);
-  const after = withStatements(policy, [wanted]);
-  if (policyBytes(after) > TOPIC_POLICY_BYTES_MAX) return tooLarge(wiring.topic.arn, TOPIC_POLICY_BYTES_MAX);
-  if (sameStatements(policy.Statement, after.Statement)) return undefined;
-  const present = policy.Statement.find(({ Sid }) => Sid === wanted.Sid);
+  const { topic } = facts.wiring;
+  if (topic === undefined || ownTopic(facts) === undefined) return undefined;
+  const policies = topicPolicies(facts);
+  if (policies === undefined) return unreadable(topic.arn);
+  const { before, after } = policies;
+  if (policyBytes(after) > TOPIC_POLICY_BYTES_MAX) return tooLarge(topic.arn, TOPIC_POLICY_BYTES_MAX);
+  if (sameStatements(before.Statement, after.Statement)) return undefined;
+  const { Sid } = topic.statement;
+  const [was, wanted] = [before, after].map(({ Statement }) => Statement.find((each) => each.Sid === Sid));
   // SNS supports no Condition for EventBridge: every event would be dropped
-  if (present?.['Condition'] !== undefined && wanted['Condition'] === undefined) {
+  if (was?.['Condition'] !== undefined && wanted?.['Condition'] === undefined) {
     return healable(
       facts,
       'connect.topic-policy-condition',
-      `the statement for EventBridge in the policy of ${wiring.topic.arn} has a Condition`,
+      `the statement for EventBridge in the policy of ${topic.arn} has a Condition`,
       'SNS supports none for EventBridge, so every event is dropped',
     );
   }
   return healable(
     facts,
     'connect.topic-policy',
-    `the policy of ${wiring.topic.arn} lacks the statement ${JSON.stringify(wanted)}`,
+    `the policy of ${topic.arn} lacks the statement ${JSON.stringify(wanted)}`,
     'nothing may publish to the topic',
   );
 };

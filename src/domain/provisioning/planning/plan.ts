@@ -7,22 +7,25 @@ import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
 import { apply, type Finding } from '../checks/finding.ts';
+import { topicPolicies } from '../deliveries.ts';
 import {
   existing,
   isRuleForeign,
   isTargetRight,
   isTopicForeign,
+  queueOf,
   queuePolicies,
   samePattern,
   subscriptionAttributes,
+  withLetters,
   type Facts,
 } from '../facts.ts';
 import { markOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
-import { foreignStatements, parsePolicy, sameStatements, withStatements, type Policy } from '../policy.ts';
+import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
-import { sidsOf, topicStatement, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -98,21 +101,19 @@ function withPlanFirst(facts: Facts, finding: Finding): Finding {
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
-  const { wiring, observed } = facts;
-  const { topic } = observed;
-  if (wiring.topic === undefined || isTopicForeign(facts)) return [];
-  const { arn, statement } = wiring.topic;
-  const present = existing(topic);
-  const policy = parsePolicy(present?.policy) ?? { Statement: [] };
-  const after = withStatements(policy, [topicStatement(statement, policy.Statement)]);
+  const { topic } = facts.wiring;
+  if (topic === undefined || isTopicForeign(facts)) return [];
+  const isMade = facts.observed.topic !== 'absent' || topic.isForeign === true;
+  const policies = topicPolicies(facts);
   return [
-    ...(present === undefined ? [{ part: 'topic', action: 'create', name: arn } as const] : []),
-    ...policyChange('topic-policy', arn, policy, after),
+    ...(isMade ? [] : [{ part: 'topic', action: 'create', name: topic.arn } as const]),
+    ...(policies === undefined ? [] : policyChange('topic-policy', topic.arn, policies.before, policies.after)),
   ];
 }
 
 function queueChanges(facts: Facts): readonly Change[] {
   return facts.wiring.queues.flatMap((queue) => {
+    if (queueOf(facts.observed, queue.arn) === undefined) return [];
     const { before, after } = queuePolicies(facts, queue);
     return policyChange('queue-policy', queue.arn, before, after);
   });
@@ -140,7 +141,8 @@ function subscriptionChanges(facts: Facts): readonly Change[] {
 function ruleChanges(facts: Facts): readonly Change[] {
   const { wiring, observed } = facts;
   const { rule } = wiring;
-  if (rule === undefined || isRuleForeign(facts)) return [];
+  // a second rule beside one that was made by hand would send every event twice
+  if (rule === undefined || observed.handMadeRule !== undefined || isRuleForeign(facts)) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
   return [...ruleChange(rule, present), ...targetChange(rule, target)];
@@ -153,7 +155,8 @@ function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Cha
 
 function targetChange(rule: Rule, present: ObservedTarget | undefined): readonly Change[] {
   if (present === undefined) return [{ part: 'target', action: 'create', name: rule.arn, rule }];
-  return isTargetRight(rule.target, present) ? [] : [{ part: 'target', action: 'change', name: rule.arn, rule, before: present }];
+  if (isTargetRight(rule.target, present)) return [];
+  return [{ part: 'target', action: 'change', name: rule.arn, rule: withLetters(rule, present), before: present }];
 }
 
 /** Only the trail that the settings give to Tally is written to, and only if it does not record the bucket by any selector. */

@@ -71,10 +71,20 @@ export interface AfterLook {
 }
 
 /** What is stored after a look, and the gap that is opened before that. */
-export function afterLook(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Looked): AfterLook {
+export function afterLook(before: ConnectionCheck | undefined, looked: Looked): AfterLook {
+  const { findings, connection, nowMs } = looked;
+  const check = checkOf(before, looked);
+  const gap = gapOf(before, check, connection);
+  const isProof = isInOrder(check.state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
+  const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
+  const told = check.brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
+  return { check: told, isProof, ...(gap !== undefined && { gap }) };
+}
+
+function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Looked): ConnectionCheck {
   const state: WatchedState = connection?.state === 'paused' ? 'paused' : statusOf(findings);
   const brokenSinceMs = brokenSince(before, state, nowMs);
-  const check: ConnectionCheck = {
+  return {
     state,
     atMs: nowMs,
     sinceMs: stateSince(before, state, nowMs),
@@ -83,11 +93,6 @@ export function afterLook(before: ConnectionCheck | undefined, { findings, conne
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
-  const gap = gapOf(before, check, connection);
-  const isProof = isInOrder(state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
-  const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
-  const told = brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
-  return { check: told, isProof, ...(gap !== undefined && { gap }) };
 }
 
 function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {

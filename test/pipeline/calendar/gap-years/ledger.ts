@@ -95,19 +95,25 @@ export function createLedger(worldOf: () => World): Ledger {
     return covering.coversBeforeMs > duty.seenAtMs && duty.prefix.startsWith(covering.prefix) && (!duty.tags || covering.tags);
   }
 
-  /** A job that is done has repaired what it covers, unless its brake held deletions back. */
+  /** A job that is done has repaired what it covers, but for the deletions that its brake held back, which a gap of their own stands for. */
   async function noteDone(job: JobRecord): Promise<void> {
     if (noted.has(job.id)) return;
     noted.add(job.id);
     counts.jobs += 1;
-    if (job.mode !== 'apply' || job.now === true || job.coversBeforeMs === undefined || (job.counts?.held ?? 0) > 0) return;
+    if (job.mode !== 'apply' || job.now === true || job.coversBeforeMs === undefined) return;
     const covering = { prefix: job.prefix, coversBeforeMs: job.coversBeforeMs, tags: job.tags === true };
     coverings.set(job.bucket, [...(coverings.get(job.bucket) ?? []).slice(-9), covering]);
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
     if (repaired.length === 0) return;
     duties = duties.filter((duty) => !repaired.includes(duty));
+    if ((job.counts?.held ?? 0) > 0) return checkHeld(job);
     const found = await worldOf().found(job.bucket);
     for (const { keys } of repaired) for (const key of keys) compareKey(job, key, found);
+  }
+
+  async function checkHeld({ id, bucket }: JobRecord): Promise<void> {
+    const isShown = (await worldOf().gaps()).some((gap) => gap.bucket === bucket && gap.kind === 'held-deletes' && gap.state !== 'closed');
+    if (!isShown) violated(`${id} of ${bucket} held deletions back, and no open gap says so`);
   }
 
   function compareKey(job: JobRecord, key: string, found: ReadonlySet<string>): void {

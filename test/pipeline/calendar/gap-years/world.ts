@@ -85,7 +85,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
-  const disconnect = createDisconnectBucket({ state, objects, jobs, clock });
+  const disconnect = createDisconnectBucket({ state, objects, jobs, gaps: trueReports, clock });
   const costOf = (bucket: string, prefix: string): number => costsOf(bucket)[prefix] ?? 2;
   const scan = { countLive: async (bucket: string, prefix: string) => (costOf(bucket, prefix) - 1) * 1_000 };
   const processes = SKEWS_MS.map((skewMs, number) => createProcess(skewMs, number));

@@ -1,0 +1,32 @@
+/** The command that applies a plan. */
+import { commandOf } from '../../commands.ts';
+import type { BucketSource, EnrichMode } from '../../bucket.ts';
+import type { Plan } from './plan.ts';
+
+interface Asked {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  readonly minimal?: boolean;
+  readonly adopt?: boolean;
+}
+
+/** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
+export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
+  const { bucket, source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt } = asked;
+  const wish = [
+    ...(source === undefined ? [] : ['--source', source]),
+    ...(topic === undefined ? [] : ['--topic', topic]),
+    ...(enrich === undefined ? [] : ['--enrich', enrich]),
+    ...(account === undefined ? [] : ['--bucket-account', account]),
+  ];
+  const flags = [...(minimal === true ? ['--minimal'] : []), ...(adopt === true ? ['--adopt'] : [])];
+  const agreed = foreign.length === 0 ? [] : ['--plan', token];
+  const apply = commandOf('bucket apply', bucket, ...wish, ...flags, ...agreed);
+  if (isConnected) return apply;
+  if (flags.length === 0) return commandOf('bucket add', bucket, ...wish, '--apply', ...agreed);
+  // what belongs to one apply only is no option of adding a bucket
+  return `${commandOf('bucket add', bucket, ...wish)} && ${apply}`;
+}

@@ -1,0 +1,138 @@
+/** What AWS refuses about a connection, by the services' own protocols on loopback. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { SNSClient } from '@aws-sdk/client-sns';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createSqsProvision } from '../../../src/adapters/aws/provision/queues.ts';
+import { refusalOf } from '../../../src/adapters/aws/provision/refusals.ts';
+import { createEventsProvision } from '../../../src/adapters/aws/provision/rules.ts';
+import { createSnsProvision } from '../../../src/adapters/aws/provision/topics.ts';
+import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+/** A service that gives every request this answer, and what speaks to it. */
+async function startService(status: number, type: string, body: string) {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status, { 'content-type': type });
+    response.end(body);
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  stops.push(() => new Promise((resolve) => void server.close(resolve)));
+  const { port } = server.address() as AddressInfo;
+  const config = {
+    region: REGION,
+    endpoint: `http://127.0.0.1:${port}`,
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    maxAttempts: 1,
+  };
+  const topics = () => new SNSClient(config);
+  const queues = () => new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
+  const rules = async () => new EventBridgeClient(config);
+  return {
+    topics: createSnsProvision({ clientFor: topics, writerFor: topics }),
+    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL }),
+    rules: createEventsProvision({ clientFor: rules, writerFor: rules }),
+  };
+}
+
+const xml = (code: string, message: string): string =>
+  `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
+const json = (type: string, message: string): string => JSON.stringify({ __type: type, message });
+
+const { rule } = wiringOf({
+  bucket: 'photos',
+  partition: 'aws',
+  region: REGION,
+  account: ACCOUNT,
+  bucketAccount: ACCOUNT,
+  installation: INSTALLATION,
+  registry: REGISTRY,
+  source: 'eventbridge',
+  enrich: 'none',
+  queueArn: QUEUE_ARN,
+  deadLetterArn: LETTERS_ARN,
+});
+
+describe('a request about a connection that AWS refuses', () => {
+  it.each(['ExpiredToken', 'ExpiredTokenException', 'InvalidClientTokenId', 'RequestExpired', 'SignatureDoesNotMatch'])(
+    'for its credentials is no missing permission: SNS with %s',
+    async (code) => {
+      const { topics } = await startService(403, 'text/xml', xml(code, 'The security token included in the request is expired'));
+      await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
+        code: 'connect.credentials',
+        reason: expect.stringContaining(`GetTopicAttributes ${TOPIC_ARN}: ${code}`),
+      });
+    },
+  );
+
+  it.each(['ExpiredTokenException', 'UnrecognizedClientException', 'InvalidSignatureException'])(
+    'for its credentials is no missing permission: SQS and EventBridge with %s',
+    async (code) => {
+      const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json(code, 'expired'));
+      await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
+      await expect(rules.ruleOf(REGION, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
+    },
+  );
+
+  it('because a role cannot be assumed is no missing permission of that role', () => {
+    const error = Object.assign(new Error('the role x cannot be assumed: AccessDenied'), { name: 'CredentialsProviderError' });
+    expect(refusalOf('PutRule r', 'events:PutRule', error)).toMatchObject({ code: 'connect.credentials' });
+  });
+
+  it('because a permission is missing names it', async () => {
+    const { topics } = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
+    await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
+      code: 'connect.denied',
+      extra: { action: 'sns:GetTopicAttributes' },
+    });
+  });
+
+  it('because the bus is full names the quota, and does not advise to repeat', async () => {
+    const { rules } = await startService(
+      400,
+      'application/x-amz-json-1.1',
+      json('LimitExceededException', 'The requested resource exceeds'),
+    );
+    await expect(rules.putRule(REGION, rule!, {})).rejects.toMatchObject({
+      code: 'connect.quota',
+      reason: expect.stringContaining('an event bus has 300 rules'),
+    });
+  });
+
+  it('in an entry of an answer that is none of a refusal is the same', async () => {
+    const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
+    const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
+    await expect(full.rules.putTarget(REGION, rule!)).rejects.toMatchObject({
+      code: 'connect.quota',
+      reason: expect.stringContaining('5 targets'),
+    });
+    const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
+    await expect(other.rules.putTarget(REGION, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
+  });
+
+  it.each([
+    ['sns:Subscribe', 'SubscriptionLimitExceeded'],
+    ['sns:Subscribe', 'SubscriptionLimitExceededException'],
+    ['sns:CreateTopic', 'TopicLimitExceeded'],
+    ['sns:SetSubscriptionAttributes', 'FilterPolicyLimitExceeded'],
+    ['sqs:SetQueueAttributes', 'OverLimit'],
+    ['cloudtrail:PutEventSelectors', 'InvalidEventSelectorsException'],
+    ['cloudtrail:DescribeTrails', 'MaximumNumberOfTrailsExceededException'],
+    ['kms:DescribeKey', 'LimitExceededException'],
+  ])('because a quota of %s is used up (%s) says so', (action, name) => {
+    expect(refusalOf('what', action, Object.assign(new Error('too many'), { name }))).toMatchObject({ code: 'connect.quota' });
+  });
+
+  it('because there are too many requests a second may be repeated', () => {
+    for (const name of ['ThrottlingException', 'Throttled', 'RequestLimitExceeded', 'TooManyRequestsException'])
+      expect(refusalOf('what', 'sns:Subscribe', Object.assign(new Error('slow'), { name }))).toMatchObject({ code: 'connect.unavailable' });
+  });
+});

@@ -1,0 +1,77 @@
+/** The plan and the doctor of a bucket for which nothing was made yet. */
+import { describe, expect, it } from 'vitest';
+import { bucketSources } from '../../../src/domain/bucket.ts';
+import { statusOf } from '../../../src/domain/provisioning/checks/finding.ts';
+import { readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { startWorld } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+/** A bucket that Tally does not know, in an account with notifications of others. */
+async function startUnconnected(): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  await removeRecord(world.state, refs.bucket('photos').id);
+  const all = {
+    kind: 'topic',
+    id: 'all',
+    arn: THEIR_TOPIC,
+    events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'],
+    filter: [],
+  } as const;
+  world.aws.parts.notifications.set('videos', { entries: [all], eventBridge: false });
+  return world;
+}
+
+describe('a bucket for which nothing was made', () => {
+  it.each(bucketSources)('has one note in its plan for %s, with the one command that connects it and makes the parts', async (source) => {
+    const world = await startUnconnected();
+    await removeRecord(world.state, refs.bucket('videos').id);
+    const bucket = source === 'topic' ? 'videos' : 'photos';
+    const topic = source === 'topic' ? { topic_arn: THEIR_TOPIC } : {};
+    const { plan, isConnected } = await world.provisioning.plan({ bucket, source, ...topic });
+    expect(isConnected).toBe(false);
+    const findings = plan.findings.filter(({ code }) => code !== 'connect.trail-unchecked');
+    expect(findings).toMatchObject([{ code: 'connect.not-made', severity: 'note', blocks: false }]);
+    const options = `${source === 'topic' ? `--source topic --topic ${THEIR_TOPIC}` : `--source ${source}`} --apply`;
+    const agreed = plan.foreign.length > 0 ? ` --plan ${plan.token}` : '';
+    expect(findings[0]!.fix).toBe(`tally bucket add ${bucket} ${options}${agreed}`);
+    for (const { name } of plan.changes) expect(findings[0]!.what).toContain(name);
+    expect(statusOf(findings)).toBe('ok');
+  });
+
+  it('is connected first where only an apply takes what was wished', async () => {
+    const world = await startUnconnected();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed', minimal: true });
+    expect(plan.findings.find(({ code }) => code === 'connect.not-made')?.fix).toBe(
+      'tally bucket add photos --source routed && tally bucket apply photos --source routed --minimal',
+    );
+  });
+
+  it('still shows what keeps the parts from being made, and what is wrong with parts that other buckets use', async () => {
+    const world = await startWorld();
+    await world.provisioning.apply({ bucket: 'videos' }, {});
+    const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    subscriptions.set(QUEUE_ARN, { ...subscriptions.get(QUEUE_ARN)!, isRaw: true });
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', enrich: 'tags' });
+    expect(plan.findings).toMatchObject([
+      { code: 'connect.subscription-raw', severity: 'degraded', fix: 'tally bucket apply photos --enrich tags' },
+      { code: 'connect.not-made', severity: 'note', what: expect.stringContaining('notification photos') },
+    ]);
+  });
+
+  it('that is connected is broken for the doctor, which names the command that makes the parts', async () => {
+    const world = await startWorld();
+    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(found).toMatchObject([{ code: 'connect.not-made', severity: 'broken', fix: 'tally bucket apply photos' }]);
+  });
+
+  it('has broken parts again once they were made and are lost', async () => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toMatchObject([{ code: 'connect.notification-missing', severity: 'broken', fix: 'tally bucket apply photos' }]);
+  });
+});

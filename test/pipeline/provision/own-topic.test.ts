@@ -1,0 +1,330 @@
+/** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
+import { describe, expect, it } from 'vitest';
+import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
+import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { startWorld } from './world.ts';
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const ID = MARK;
+const wish = { source: 'routed', topic_arn: THEIR_TOPIC } as const;
+const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sns:Subscribe', Resource: THEIR_TOPIC };
+const open = {
+  Sid: 'Bridge',
+  Effect: 'Allow',
+  Principal: { Service: 'events.amazonaws.com' },
+  Action: 'sns:Publish',
+  Resource: THEIR_TOPIC,
+};
+
+/** A topic that the operator made, for a bucket that names it. */
+async function startOwn(...statements: readonly object[]): Promise<World> {
+  const world = await startWorld();
+  const Statement = [theirs, ...statements];
+  world.aws.parts.topics.set(THEIR_TOPIC, {
+    policy: JSON.stringify({ Version: '2012-10-17', Id: 'x', Statement }),
+    subscriptions: new Map(),
+  });
+  await updateRecord(
+    world.state,
+    refs.bucket('photos'),
+    (current) => current && { ...current, source: 'routed' as const, topicArn: THEIR_TOPIC },
+  );
+  return world;
+}
+
+const policyOf = (world: World) =>
+  JSON.parse(world.aws.parts.topics.get(THEIR_TOPIC)!.policy) as { Id: string; Statement: { Sid: string }[] };
+
+async function diagnose(world: World): Promise<readonly Finding[]> {
+  const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+  return findings.filter(({ code }) => code !== 'connect.trail-unchecked');
+}
+
+describe('the source routed with the operator’s own topic', () => {
+  it.each([{ ...wish }, {}])('sends to this topic, and makes no other one: %j', async (request) => {
+    const world = await startOwn();
+    expect(await world.apply(request)).toMatchObject({ state: 'applied' });
+    expect([...world.aws.parts.topics.keys()]).toEqual([THEIR_TOPIC]);
+    expect(world.aws.writes.toSorted()).toEqual([
+      'putRule',
+      'putTarget',
+      'setQueuePolicy',
+      'setQueuePolicy',
+      'setTopicPolicy',
+      'subscribe',
+    ]);
+    const [rule] = [...world.aws.parts.rules.values()];
+    expect(rule?.targets).toMatchObject([{ arn: THEIR_TOPIC, transformer, deadLetterArn: LETTERS_ARN }]);
+    expect(policyOf(world)).toMatchObject({ Id: 'x', Statement: [theirs, { Sid: ID, Principal: { Service: 'events.amazonaws.com' } }] });
+    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
+    expect((await world.provisioning.plan({ bucket: 'photos', ...request })).plan.changes).toEqual([]);
+    expect(await diagnose(world)).toEqual([]);
+    expect(await world.connection()).toMatchObject({ topicArn: THEIR_TOPIC });
+  });
+
+  it('leaves the topic when the bucket is removed, with the policy that it had', async () => {
+    const world = await startOwn();
+    const before = policyOf(world);
+    await world.apply();
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
+      expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') }),
+    ]);
+    expect(policyOf(world)).toEqual(before);
+    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
+    expect(world.aws.parts.rules.size).toBe(0);
+  });
+
+  it('keeps the statement while another bucket uses the topic', async () => {
+    const world = await startOwn();
+    await world.apply();
+    await world.provisioning.apply({ bucket: 'videos', ...wish }, {});
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
+    await world.provisioning.remove('videos', { keepAws: false });
+    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
+  });
+
+  it('adds no statement where one of the operator’s admits EventBridge, and one where that has a Condition, which SNS does not support', async () => {
+    const world = await startOwn(open);
+    await world.apply();
+    expect(world.aws.writes).not.toContain('setTopicPolicy');
+    const conditional = await startOwn({ ...open, Condition: { ArnLike: { 'aws:SourceArn': 'arn:aws:events:*' } } });
+    await conditional.apply();
+    expect(policyOf(conditional).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', 'Bridge', ID]);
+  });
+
+  it('is refused before anything is written if a statement denies it, if the topic does not exist, or if it is a FIFO topic', async () => {
+    const denied = await startOwn({ ...open, Sid: 'No', Effect: 'Deny' });
+    await expect(denied.apply()).rejects.toMatchObject({ extra: { finding: 'connect.denied-by-policy' } });
+    const missing = await startOwn();
+    missing.aws.parts.topics.clear();
+    await expect(missing.apply()).rejects.toMatchObject({ extra: { finding: 'connect.topic-missing' } });
+    expect([...denied.aws.writes, ...missing.aws.writes]).toEqual([]);
+    await expect(missing.apply({ ...wish, topic_arn: `${THEIR_TOPIC}.fifo` })).rejects.toMatchObject({ code: 'request.invalid' });
+  });
+
+  it('goes back to Tally’s topic when that is named, and takes it from the own one afterwards', async () => {
+    const world = await startOwn();
+    await world.apply();
+    await world.agree({ source: 'routed', topic_arn: ROUTED_ARN });
+    expect(await world.connection()).not.toHaveProperty('topicArn');
+    expect(await world.connection()).toMatchObject({ earlier: [{ source: 'routed', topicArn: THEIR_TOPIC }] });
+    expect(world.aws.parts.rules.size).toBe(1);
+    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await world.provisioning.clean('photos', new AbortController().signal);
+    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
+    expect(world.aws.parts.rules.size).toBe(1);
+  });
+});
+
+/** The rule of the specification's steps 3 to 8, as the console makes it. */
+const pattern = {
+  source: ['aws.s3'],
+  'detail-type': ['AWS API Call via CloudTrail'],
+  detail: {
+    eventSource: ['s3.amazonaws.com'],
+    eventName: ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'],
+    requestParameters: { bucketName: ['photos'] },
+  },
+};
+const target = { id: 'Id1', arn: THEIR_TOPIC, transformer: minimalTransformer, deadLetterArn: LETTERS_ARN };
+
+function handMade(change: { readonly pattern?: object; readonly target?: object; readonly isEnabled?: boolean } = {}): ObservedRule {
+  return {
+    pattern: JSON.stringify(change.pattern ?? pattern),
+    isEnabled: change.isEnabled ?? true,
+    targets: [{ ...target, ...change.target }],
+    tags: {},
+  };
+}
+
+const withEvents = (eventName: readonly unknown[]) => ({ ...pattern, detail: { ...pattern.detail, eventName } });
+
+describe('a rule that the operator made for the bucket', () => {
+  it('is used as it is: an apply makes what is missing beside it, and a removal leaves it', async () => {
+    const world = await startOwn(open);
+    world.aws.parts.rules.set('ops', handMade());
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(world.aws.writes.toSorted()).toEqual(['setQueuePolicy', 'setQueuePolicy', 'subscribe']);
+    expect(await diagnose(world)).toEqual([]);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect([...world.aws.parts.rules]).toEqual([['ops', handMade()]]);
+  });
+
+  it('is judged by the doctor of a bucket that was wired by hand altogether', async () => {
+    const world = await startOwn(open);
+    world.aws.parts.rules.set('ops', handMade());
+    const sends = (service: string, arn: string) => ({
+      Effect: 'Allow',
+      Principal: { Service: service },
+      Action: 'sqs:SendMessage',
+      Resource: '*',
+      Condition: { ArnLike: { 'aws:SourceArn': arn } },
+    });
+    const policy = JSON.stringify({
+      Statement: [sends('sns.amazonaws.com', THEIR_TOPIC), sends('events.amazonaws.com', 'arn:aws:events:*:*:rule/*')],
+    });
+    for (const arn of [QUEUE_ARN, LETTERS_ARN]) world.aws.parts.queues.get(arn)!.policy = policy;
+    world.aws.parts.topics
+      .get(THEIR_TOPIC)!
+      .subscriptions.set(QUEUE_ARN, { arn: 's', isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN });
+    expect(await diagnose(world)).toEqual([]);
+    world.aws.parts.rules.set('ops', handMade({ isEnabled: false }));
+    expect(await diagnose(world)).toMatchObject([{ code: 'connect.rule-disabled' }]);
+    world.aws.parts.rules.clear();
+    expect(await diagnose(world)).toMatchObject([{ code: 'connect.by-hand', severity: 'unknown' }]);
+  });
+
+  it.each([
+    ['is disabled', { isEnabled: false }, 'connect.rule-disabled', 'broken', /^aws events enable-rule --region us-east-1 --name ops$/],
+    [
+      'lacks an operation',
+      { pattern: withEvents(['PutObject', 'DeleteObject']) },
+      'connect.rule-pattern',
+      'broken',
+      /CompleteMultipartUpload/,
+    ],
+    ['is about other types', { pattern: { ...pattern, 'detail-type': ['Object Created'] } }, 'connect.rule-pattern', 'broken', /ops/],
+    ['has a matcher', { pattern: withEvents([{ prefix: 'Put' }]) }, 'connect.rule-unchecked', 'unknown', /ops/],
+    ['has one more condition', { pattern: { ...pattern, account: ['123456789012'] } }, 'connect.rule-unchecked', 'unknown', /ops/],
+    [
+      'sends a constant',
+      { target: { transformer: undefined, hasOtherInput: true } },
+      'connect.rule-transformer',
+      'broken',
+      /InputPathsMap/,
+    ],
+    [
+      'has another transformer',
+      { target: { transformer: { paths: {}, template: '{}' } } },
+      'connect.rule-transformer',
+      'unknown',
+      /InputTemplate/,
+    ],
+    [
+      'loses what it cannot deliver',
+      { target: { deadLetterArn: undefined } },
+      'connect.target-dead-letters',
+      'degraded',
+      /tally-dead-letters/,
+    ],
+  ] as const)('that %s is named, and nothing is written to it', async (_, change, code, severity, fix) => {
+    const world = await startOwn(open);
+    world.aws.parts.rules.set('ops', handMade(change));
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toContainEqual(
+      expect.objectContaining({ code, severity, fix: expect.stringMatching(fix), blocks: severity === 'broken' }),
+    );
+    expect(plan.changes.map(({ part }) => part)).not.toContain('rule');
+    if (severity === 'broken') await expect(world.apply()).rejects.toMatchObject({ code: 'connect.blocked' });
+    else expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect([...world.aws.parts.rules.keys()]).toEqual(['ops']);
+  });
+
+  it.each([
+    ['has other names for its variables, and spaces', { target: { transformer: renamed() } }],
+    ['has Tally’s transformer', { target: { transformer } }],
+    ['has none: Tally reads the events of the trail as well', { target: { transformer: undefined } }],
+    ['excludes calls that failed', { pattern: { ...pattern, detail: { ...pattern.detail, errorCode: [{ exists: false }] } } }],
+    [
+      'names the region',
+      { pattern: { ...pattern, region: ['us-east-1'], detail: { ...pattern.detail, awsRegion: ['us-east-1', 'eu-west-1'] } } },
+    ],
+    ['has more operations', { pattern: withEvents([...pattern.detail.eventName, 'PostObject']) }],
+  ] as const)('that %s is right', async (_, change) => {
+    const world = await startOwn(open);
+    world.aws.parts.rules.set('ops', handMade(change));
+    await world.apply();
+    expect(await diagnose(world)).toEqual([]);
+    expect(world.aws.writes).not.toContain('putRule');
+  });
+
+  it.each([
+    ['sends elsewhere', { target: { arn: ROUTED_ARN } }],
+    [
+      'is about another bucket',
+      { pattern: { ...pattern, detail: { ...pattern.detail, requestParameters: { bucketName: ['videos'], key: ['photos'] } } } },
+    ],
+  ] as const)('that %s does not count', async (_, change) => {
+    const world = await startOwn(open);
+    world.aws.parts.rules.set('ops', handMade(change));
+    await world.apply();
+    expect(world.aws.writes).toContain('putRule');
+  });
+});
+
+/** The transformer of the specification as another person would write it. */
+function renamed() {
+  const paths = Object.fromEntries(Object.entries(minimalTransformer.paths).map(([name, path]) => [`my_${name}`, path]));
+  const template = minimalTransformer.template
+    .replaceAll(/<(\w+)>/g, '<my_$1>')
+    .replaceAll(',', ',\n  ')
+    .replaceAll(':', ': ');
+  return { paths, template };
+}
+
+describe('the script of a plan', () => {
+  it('is not written where the plan is blocked, and says why', async () => {
+    const world = await startOwn();
+    const entry = { kind: 'queue', id: 'x', arn: QUEUE_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
+    world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
+    await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' })).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringMatching(/^no script is written: photos has notifications for the same events: x/),
+    });
+    expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' })).toContain('put-rule');
+  });
+
+  it('makes no topic in place of the operator’s, and no rule beside one that was made by hand', async () => {
+    const world = await startOwn(open);
+    const script = await world.provisioning.emit({ bucket: 'photos' });
+    expect(script).not.toContain('create-topic');
+    expect(script).toContain('put-rule');
+    world.aws.parts.rules.set('ops', handMade());
+    expect(await world.provisioning.emit({ bucket: 'photos' })).not.toContain('put-rule');
+  });
+
+  it('leaves its dead-letter queue to a target where nothing else names the queue', async () => {
+    const world = await startOwn();
+    await world.apply();
+    delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
+    await world.provisioning.remove('photos', { keepAws: true });
+    expect(await world.provisioning.emit({ bucket: 'photos' })).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
+  });
+});
+
+describe('the source topic with a topic that does not get everything', () => {
+  const entry = {
+    kind: 'topic',
+    id: 'theirs',
+    arn: THEIR_TOPIC,
+    events: ['s3:ObjectCreated:*'],
+    filter: [{ name: 'prefix', value: 'a/' }],
+  } as const;
+
+  it.each([
+    ['names the notification to be changed', [entry], /theirs \(s3:ObjectCreated:\*, with the filter prefix a\/\)$/],
+    [
+      'leads to routed, and to what must be configured, where none names the topic',
+      [],
+      /^if a rule .*`tally bucket plan photos --source routed --topic arn:aws:sns:\S+`.*s3:ObjectRemoved/,
+    ],
+  ])('%s', async (_, entries, fix) => {
+    const world = await startOwn();
+    world.aws.parts.notifications.set('photos', { entries, eventBridge: false });
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'topic', topic_arn: THEIR_TOPIC });
+    expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.topic-incomplete', fix: expect.stringMatching(fix) }));
+  });
+
+  it('is finished by an apply where it is complete', async () => {
+    const world = await startOwn();
+    const all = { ...entry, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'], filter: [] };
+    world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
+    expect(await world.apply({ source: 'topic', topic_arn: THEIR_TOPIC })).toMatchObject({ state: 'applied' });
+    expect(await diagnose(world)).toEqual([]);
+  });
+});
