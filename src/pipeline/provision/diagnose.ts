@@ -14,7 +14,7 @@ import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
-import { planOf } from '../../domain/provisioning/planning/plan.ts';
+import { planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -85,13 +85,14 @@ export function createDiagnose({
     if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
     const wish = await asReceived(connection, signal);
     const observed = await observe(wish, signal);
-    const { findings } = planOf(wish, observed);
-    return [
+    const plan = planOf(wish, observed);
+    const findings = [
       ...queueChangedFindings(connection, wish),
       ...lostFindings(connection, observed, clock.nowMs()),
-      ...findings,
+      ...plan.findings,
       ...leftOverFindings(connection),
     ];
+    return withPlanFirst(findings, plan);
   }
 
   /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
@@ -124,9 +125,10 @@ export function createDiagnose({
     const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
     if (isStraight) return ofQueues;
     if (wish.source === 'notification') {
-      return withNotMade(plan, { observed, command: commandOf('bucket apply', record.bucket), severity: 'broken' });
+      const command = commandOf('bucket apply', record.bucket);
+      return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
-    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return findings;
+    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return withPlanFirst(findings, plan);
     return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
   }
 

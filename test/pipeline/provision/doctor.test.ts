@@ -449,6 +449,11 @@ describe('the doctor', () => {
     expect(await diagnose(world)).toContainEqual(
       expect.objectContaining({ code: 'connect.notification-missing', fix: 'tally bucket plan photos' }),
     );
+    // the plan itself does not lead back to itself
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toContainEqual(
+      expect.objectContaining({ code: 'connect.notification-missing', fix: `tally bucket apply photos --plan ${plan.token}` }),
+    );
   });
 
   it.each([

@@ -6,7 +6,7 @@ import { commandOf } from '../../commands.ts';
 import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
-import { apply, type Finding } from '../checks/finding.ts';
+import type { Finding } from '../checks/finding.ts';
 import { topicPolicies } from '../deliveries.ts';
 import {
   existing,
@@ -89,15 +89,20 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     wish,
     wiring,
     changes,
-    findings: foreign.length === 0 ? findings : findings.map((finding) => withPlanFirst(facts, finding)),
+    findings,
     foreign,
     token: tokenOf(facts),
   };
 }
 
-/** An apply is refused until a person has seen what it touches of others, and only a plan shows that, with the command that agrees to it. */
-function withPlanFirst(facts: Facts, finding: Finding): Finding {
-  return { ...finding, fix: finding.fix.replace(apply(facts), commandOf('bucket plan', facts.wish.bucket)) };
+/**
+ * Returns the findings for a person who has not seen the plan. An apply is refused until a person has seen what it touches of
+ * others, and only a plan shows that, with the command that agrees to it.
+ */
+export function withPlanFirst(findings: readonly Finding[], { foreign, wish }: Pick<Plan, 'foreign' | 'wish'>): readonly Finding[] {
+  if (foreign.length === 0) return findings;
+  const [apply, plan] = [commandOf('bucket apply', wish.bucket), commandOf('bucket plan', wish.bucket)];
+  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(apply, plan) }));
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
