@@ -32,7 +32,13 @@ export const apiKey = z
 export type ApiKey = z.infer<typeof apiKey>;
 
 export const anyApiKey = apiKey
-  .extend({ owner_disabled: z.boolean().describe('Whether the owner is disabled, or unknown. Then the key is refused.') })
+  .extend({
+    user_id: z.string().describe('The id of the owner. It stays when the address changes, and tells two owners with one address apart.'),
+    user_email_verified: z.boolean().describe('Whether the issuer vouches for the address of the owner.'),
+    owner_disabled: z
+      .boolean()
+      .describe('Whether the owner is disabled, or is no user of `TALLY_OIDC_ISSUER` who has logged in. Then the key is refused.'),
+  })
   .meta({ id: 'AnyApiKey', description: 'An API key of any user, as administrators see it.' });
 export type AnyApiKey = z.infer<typeof anyApiKey>;
 
@@ -192,7 +198,7 @@ export type KeysRequest = z.output<(typeof keyRows)['GET /v1/api-keys']['query']
 export type AllKeysRequest = z.output<(typeof keyRows)['GET /v1/admin/api-keys']['query']>;
 
 interface KeyFacts {
-  readonly owner: Pick<UserRecord, 'lastLoginAtMs' | 'disabledAtMs'> | undefined;
+  readonly owner: Pick<UserRecord, 'lastLoginAtMs' | 'disabledAtMs' | 'emailVerified'> | undefined;
   readonly rule: ExpiryRule;
   readonly nowMs: number;
 }
@@ -216,5 +222,10 @@ export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): Ap
 /** Converts a key to its form for administrators. */
 export function anyKeyView(record: KeyRecord, facts: KeyFacts): AnyApiKey {
   const isUsable = facts.owner !== undefined && facts.owner.disabledAtMs === undefined;
-  return { ...keyView(record, facts), owner_disabled: !isUsable };
+  return {
+    ...keyView(record, facts),
+    user_id: record.userId,
+    user_email_verified: facts.owner?.emailVerified === true,
+    owner_disabled: !isUsable,
+  };
 }

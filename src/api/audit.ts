@@ -14,7 +14,7 @@ export const auditRecord = auditRecordSchema
     eventtime: time.describe('When it was recorded.'),
     eventname: z.enum(auditEvents).describe('What happened.'),
     useridentity: useridentity.describe(
-      'Who did it: `email` (user@host for a local program) and in `sessionContext.auth` the `type` (`local`, `session`, `api_key`), and the `keyName` and `keyFingerprint` of an API key.',
+      'Who did it: `email` (user@host for a local program; `(not verified)` follows an address for which the issuer does not vouch), `userId` and in `sessionContext.auth` the `type` (`local`, `session`, `api_key`), and the `keyName` and `keyFingerprint` of an API key.',
     ),
     sourceipaddress: z
       .string()

@@ -11,7 +11,7 @@ import {
 import { bucketActs, bucketSeverities, bucketStates, commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
 import { commandOf } from '../domain/commands.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
-import { bucketName, clock, count, must, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, clock, count, cursor, limit, must, pageOf, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** How far the index of a bucket can be relied on. */
@@ -201,10 +201,16 @@ export const bucketRows = {
     operation: 'listBuckets',
     summary: 'Lists the connected buckets, and those whose events arrive although they are not connected.',
     scope: 'read',
-    answer: z.object({ items: z.array(bucket).readonly(), unconnected: z.array(unconnectedBucket).readonly() }),
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(bucket).extend({
+      unconnected: z
+        .array(unconnectedBucket)
+        .readonly()
+        .describe('Buckets whose events arrive although they are not connected: at most 1,000, and only with the first page.'),
+    }),
     status: 200,
     errors: [],
-    example: {},
+    example: { query: { limit: 100 } },
   },
   'POST /v1/buckets': {
     operation: 'addBucket',
@@ -293,6 +299,8 @@ export const bucketRows = {
     example: { params: { bucket: 'photos' } },
   },
 } as const satisfies Record<RowKey, Row>;
+
+export type BucketsRequest = z.output<(typeof bucketRows)['GET /v1/buckets']['query']>;
 
 /** Converts a stored bucket to its form in the API. */
 export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {

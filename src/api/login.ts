@@ -45,7 +45,16 @@ const tokens = z
 
 const session = z
   .object({
-    user: z.object({ id: z.string(), email: z.string() }).describe('Who the caller is.'),
+    user: z
+      .object({
+        id: z.string().describe('The id. It stays when the address changes.'),
+        email: z.string().describe('The e-mail address, or the subject and the host of the issuer.'),
+        email_verified: z
+          .boolean()
+          .exactOptional()
+          .describe('Whether the issuer vouches for the address; absent: callers are not authenticated.'),
+      })
+      .describe('Who the caller is.'),
     role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
     scopes: z.array(z.enum(keyScopes)).readonly().describe('What the caller may do.'),
     kind: z.enum(['session', 'api_key', 'local']).describe('How the caller is known. `local`: callers are not authenticated.'),

@@ -113,8 +113,31 @@ export const userRows = {
     errors: ['audit.unavailable'],
     example: { body: { email: 'alice@example.com' } },
   },
+  'GET /v1/admin/grants': {
+    operation: 'listGrants',
+    summary: 'Lists the grants that wait for a login.',
+    description: 'A page may have fewer items than its limit, even none, although there is a next page.',
+    scope: 'people',
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(grant),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 20 } },
+  },
+  'POST /v1/admin/grants/withdraw': {
+    operation: 'withdrawGrant',
+    summary: 'Withdraws a grant that waits for a login, and answers what it was.',
+    description: 'A person who has logged in with it is an administrator already, and stays one: disable the user instead.',
+    scope: 'people',
+    body: grantee.describe('Whose grant is withdrawn.'),
+    answer: grant,
+    status: 200,
+    errors: ['grant.not-found', 'audit.unavailable'],
+    example: { body: { email: 'alice@example.com' } },
+  },
 } as const satisfies Record<RowKey, Row>;
 export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;
+export type GrantsRequest = z.output<(typeof userRows)['GET /v1/admin/grants']['query']>;
 
 /** Converts a stored user to its form in the API. */
 export function userView(record: UserRecord): User {

@@ -16,8 +16,8 @@ import { createPurgeAudit } from '../pipeline/calendar/purge-audit.ts';
 import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
-import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
-import { createSweep, type Visit } from '../pipeline/calendar/sweep.ts';
+import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
+import { createSweep, type DueOf, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createVisitOutdated } from '../pipeline/calendar/upgrade-documents.ts';
 import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
@@ -25,7 +25,7 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
-import { createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
+import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -73,8 +73,10 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry, worker });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
-  const sweep = (schedule: Schedule, name: Sweep, visit: Visit): void =>
-    schedules.every(schedule, createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit), signal);
+  const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
+    const run = createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit, dueOf);
+    schedules.every(schedule, run, signal);
+  };
 
   sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
@@ -93,7 +95,7 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const { provisioning } = core;
   if (provisioning !== undefined) {
     const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }));
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }), createConnectionsDue({ state, clock }));
   }
   if (core.sendTask === undefined) return;
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
@@ -105,7 +107,12 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
   const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 24 * HOUR_MS;
-  sweep(FULL, 'full', createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }));
+  sweep(
+    FULL,
+    'full',
+    createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }),
+    createFullDue({ state, clock, intervalMs }),
+  );
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

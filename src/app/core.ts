@@ -21,7 +21,6 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
-import { hasAdminRule } from '../domain/identity/login-rules.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
@@ -197,7 +196,7 @@ export async function createCore(
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
-  const rules = { compareIntervalMs, keyRule: keys.rule, hasAdminRule: hasAdminRule(loginRulesOf(settings)) };
+  const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys });
   return {
     store,

@@ -4,6 +4,7 @@ import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
+import { allBuckets } from './all-buckets.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -59,18 +60,9 @@ function addAdd(bucket: Command, cli: Cli): void {
     .addOption(accountOption());
   printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
     async (name: string, options: AddOptions) => {
-      const { source, topic, enrich, reindex, apply, plan, bucketAccount } = options;
+      const { apply, plan, bucketAccount } = options;
       if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
-      const body = {
-        bucket: name,
-        ...(source !== undefined && { source }),
-        ...(topic !== undefined && { topic_arn: topic }),
-        ...(enrich !== undefined && { enrich }),
-        ...(!reindex && { reindex }),
-        ...(apply === true && { apply }),
-        ...(plan !== undefined && { plan }),
-        ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
-      };
+      const body = addBody(name, options);
       const record = await cli.withControl(async (control, context) => {
         const added = await control.addBucket({ body }, context);
         if (apply !== true || added.connection?.state === 'applied') return added;
@@ -83,6 +75,19 @@ function addAdd(bucket: Command, cli: Cli): void {
       for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
     },
   );
+}
+
+function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {
+  return {
+    bucket,
+    ...(source !== undefined && { source }),
+    ...(topic !== undefined && { topic_arn: topic }),
+    ...(enrich !== undefined && { enrich }),
+    ...(!reindex && { reindex }),
+    ...(apply === true && { apply }),
+    ...(plan !== undefined && { plan }),
+    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+  };
 }
 
 interface SetOptions extends JsonOption {
@@ -134,7 +139,7 @@ function addList(bucket: Command, cli: Cli): void {
     .summary('list buckets')
     .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
   printing(list, 'tally bucket list').action(async (options: JsonOption) => {
-    const answer = await cli.withControl((control, context) => control.listBuckets({}, context));
+    const answer = await cli.withControl(allBuckets);
     const { items, unconnected } = answer;
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME')}`);
     const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Diagnosis } from '../api/connections.ts';
+import { allBuckets } from './all-buckets.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -18,7 +19,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     .argument('[name]', 'the bucket; without it, all connected buckets');
   printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {
     const items = await cli.withControl(async (control, context) => {
-      const names = name === undefined ? (await control.listBuckets({}, context)).items.map(({ bucket }) => bucket) : [name];
+      const names = name === undefined ? (await allBuckets(control, context)).items.map(({ bucket }) => bucket) : [name];
       const found: Diagnosis[] = [];
       for (const bucket of names) found.push(await control.diagnoseBucket({ params: { bucket } }, context));
       return found;

@@ -131,7 +131,7 @@ function addAdminList(keys: Command, cli: Cli): void {
         ...(unusedSince !== undefined && { unused_since: unusedSince }),
       };
       const page = await cli.withControl((control, context) => control.listAllApiKeys({ query }, context));
-      showPage(cli, options, page, () => tableText([...HEADINGS, 'OWNER'], page.items.map(anyKeyCells)));
+      showPage(cli, options, page, () => tableText([...HEADINGS, 'OWNER', 'OWNER ID'], page.items.map(anyKeyCells)));
     },
   );
 }
@@ -144,7 +144,8 @@ interface GetParts {
 function addGet(command: Command, { cli, example }: GetParts, get: (id: string) => Promise<ApiKey | AnyApiKey>): void {
   printing(command.argument('<id>', 'the ID that `list` shows'), example).action(async (id: string, options: JsonOption) => {
     const key = await get(id);
-    const more = 'owner_disabled' in key ? { owner_disabled: key.owner_disabled ? 'yes' : 'no' } : {};
+    const more =
+      'owner_disabled' in key ? { owner: ownerText(key), owner_id: key.user_id, owner_disabled: key.owner_disabled ? 'yes' : 'no' } : {};
     cli.print(options, key, () => fieldsText({ ...keyFields(key), ...more }));
   });
 }
@@ -200,7 +201,11 @@ function keyCells(key: ApiKey): readonly Cell[] {
 }
 
 function anyKeyCells(key: AnyApiKey): readonly Cell[] {
-  return [...keyCells(key), `${key.user_email}${key.owner_disabled ? ' (disabled)' : ''}`];
+  return [...keyCells(key), `${ownerText(key)}${key.owner_disabled ? ' (disabled)' : ''}`, key.user_id];
+}
+
+function ownerText({ user_email: email, user_email_verified: isVerified }: AnyApiKey): string {
+  return isVerified ? email : `${email} (not verified)`;
 }
 
 function keyFields(key: ApiKey): Readonly<Record<string, Cell>> {

@@ -80,5 +80,6 @@ function addWhoami(program: Command, cli: Cli): void {
 
 function callerText({ registry, user, kind, role, scopes, key }: Caller & { readonly registry: string }): string {
   const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
-  return fieldsText({ user: user?.email, role, scopes: scopes.join(', '), kind, ...keyFields, registry });
+  const userFields = { user: user?.email_verified === false ? `${user.email} (not verified)` : user?.email, user_id: user?.id };
+  return fieldsText({ ...userFields, role, scopes: scopes.join(', '), kind, ...keyFields, registry });
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { GrantRequest, User } from '../api/users.ts';
+import type { GrantAnswer, GrantRequest, User } from '../api/users.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
 import { printable } from '../domain/printable.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -8,11 +8,13 @@ import { tableText } from './output.ts';
 
 interface GrantOptions extends JsonOption {
   readonly sub?: string;
+  readonly withdraw?: true;
 }
 
-/** `tally admin grant`, `tally admin users list|disable|enable`. */
+/** `tally admin grant`, `tally admin grants`, `tally admin users list|disable|enable`. */
 export function addUserCommands(admin: Command, cli: Cli): void {
   addGrant(admin, cli);
+  addGrants(admin, cli);
   const users = admin
     .command('users')
     .summary('people who have logged in')
@@ -31,18 +33,50 @@ function addGrant(admin: Command, cli: Cli): void {
       'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. It counts at the next login of the person, or when a program of the person refreshes its session (every ten minutes), and ends after 7 days without either. Run it where the store can be reached, or with the session of an administrator.',
     )
     .argument('[email]', 'the verified e-mail address')
-    .option('--sub <sub>', 'the subject instead: how the issuer names the person');
-  printing(grant, 'tally admin grant alice@example.com', 'tally admin grant --sub 248289761001').action(
-    async (email: string | undefined, { sub, ...options }: GrantOptions) => {
+    .option('--sub <sub>', 'the subject instead: how the issuer names the person')
+    .option('--withdraw', 'take back a grant that waits, as `tally admin grants` shows it');
+  const examples = ['tally admin grant --sub 248289761001', 'tally admin grant alice@example.com --withdraw'];
+  printing(grant, 'tally admin grant alice@example.com', ...examples).action(
+    async (email: string | undefined, { sub, withdraw, ...options }: GrantOptions) => {
       const body = granteeOf(email, sub);
+      if (withdraw === true) {
+        const withdrawn = await cli.withControl((control, context) => control.withdrawGrant({ body }, context));
+        return cli.print(options, withdrawn, () => `${granteeText(withdrawn)} does not become an administrator at the next login.`);
+      }
       const answer = await cli.withControl((control, context) => control.grantAdmin({ body }, context));
-      cli.print(
+      return cli.print(
         options,
         answer,
-        () =>
-          `${printable(answer.email ?? answer.sub ?? '')} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`,
+        () => `${granteeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`,
       );
     },
+  );
+}
+
+function granteeText({ email, sub }: GrantAnswer): string {
+  return printable(email ?? sub ?? '');
+}
+
+function addGrants(admin: Command, cli: Cli): void {
+  const grants = admin
+    .command('grants')
+    .summary('list the grants that wait for a login')
+    .description('Lists the grants that wait for a login of the person. `tally admin grant --withdraw` takes one back.')
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  printing(grants, 'tally admin grants').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    const options: JsonOption = { ...(json === true && { json }) };
+    const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
+    if (page.items.length === 0) cli.hint(options, 'No grant waits for a login here.');
+    if (page.items.length > 0 || json === true) cli.print(options, page, () => grantsText(page.items));
+    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  });
+}
+
+function grantsText(grants: readonly GrantAnswer[]): string {
+  return tableText(
+    ['EMAIL', 'SUBJECT', 'GRANTED BY', 'GRANTED', 'ENDS'],
+    grants.map(({ email, sub, granted_by: by, created_at: created, expires_at: ends }) => [email, sub, by, created, ends]),
   );
 }
 

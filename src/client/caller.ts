@@ -6,7 +6,7 @@ import { AUTHENTICATION_FAILED } from './credential.ts';
 import type { Incoming } from './send.ts';
 
 const caller = z.object({
-  user: z.object({ id: z.string(), email: z.string() }).optional(),
+  user: z.object({ id: z.string(), email: z.string(), email_verified: z.boolean().optional() }).optional(),
   role: z.string(),
   scopes: z.array(z.string()).readonly(),
   kind: z.enum(['session', 'api_key', 'local']),

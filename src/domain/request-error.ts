@@ -20,6 +20,7 @@ export const requestErrors = {
   'login.refused': 403,
   'login.invalid-grant': 400,
   'user.not-found': 404,
+  'grant.not-found': 404,
   'user.last-administrator': 409,
   'api-key.not-found': 404,
   'api-key.limit': 409,

@@ -6,7 +6,7 @@ import { rowsOfListener, type Context, type LoginName } from '../api/contract.ts
 import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from '../api/login.ts';
 import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
-import { nameOfActor, type Actor } from '../domain/identity/actor.ts';
+import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../domain/identity/actor.ts';
 import { AUTHENTICATION_FAILED } from '../domain/identity/authorise.ts';
 import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
@@ -22,7 +22,7 @@ import { loggedProblemOf } from './server.ts';
 
 /** What login needs besides what callers are known by. */
 export interface LoginParts extends CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession' | 'refresh' | 'end'>;
+  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession' | 'refresh' | 'end' | 'endByCookie'>;
   readonly logins: Logins;
   readonly audit: AuditUser;
 }
@@ -166,6 +166,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
         case 'asking':
           return reply.redirect('/login/consent', 303);
         case 'browser':
+          // the cookie is replaced, so no one could end the session that this browser had
+          await sessions.endByCookie(cookieIn(request.headers.cookie, cookies().session) ?? '');
           forget(reply, cookies().login);
           set(reply, cookies().session, answered.cookie, BROWSER_MS);
           return reply.redirect(answered.returnTo, 303);
@@ -253,13 +255,17 @@ function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'version' | 'cata
       return { user: { id: 'local', email: nameOfActor(actor) }, role: 'admin', scopes: scopesOfRole('admin'), kind: 'local', ...more };
     case 'session':
       return {
-        user: { id: actor.userId, email: actor.email },
+        user: userOf(actor),
         role: actor.role,
         scopes: scopesOfRole(actor.role),
         kind: 'session',
         ...more,
       };
     case 'api_key':
-      return { user: { id: actor.userId, email: actor.email }, role: actor.role, scopes: actor.scopes, kind: 'api_key', ...more };
+      return { user: userOf(actor), role: actor.role, scopes: actor.scopes, kind: 'api_key', ...more };
   }
+}
+
+function userOf({ userId, email, isUnverified }: SessionActor | KeyActor): SessionAnswer['user'] {
+  return { id: userId, email, email_verified: isUnverified !== true };
 }

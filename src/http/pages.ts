@@ -138,7 +138,7 @@ ${script}
 }
 
 /** The page on which a person permits a client to act for them. */
-export function consentPage({ email, flow, machine, token }: Consent): string {
+export function consentPage({ email, emailVerified, userId, flow, machine, token }: Consent): string {
   const where = machine === undefined ? 'a program' : machine;
   const body = markup`<main data-login="${token}">
     <h1>Log in to Tally on ${where}?</h1>
@@ -148,7 +148,9 @@ export function consentPage({ email, flow, machine, token }: Consent): string {
     </p>
     <dl>
       <dt>You are</dt>
-      <dd>${email}</dd>
+      <dd>${email}${emailVerified ? '' : ' (not verified)'}</dd>
+      <dt>User id</dt>
+      <dd>${userId}</dd>
       <dt>Machine</dt>
       <dd>${machine ?? 'not named'}</dd>
     </dl>

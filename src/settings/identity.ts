@@ -59,6 +59,9 @@ export const identitySettings = {
   TALLY_OIDC_TRUST_EMAIL: flag(false).describe(
     'Whether an e-mail address counts as verified if the issuer does not say whether it is. The default is false, because at many issuers people choose their address themselves. Set it only for the issuer of one organisation, which assigns the addresses.',
   ),
+  TALLY_OIDC_ALLOW_UNVERIFIED: flag(false).describe(
+    'Whether people may log in of whose e-mail address the issuer says that it is not verified (email_verified is false). The default is false, because such an address may be that of another person. An issuer that says nothing about it is not meant. Addresses that are not verified never satisfy domain= and make no administrators, and are marked wherever they are shown.',
+  ),
   TALLY_OIDC_ADMIN_CLAIM: z
     .string()
     .trim()
@@ -101,6 +104,7 @@ const withIssuer = [
   'TALLY_OIDC_CLIENT_SECRET',
   'TALLY_OIDC_ALLOWED',
   'TALLY_OIDC_TRUST_EMAIL',
+  'TALLY_OIDC_ALLOW_UNVERIFIED',
   'TALLY_OIDC_ADMIN_CLAIM',
   'TALLY_OIDC_ADMIN_EMAILS',
 ] as const satisfies readonly (keyof IdentitySettings)[];
@@ -138,6 +142,8 @@ function isSet(value: IdentitySettings[keyof IdentitySettings]): boolean {
 export function loginRulesOf(settings: IdentitySettings): LoginRules {
   const { TALLY_OIDC_ALLOWED: allowed, TALLY_OIDC_ADMIN_CLAIM: claim, TALLY_OIDC_ADMIN_EMAILS: emails } = settings;
   return {
+    issuer: settings.TALLY_OIDC_ISSUER,
+    allowsUnverified: settings.TALLY_OIDC_ALLOW_UNVERIFIED,
     allowed: allowed.flatMap((text) => allowedRuleOf(text) ?? []),
     adminClaim: claim === undefined ? undefined : claimRuleOf(claim),
     adminEmails: emails.map((email) => email.toLowerCase()),

@@ -10,6 +10,7 @@ import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
+import { createPeople } from '../../src/pipeline/identity/people.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
@@ -239,6 +240,14 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   listUsers: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   disableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  listGrants: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  withdrawGrant: async (world) => {
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant(
+      { email: 'alice@example.com' },
+      'root',
+    );
+    return { headers: { ...json, ...bearer(await world.tokenOf('admin')) } };
+  },
   grantAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
   exportState: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
   logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),

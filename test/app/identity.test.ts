@@ -132,7 +132,9 @@ describe('a login at a real issuer', () => {
     for (const registry of [a, b])
       expect(jsonOf(await sessionAt(registry, access))).toMatchObject({ role: 'user', user: { email: 'alice@example.com' } });
     const [user] = await listAllRecords(a.store.state, 'user', userRecordSchema);
-    await createPeople({ state: a.store.state, clock: systemClock, hasAdminRule: true }).disable(user?.userId ?? '');
+    await createPeople({ state: a.store.state, clock: systemClock, rules: { adminEmails: ['root@example.com'] } }).disable(
+      user?.userId ?? '',
+    );
     expect((await sessionAt(b, access)).status).toBe(401);
     const refused = await get(`${b.url}/login/token`, {
       method: 'POST',
@@ -146,7 +148,7 @@ describe('a login at a real issuer', () => {
 
   it('gives the role that the claims state', async () => {
     const registry = await startRegistry();
-    provider.personIs({ sub: 's-root', email: 'root@elsewhere.example', email_verified: false, groups: ['tally-users', 'tally-admins'] });
+    provider.personIs({ sub: 's-root', email: 'root@elsewhere.example', email_verified: true, groups: ['tally-users', 'tally-admins'] });
     const { access_token: access } = await redeem(registry, await logIn(registry));
     expect(jsonOf(await sessionAt(registry, access))).toMatchObject({ role: 'admin', scopes: ['read', 'operate', 'admin'] });
   });

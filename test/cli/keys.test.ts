@@ -121,12 +121,12 @@ describe('tally keys', () => {
 describe('tally admin keys', () => {
   it('list filters all users', async () => {
     const world = createCliWorld();
-    world.nextAnswers({ items: [{ ...anyApiKey, owner_disabled: true }] });
+    world.nextAnswers({ items: [{ ...anyApiKey, user_email_verified: false, owner_disabled: true }] });
     const filters = ['--email', 'bob@example.com', '--name', 'ci', '--status', 'ACTIVE', '--unused-since', '2026-08-01'];
     const { stdout } = await world.run('admin', 'keys', 'list', ...filters);
     const query = { email: 'bob@example.com', key_name: 'ci', status: 'ACTIVE', unused_since: '2026-08-01', limit: 100 };
     expect(world.asked).toEqual([['listAllApiKeys', { query }]]);
-    expect(stdout).toMatch(/ bob@example\.com \(disabled\)$/m);
+    expect(stdout).toMatch(/ bob@example\.com \(not verified\) \(disabled\) +0aB1cD2eF3gH4iJ5kL6mN7$/m);
   });
 
   it('get and revoke take the id', async () => {

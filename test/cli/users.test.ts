@@ -15,6 +15,19 @@ describe('tally admin grant', () => {
     ]);
   });
 
+  it('is withdrawn, and those that wait are listed', async () => {
+    const world = createCliWorld();
+    const { stdout } = await world.run('admin', 'grant', 'alice@example.com', '--withdraw');
+    expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
+    expect((await world.run('admin', 'grants', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +GRANTED BY.*\nalice@example.com /);
+    expect(world.asked).toEqual([
+      ['withdrawGrant', { body: { email: 'alice@example.com' } }],
+      ['listGrants', { query: { limit: 2 } }],
+    ]);
+    world.nextAnswers({ items: [] });
+    expect(await world.run('admin', 'grants')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No grant waits') });
+  });
+
   it.each([[[]], [['a@example.com', '--sub', 's']]])('names one person: %j', async (args) => {
     const world = createCliWorld();
     expect(await world.run('admin', 'grant', ...args)).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('name one person') });

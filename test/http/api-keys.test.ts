@@ -52,7 +52,8 @@ afterEach(() => listener.close());
 async function tokenOf(role: 'user' | 'admin'): Promise<string> {
   const sub = `s-${role}`;
   world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
-  if (role === 'admin') await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: false }).grant({ sub }, 'root');
+  if (role === 'admin')
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub }, 'root');
   return (await logIn(world)).access;
 }
 

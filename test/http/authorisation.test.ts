@@ -76,6 +76,8 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   disableUser: people,
   enableUser: people,
   grantAdmin: people,
+  listGrants: people,
+  withdrawGrant: people,
   exportState: people,
 };
 

@@ -3,7 +3,14 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { consentPage } from '../../src/http/pages.ts';
 
-const page = consentPage({ email: 'alice@example.com', flow: 'client', machine: 'laptop', token: 'the-token' });
+const page = consentPage({
+  emailVerified: true,
+  userId: '0aB1cD2eF3gH4iJ5kL6mN7',
+  email: 'alice@example.com',
+  flow: 'client',
+  machine: 'laptop',
+  token: 'the-token',
+});
 const script = /<script>([^]*)<\/script>/.exec(page)?.[1] ?? '';
 
 type Listener = () => unknown;

@@ -75,7 +75,7 @@ describe('the login of a program', () => {
     });
     const session = await world.send('GET', '/v1/session', { headers: bearer(tokens.access_token) });
     expect(jsonOf(session)).toEqual({
-      user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com' },
+      user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com', email_verified: true },
       role: 'user',
       scopes: ['read'],
       kind: 'session',
@@ -235,6 +235,25 @@ describe('the session of a browser', () => {
     });
   });
 
+  it('ends the session that the browser had before, and no other one', async () => {
+    const world = await start();
+    const { cookies } = await browserOf(world);
+    const first = new Map(cookies);
+    const { cookies: elsewhere } = await browserOf(world);
+    const begun = await world.send('GET', authorizePath({ return_to: '/' }), { cookies });
+    expect((await world.send('GET', '/v1/session', { cookies: first })).status).toBe(200);
+    await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
+    expect((await world.send('GET', '/v1/session', { cookies: first })).status).toBe(401);
+    expect((await world.send('GET', '/v1/session', { cookies })).status).toBe(200);
+    expect((await world.send('GET', '/v1/session', { cookies: elsewhere })).status).toBe(200);
+    // a cookie with another secret of the same session ends nothing
+    const own = cookies.get(`tally-${world.port}`) ?? '';
+    const forged = new Map([[`tally-${world.port}`, `${own.slice(0, -1)}${own.endsWith('A') ? 'B' : 'A'}`]]);
+    const third = await world.send('GET', authorizePath({ return_to: '/' }), { cookies: forged });
+    await world.send('GET', world.issuer.answerTo(third.location ?? ''), { cookies: forged, headers: visit });
+    expect((await world.send('GET', '/v1/session', { cookies })).status).toBe(200);
+  });
+
   it('over https belongs to this host alone', async () => {
     const world = await start({ publicUrl: 'https://tally.example.com' });
     const { answered } = await browserOf(world);
@@ -252,7 +271,7 @@ describe('the session of a browser', () => {
   it('changes something only from a page of the registry', async () => {
     const world = await start();
     world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
-    await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: false }).grant({ sub: 's-root' }, 'test');
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub: 's-root' }, 'test');
     const { cookies } = await browserOf(world);
     const pause = (headers: Record<string, string>) => world.send('POST', '/v1/jobs/job-1/pause', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
@@ -339,7 +358,9 @@ describe('a credential', () => {
   it('of a user who is disabled is refused at once', async () => {
     const world = await start();
     const token = await world.tokenOf('user');
-    await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: true }).disable(userIdOf(ISSUER, 's-user'));
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: ['root@example.com'] } }).disable(
+      userIdOf(ISSUER, 's-user'),
+    );
     expect((await world.send('GET', '/v1/buckets', { headers: bearer(token) })).status).toBe(401);
   });
 });
@@ -391,7 +412,7 @@ it('an event stream ends when its caller is disabled', async () => {
   const world = await start();
   const token = await world.tokenOf('user');
   const opened = world.send('GET', '/v1/jobs/job-1/events', { headers: bearer(token) });
-  const people = createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: true });
+  const people = createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: ['root@example.com'] } });
   // after the stream has begun
   while (world.fake.asked.length === 0) await new Promise(setImmediate);
   await people.disable(userIdOf(ISSUER, 's-user'));

@@ -38,6 +38,8 @@ describe('the settings of identity', () => {
     });
     expect(settings.TALLY_OIDC_CLIENT_SECRET).toBe('from a file');
     expect(loginRulesOf(settings)).toEqual({
+      issuer: 'https://id.example.com/tenant',
+      allowsUnverified: false,
       allowed: [
         { kind: 'domain', domain: 'example.com' },
         { kind: 'claim', text: 'https://x.example/groups=a=b', path: 'https://x.example/groups', value: 'a=b' },

@@ -6,7 +6,6 @@ from typing import List, Mapping, Optional, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
-from .errors import ProtocolError
 from .records import Bucket, Explanation, Job, StoredObject
 
 # the largest page of the API
@@ -98,12 +97,8 @@ def _pairs(values: Optional[Mapping[str, str]]) -> Optional[List[str]]:
 
 
 def buckets() -> List[Bucket]:
-    """The connected buckets."""
-    answer = client.call("GET", "/v1/buckets").checked()
-    items = answer.body.get("items") if isinstance(answer.body, dict) else None
-    if not isinstance(items, list):
-        raise ProtocolError(f"{answer.what} was answered without a list: check that the version of the registry fits this package")
-    return [decode(Bucket, item) for item in items]
+    """The connected buckets, over as many pages as there are."""
+    return [*client.pages(Bucket, "/v1/buckets", {"limit": _PAGE_MAX})]
 
 
 def explain(bucket: str, key: str) -> Explanation:

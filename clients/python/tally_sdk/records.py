@@ -24,6 +24,9 @@ class ApiKey:
     scopes: Tuple[str, ...] = ()
     # whether the owner is disabled, so that the key is refused; in answers to administrators only
     owner_disabled: Optional[bool] = None
+    # the id of the owner, and whether the issuer vouches for the address; in answers to administrators only
+    user_id: Optional[str] = None
+    user_email_verified: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class User:
 
     id: str
     email: str
+    # whether the issuer vouches for the address; None: the registry does not authenticate callers
+    email_verified: Optional[bool] = None
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class Registry:
         self.access_s = 600.0
         self.grace_s = GRACE_S
         self.page_size = 2
+        self.buckets = ["photos"]
         self.received: List[Received] = []
         # the parameters of each request, in their order
         self.queries: List[List[Tuple[str, str]]] = []
@@ -239,7 +240,7 @@ class Registry:
         answers = {
             "GET /v1/session": {**session, "kind": "session" if key is None else "api_key", **({} if key is None else {"key": key})},
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
-            "GET /v1/buckets": {"items": [BUCKET], "unconnected": []},
+            "GET /v1/buckets": {**self._page([{**BUCKET, "bucket": name} for name in self.buckets], query), "unconnected": []},
             "GET /v1/buckets/photos/explain": {**EXPLANATION, "key": query.get("key")},
             "POST /v1/buckets/photos/reindex": job,
             "GET /v1/jobs": self._page([JOB, JOB, JOB], query),

@@ -79,6 +79,8 @@ class Index(World):
     def test_buckets_explain_reindex_and_jobs(self) -> None:
         (bucket,) = sdk.buckets()
         self.assertEqual((bucket.bucket, bucket.status.state), ("photos", "never_compared"))
+        self.registry.buckets = ["a", "b", "c", "d", "e"]
+        self.assertEqual([each.bucket for each in sdk.buckets()], self.registry.buckets)
         explanation = sdk.explain("photos", "a b/ä?.jpg")
         self.assertEqual((explanation.key, explanation.agrees, explanation.index), ("a b/ä?.jpg", "unknown", None))
         job = sdk.reindex("photos", mode="report", allow_deletes=5)

@@ -130,7 +130,7 @@ function claimsOf(token: Claims, further: Claims): Claims {
     email !== undefined && (token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined));
   if (!isAbout) return { ...rest, ...token };
   // what the token says about an address that it does not name is not about this one, and does not count as silence either
-  const unsaid = token['email_verified'] === undefined ? undefined : false;
+  const unsaid = token['email_verified'] === undefined ? undefined : null;
   return { ...rest, ...token, email, email_verified: email_verified ?? unsaid };
 }
 

@@ -30,7 +30,10 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
   async function createIndex(month: string, signal?: AbortSignal): Promise<void> {
     // a command with a mistyped prefix must leave nothing behind
     const template = await client.send({ method: 'GET', path: `/_index_template/${names.auditTemplate}` }, signal);
-    if (template.status === 404) throw new FaultError('index.state-missing', `the template ${names.auditTemplate} does not exist`);
+    if (template.status === 404) {
+      const reason = 'a daemon makes it in the first seconds after its first start. If it has started, check TALLY_INDEX_PREFIX';
+      throw new FaultError('index.state-missing', `the template ${names.auditTemplate} does not exist yet: ${reason}`);
+    }
     bodyOf(template);
     const request = { method: 'PUT', path: `/${names.auditIndex(month)}`, body: newIndex, changesCluster: true } as const;
     const answer = await client.send(request, signal);

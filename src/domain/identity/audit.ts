@@ -37,6 +37,7 @@ export const auditEvents = [
   'DeadLettersDiscard',
   'SweepDelete',
   'UserGrant',
+  'UserGrantWithdraw',
   'UserDisable',
   'UserEnable',
   'StateExport',
@@ -60,7 +61,7 @@ export const auditRecordSchema = z.object({
   id: z.string(),
   eventtime: z.string(),
   eventname: z.enum(auditEvents),
-  useridentity: z.object({ email: z.string(), sessionContext: z.object({ auth: authSchema }) }),
+  useridentity: z.object({ email: z.string(), userId: z.string().exactOptional(), sessionContext: z.object({ auth: authSchema }) }),
   sourceipaddress: z.string().exactOptional(),
   date: z.string(),
   outcome: z.enum(auditOutcomes),
@@ -94,7 +95,7 @@ export function auditRecordOf({ event, actor, requestId, outcome, atMs, reason, 
     id: `${auditIdAt(atMs)}-${randomBytes(6).toString('hex')}`,
     eventtime,
     eventname: event,
-    useridentity: { email: nameOfActor(actor), sessionContext: { auth: authOf(actor) } },
+    useridentity: { email: nameOfActor(actor), ...idOf(actor), sessionContext: { auth: authOf(actor) } },
     ...(actor.address !== undefined && { sourceipaddress: actor.address }),
     date: eventtime.slice(0, 10).replaceAll('-', '/'),
     outcome,
@@ -102,6 +103,11 @@ export function auditRecordOf({ event, actor, requestId, outcome, atMs, reason, 
     request_id: requestId,
     ...(Object.keys(parameters).length > 0 && { parameters: parametersSchema.parse(valueWithoutSecrets(parameters)) }),
   };
+}
+
+/** The id stays when the address changes, and tells two people apart who state one address. A person whom the issuer did not name has none. */
+function idOf(actor: Actor): { readonly userId?: string } {
+  return actor.kind === 'local' || actor.userId === '' ? {} : { userId: actor.userId };
 }
 
 function authOf(actor: Actor): z.infer<typeof authSchema> {

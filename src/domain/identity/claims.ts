@@ -10,6 +10,8 @@ export interface Identity {
   readonly subject: string;
   readonly email: string;
   readonly emailVerified: boolean;
+  /** Set if the issuer says that the address is not verified. Saying nothing about it is another thing. */
+  readonly emailDenied?: true | undefined;
 }
 
 /** The longest address that mail can have (RFC 5321). */
@@ -21,7 +23,8 @@ const SUBJECT_LENGTH_MAX = 255;
 
 /**
  * Who logged in. An address counts as verified if the issuer says so (`email_verified` true, or the text "true", which some
- * issuers send); with `trustEmail`, if it says nothing about it. Without a usable address it is `sub@issuer-host`, unverified.
+ * issuers send); with `trustEmail`, if it says nothing about it. Any other statement denies it. Without a usable address it is
+ * `sub@issuer-host`, unverified, and what the issuer says about an address does not matter.
  */
 export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly issuer: string; readonly trustEmail: boolean }): Identity {
   const subject = textAt(claims, 'sub') ?? '';
@@ -32,11 +35,16 @@ export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly is
       subject,
       email: `${printable(withoutSecrets(subject), SUBJECT_LENGTH_MAX)}@${new URL(issuer).host}`,
       emailVerified: false,
+      emailDenied: undefined,
     };
   }
-  const verified = own(claims, 'email_verified');
-  const isVerified = verified === true || verified === 'true' || (verified === undefined && trustEmail);
-  return { issuer, subject, email: email.toLowerCase(), emailVerified: isVerified };
+  return { issuer, subject, email: email.toLowerCase(), ...verificationOf(own(claims, 'email_verified'), trustEmail) };
+}
+
+function verificationOf(stated: unknown, trustEmail: boolean): Pick<Identity, 'emailVerified' | 'emailDenied'> {
+  const isVerified = stated === true || stated === 'true' || (stated === undefined && trustEmail);
+  const isDenied = !isVerified && stated !== undefined && stated !== null;
+  return { emailVerified: isVerified, emailDenied: isDenied ? true : undefined };
 }
 
 /**

@@ -21,6 +21,11 @@ const HOSTS: ReadonlySet<string> = new Set([
 const OF_MANY_TENANTS = /^\/(?:common|organizations|consumers|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/i;
 const MICROSOFT: ReadonlySet<string> = new Set(['login.microsoftonline.com', 'login.microsoft.com', 'sts.windows.net']);
 
+/** Whether two addresses are that of one issuer. They are compared as URLs, because `https://id.example.com` and the same with a slash are one. */
+export function isSameIssuer(one: string, other: string): boolean {
+  return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
+}
+
 /** Whether an issuer is known to have accounts of many organisations or of anyone. */
 export function isPublicIssuer(issuer: string): boolean {
   const { hostname, pathname } = new URL(issuer);

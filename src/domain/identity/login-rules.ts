@@ -1,6 +1,7 @@
 /** Who may log in, and as what: the rules of the settings, applied to what an issuer states. */
 import type { Role } from './actor.ts';
 import { claimHas, type Claims, type Identity } from './claims.ts';
+import { isSameIssuer } from './issuers.ts';
 import type { RoleSource, UserRecord } from './user.ts';
 
 /** A claim at a path must have a value. */
@@ -18,6 +19,10 @@ export type AllowedRule = { readonly kind: 'any' } | { readonly kind: 'domain'; 
 export interface LoginRules {
   /** One of them must apply. */
   readonly allowed: readonly AllowedRule[];
+  /** The issuer at which people log in. Users of another one have no rights. Default: that of every user. */
+  readonly issuer?: string | undefined;
+  /** Whether people may log in of whose address the issuer says that it is not verified. Default: false. */
+  readonly allowsUnverified?: boolean;
   /** Makes an administrator. */
   readonly adminClaim?: ClaimRule | undefined;
   /** Verified addresses, in lower case, of administrators. */
@@ -25,7 +30,10 @@ export interface LoginRules {
 }
 
 /** What the rules are applied to after the login: the claims themselves are not stored. */
-export type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'matched'>;
+export type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'emailDenied' | 'matched'>;
+
+/** The rules that decide whether a user may log in. */
+export type AllowingRules = Pick<LoginRules, 'allowed' | 'allowsUnverified'>;
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+$/;
 /** A path and a value. The value may contain =. */
@@ -55,17 +63,30 @@ export function matchedRules({ allowed, adminClaim }: LoginRules, claims: Claims
 }
 
 /** Whether a user may log in, and keep a session. */
-export function isAllowed({ allowed }: Pick<LoginRules, 'allowed'>, user: RuledUser): boolean {
-  return allowed.some((rule) => {
-    switch (rule.kind) {
-      case 'any':
-        return true;
-      case 'domain':
-        return user.emailVerified && user.email.toLowerCase().endsWith(`@${rule.domain}`);
-      case 'claim':
-        return user.matched.includes(rule.text);
-    }
-  });
+export function isAllowed(rules: AllowingRules, user: RuledUser): boolean {
+  return notAllowedReason(rules, user) === undefined;
+}
+
+/** Why a user may not log in, and not keep a session; undefined: the user may. It does not show the rules, which are for administrators. */
+export function notAllowedReason({ allowed, allowsUnverified = false }: AllowingRules, user: RuledUser): string | undefined {
+  if (user.emailDenied === true && !allowsUnverified) return 'the issuer says that this address is not verified';
+  return allowed.some((rule) => applies(rule, user)) ? undefined : 'no rule of TALLY_OIDC_ALLOWED applies';
+}
+
+/** Whether a user is one of the issuer at which people log in. */
+export function isOfIssuer({ issuer }: Pick<LoginRules, 'issuer'>, user: Pick<UserRecord, 'issuer'>): boolean {
+  return issuer === undefined || isSameIssuer(issuer, user.issuer);
+}
+
+function applies(rule: AllowedRule, user: RuledUser): boolean {
+  switch (rule.kind) {
+    case 'any':
+      return true;
+    case 'domain':
+      return user.emailVerified && user.email.toLowerCase().endsWith(`@${rule.domain}`);
+    case 'claim':
+      return user.matched.includes(rule.text);
+  }
 }
 
 /** The role of a user, and why. A granted role stays whatever the rules say. */
@@ -96,7 +117,7 @@ export function hasAdminRule({ adminClaim, adminEmails }: Pick<LoginRules, 'admi
   return adminClaim !== undefined || adminEmails.length > 0;
 }
 
-/** The reason that a refused person sees. It does not show the rules, which are for administrators. */
-export function refusedText({ email, emailVerified }: Identity): string {
-  return `${email}${emailVerified ? '' : ' (not verified)'} may not log in here: no rule of TALLY_OIDC_ALLOWED applies. Ask an administrator of this registry`;
+/** What a refused person sees. */
+export function refusedText({ email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>, reason: string): string {
+  return `${email}${emailVerified ? '' : ' (not verified)'} may not log in here: ${reason}. Ask an administrator of this registry`;
 }

@@ -21,6 +21,8 @@ export const userRecordSchema = z.object({
   /** The e-mail address, or `sub@issuer-host` where the issuer names none. */
   email: z.string(),
   emailVerified: z.boolean(),
+  /** Set if the issuer said at the last login that the address is not verified. */
+  emailDenied: z.literal(true).optional(),
   role: z.enum(roles),
   roleSource: z.enum(roleSources),
   /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */

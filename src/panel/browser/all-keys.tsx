@@ -85,6 +85,7 @@ function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; r
         <tr key={key.id}>
           <th scope="row">
             <Text>{key.user_email}</Text>
+            {!key.user_email_verified && <small> (not verified)</small>}
             {key.owner_disabled && <small> (disabled)</small>}
           </th>
           <td>

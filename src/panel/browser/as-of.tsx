@@ -15,14 +15,13 @@ export function isDoubtful({ status }: Pick<AsOf, 'status'>): boolean {
   return status.state !== 'ok';
 }
 
-/** The same for all buckets, for a search that names none. */
-async function readAll(signal: AbortSignal): Promise<readonly AsOf[]> {
-  return (await call('GET /v1/buckets', {}, signal)).items;
-}
+/** The same for all buckets, for a search that names none. Of a large installation one page, the largest, is shown. */
+const readAll = (signal: AbortSignal) => call('GET /v1/buckets', { query: { limit: 1_000 } }, signal);
 
 /** The lines of all buckets: those that agree as one. */
 export function AsOfAll() {
-  const { value = [], atMs = Date.now() } = useLoaded('as of all buckets', readAll);
+  const { value: page, atMs = Date.now() } = useLoaded('as of all buckets', readAll);
+  const value = page?.items ?? [];
   const doubtful = value.filter((each) => isDoubtful(each));
   const agreeing = value.length - doubtful.length;
   const left = doubtful.length - SHOWN_MAX;
@@ -37,6 +36,12 @@ export function AsOfAll() {
       {left > 0 && (
         <p class="as-of">
           and {numberText(left)} more <Link page="buckets">buckets</Link> that may differ
+        </p>
+      )}
+      {page?.next !== undefined && (
+        <p class="as-of">
+          Only the first {numberText(value.length)} buckets are counted here. The list of <Link page="buckets">buckets</Link> has the status
+          of each.
         </p>
       )}
     </>

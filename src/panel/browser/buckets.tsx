@@ -1,21 +1,43 @@
 /** All buckets. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { Bucket, UnconnectedBucket } from '../../api/buckets.ts';
 import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
-import { call } from './api.ts';
+import { call, type AnswerTo } from './api.ts';
 import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
-import { Link, Shown, Table, Text, Time } from './parts.tsx';
+import { Link, More, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText } from './words.ts';
 
 /** Buckets change slowly; jobs and gaps have their own pages. */
 const REFRESH_MS = 15_000;
+/** With more pages shown, reading all of them again and again would cost more than it tells. */
+const REFRESHED_PAGES = 3;
+
+/** Reads the first pages of the list, each of 100 buckets. */
+async function readPages(count: number, signal: AbortSignal): Promise<AnswerTo<'GET /v1/buckets'>> {
+  const first = await call('GET /v1/buckets', { query: {} }, signal);
+  const items = [...first.items];
+  let { next } = first;
+  for (let page = 1; page < count && next !== undefined; page += 1) {
+    const more = await call('GET /v1/buckets', { query: { cursor: next } }, signal);
+    items.push(...more.items);
+    next = more.next;
+  }
+  return { ...first, items, next };
+}
+
 export function BucketsPage() {
   const [isPaused, setPaused] = useState(false);
-  const loaded = useLoaded('buckets', (signal) => call('GET /v1/buckets', {}, signal), { everyMs: isPaused ? undefined : REFRESH_MS });
+  const pages = useRef(1);
+  const everyMs = isPaused || pages.current > REFRESHED_PAGES ? undefined : REFRESH_MS;
+  const loaded = useLoaded('buckets', (signal) => readPages(pages.current, signal), { everyMs });
+  const more = () => {
+    pages.current += 1;
+    loaded.reload();
+  };
   const [adding, setAdding] = useState<string>();
   const mayAdd = may('POST /v1/buckets');
   return (
@@ -29,9 +51,10 @@ export function BucketsPage() {
         )}
       </div>
       <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
-        {({ items, unconnected }) => (
+        {({ items, unconnected, next }) => (
           <>
             {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} />}
+            {next !== undefined && <More key={items.length} more={more} />}
             <Unconnected buckets={unconnected} add={mayAdd ? setAdding : undefined} />
           </>
         )}

@@ -294,7 +294,7 @@ interface ListedProps<Item> {
 const NEAR = '600px';
 
 /** Reads on when a person scrolls near the end of the rows; the button is for those who do not scroll. */
-function More({ more }: { readonly more: () => void }) {
+export function More({ more }: { readonly more: () => void }) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const seen = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && more(), {

@@ -13,10 +13,14 @@ import { isDeletedSearch, mistakeOf, SearchBox } from './search-box.tsx';
 import { choicesOf, requestOf, searchHref, searchOf, type Search } from './search-place.ts';
 import { dayText, zone, zoneName } from './words.ts';
 
+/** Names beyond the largest page are typed: all buckets of a large installation would be megabytes. */
+const NAMES_MAX = 1_000;
+const readNames = (signal: AbortSignal) => call('GET /v1/buckets', { query: { limit: NAMES_MAX } }, signal);
+
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
   const key = JSON.stringify(requestOf(search));
-  const loaded = useLoaded('names of buckets', (signal) => call('GET /v1/buckets', {}, signal));
+  const loaded = useLoaded('names of buckets', readNames);
   const buckets = loaded.value?.items.map(({ bucket }) => bucket) ?? [];
   const [failed, setFailed] = useState<{ readonly key: string; readonly problem: Problem | undefined }>();
   const again = useRef<() => void>(() => undefined);

@@ -1,6 +1,6 @@
 /** People who have logged in, and who becomes an administrator. */
 import { useState } from 'preact/hooks';
-import type { User } from '../../api/users.ts';
+import type { GrantAnswer, User } from '../../api/users.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
@@ -11,6 +11,9 @@ import { session } from './session.ts';
 export function UsersPage() {
   const users = usePages<User>('users', (cursor, signal) =>
     call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
+  const grants = usePages<GrantAnswer>('grants', (cursor, signal) =>
+    call('GET /v1/admin/grants', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
   const [isGranting, setGranting] = useState(false);
   return (
@@ -24,7 +27,18 @@ export function UsersPage() {
       <Listed pages={users} empty={<p class="empty">No person has logged in.</p>}>
         {(items) => <UserTable users={items} onChanged={users.reload} />}
       </Listed>
-      {isGranting && <GrantDialog onClose={() => setGranting(false)} />}
+      <h2>Grants that wait for a login</h2>
+      <Listed pages={grants} empty={<p class="empty">No grant waits.</p>}>
+        {(items) => <GrantTable grants={items} onChanged={grants.reload} />}
+      </Listed>
+      {isGranting && (
+        <GrantDialog
+          onClose={() => {
+            setGranting(false);
+            grants.reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -103,6 +117,38 @@ function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { 
       )}
     </>
   );
+}
+
+function GrantTable({ grants, onChanged }: { readonly grants: readonly GrantAnswer[]; readonly onChanged: () => void }) {
+  return (
+    <Table label="Grants that wait for a login" heads={['Person', 'Granted by', 'Granted', 'Ends', 'Actions']}>
+      {grants.map((grant) => (
+        <tr key={grant.email ?? grant.sub}>
+          <th scope="row">
+            <Text>{grant.email ?? grant.sub ?? ''}</Text>
+          </th>
+          <td>
+            <Text>{grant.granted_by}</Text>
+          </td>
+          <td>
+            <Time at={grant.created_at} />
+          </td>
+          <td>
+            <Time at={grant.expires_at} />
+          </td>
+          <td>
+            <Act act={() => withdraw(grant, onChanged)}>Withdraw</Act>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+async function withdraw({ email, sub = '' }: GrantAnswer, onChanged: () => void): Promise<void> {
+  await call('POST /v1/admin/grants/withdraw', { body: email === undefined ? { sub } : { email } });
+  announce('The grant is withdrawn.');
+  onChanged();
 }
 
 function GrantDialog({ onClose }: { readonly onClose: () => void }) {

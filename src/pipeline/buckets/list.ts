@@ -1,33 +1,47 @@
 /** Lists the connected buckets and the names that are not connected. */
+import type { BucketsRequest } from '../../api/buckets.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
+import { decodeCursor } from '../../domain/cursor.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { BucketStatus } from '../../domain/bucket-status.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
+import { readPage } from '../records/pages.ts';
 import type { BucketStatuses } from './statuses.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 
 interface BucketList {
   readonly connected: readonly { readonly record: BucketRecord; readonly status: BucketStatus }[];
   readonly unconnected: readonly UnconnectedRecord[];
+  readonly next?: string;
 }
 
-/** Creates the list. Both parts are in the order of their names. */
+/**
+ * Creates the list: one page of the connected buckets, and with the first page the names that are not connected, which are bounded.
+ * Both are in the order of their names. A record that this version cannot read is left out.
+ */
 export function createListBuckets({
   state,
   statuses,
 }: {
   readonly state: StateStore;
   readonly statuses: Pick<BucketStatuses, 'ofAll'>;
-}): (signal?: AbortSignal) => Promise<BucketList> {
-  return async function listBuckets(signal) {
+}): (request: BucketsRequest, signal?: AbortSignal) => Promise<BucketList> {
+  return async function listBuckets({ limit, cursor }, signal) {
     signal?.throwIfAborted();
-    const [records, unconnected] = await Promise.all([
-      listAllRecords(state, 'bucket', bucketRecordSchema),
-      listAllRecords(state, 'unconnected', unconnectedSchema),
+    const [{ items, ...more }, unconnected] = await Promise.all([
+      readPage<StateEntry, readonly [string]>({
+        limit,
+        after: cursor === undefined ? undefined : [decodeCursor(cursor, 1)[0] ?? ''],
+        fetch: (count, [after] = ['']) => state.list('bucket', { limit: count, ...(after !== '' && { after }) }, signal),
+        positionOf: ({ id }) => [id],
+      }),
+      cursor === undefined ? listAllRecords(state, 'unconnected', unconnectedSchema) : [],
     ]);
+    const records = items.flatMap(({ record }) => bucketRecordSchema.safeParse(record).data ?? []);
     const found = await statuses.ofAll(records);
-    return { connected: records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }])), unconnected };
+    const connected = records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }]));
+    return { connected, unconnected, ...more };
   };
 }
 

@@ -18,7 +18,7 @@ import {
 import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
-import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
+import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { AskToRepair } from './ask-to-repair.ts';
@@ -28,7 +28,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { jobSlotSchema, listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
@@ -60,6 +60,8 @@ interface CloseGapsDependencies {
 /** One round, as its visits see it. */
 interface Round {
   readonly regions: RegionNotes;
+  /** The latest apply job of each bucket that has had one. */
+  readonly latestJobs: ReadonlyMap<string, string>;
   /** Whether the bucket was put off in this round already. */
   readonly isPutOff: boolean;
   readonly signal: AbortSignal;
@@ -81,6 +83,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing = () => false } = dependencies;
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
   const budgets = createGapBudgets({ state, scan, limits });
+  const jobs = createJobReads(state);
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
     const connected = new Set((await listAllIds(state, 'bucket')).map((id) => id.slice(BUCKET_ID.length)));
@@ -93,13 +96,15 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const unclosed = gaps.filter((gap) => gap.state !== 'closed' || !connected.has(gap.bucket));
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();
+    const latestJobs = await latestJobsOf(state, unclosed);
+    jobs.beginRound();
     await visitInTurn(inTurn(Map.groupBy(unclosed, (gap) => gap.bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
       const isLate = clock.monotonicMs() >= askUntilMs;
       if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
       try {
-        if (connected.has(bucket)) return await closeOf(bucket, ofBucket, { regions, isPutOff, signal });
-        await forget(bucket, ofBucket);
+        if (connected.has(bucket)) return await closeOf(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
+        await forget(state, bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
         const { code, reason } = faultOf(error);
@@ -111,8 +116,8 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
 
   async function closeOf(bucket: string, gaps: readonly GapRecord[], round: Round): Promise<Turn> {
     const { signal } = round;
-    const named = await readRecord(state, refs.jobSlot(bucket), signal);
-    const latest = named === undefined ? undefined : await readRecord(state, refs.job(named.jobId), signal);
+    const jobId = round.latestJobs.get(bucket);
+    const latest = jobId === undefined ? undefined : await jobs.read(jobId, signal);
     const looked: GapRecord[] = [];
     for (const gap of gaps) looked.push(await look(gap, latest));
     const open = looked.filter((gap) => gap.state === 'open' && gap.jobId === undefined);
@@ -122,25 +127,24 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       for (const gap of due) await change(gap, (current) => waiting(current, `${latest.id} of this bucket runs first`));
       return 'done';
     }
-    return due.length > 0 ? begin(bucket, { due, open }, round) : 'done';
+    if (due.length === 0) return 'done';
+    // the list is some time old: a gap may have been reported again since, or be closing by the job of another worker
+    const current = await readAgain(state, open, signal);
+    const still = dueOf(current, clock.nowMs());
+    return still.length > 0 ? begin(bucket, { due: still, open: current }, round) : 'done';
   }
 
   /** The gap after a look at its own job, or, if it has none, at the bucket's latest job, which may close it too. */
   async function look(gap: GapRecord, latest: JobRecord | undefined): Promise<GapRecord> {
     const { jobId } = gap;
+    let looked = gap;
     if (jobId !== undefined) {
-      const job = await readRecord(state, refs.job(jobId));
-      const after = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
-      if (after.jobId !== undefined || after.state === 'closed') return after;
+      const job = await jobs.read(jobId);
+      looked = await change(gap, (current) => (current.jobId === jobId ? gapAfterLook(current, job, clock.nowMs()) : current));
+      if (looked.jobId !== undefined || looked.state === 'closed') return looked;
     }
-    if (latest === undefined || latest.id === jobId) {
-      const current = (await readRecord(state, refs.gap(gap.id))) ?? gap;
-      const reasoned = withClockReason(current, clock.nowMs());
-      return reasoned === current ? current : change(gap, (each) => withClockReason(each, clock.nowMs()));
-    }
-    return change(gap, (current) =>
-      current.jobId === undefined ? gapAfterOther(withClockReason(current, clock.nowMs()), latest, clock.nowMs()) : current,
-    );
+    const other = latest?.id === jobId ? undefined : latest;
+    return change(looked, (current) => afterOther(current, other, clock.nowMs()));
   }
 
   async function begin(
@@ -198,14 +202,12 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     for (const gap of gaps) await change(gap, (current) => (current.jobId === undefined ? closing(current, job) : current));
   }
 
-  /** Removes the gaps of a bucket that is no longer connected: no job can close them. */
-  async function forget(bucket: string, gaps: readonly GapRecord[]): Promise<void> {
-    if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-    for (const { id } of gaps) await removeRecord(state, id);
-  }
-
-  /** Stores what `alter` returns for the current record, unless that is closed; reports whether the gap closed or a job failed to close it. */
+  /**
+   * Stores what `alter` returns for the current record, unless that is closed; reports whether the gap closed or a job failed to
+   * close it. Where `alter` changes nothing of the gap as it was listed, nothing is read: gaps that only wait cost no request.
+   */
   async function change(gap: GapRecord, alter: (gap: GapRecord) => GapRecord): Promise<GapRecord> {
+    if (alter(gap) === gap) return gap;
     let before = gap;
     const after = await updateRecord(state, refs.gap(gap.id), (current) => {
       if (current === undefined || current.state === 'closed') return undefined;
@@ -217,6 +219,60 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
     return after;
   }
+}
+
+/** Those of the open gaps that are still open without a job, as they are stored now. */
+async function readAgain(state: StateStore, open: readonly GapRecord[], signal: AbortSignal): Promise<readonly GapRecord[]> {
+  const current: GapRecord[] = [];
+  for (const { id } of open) {
+    const gap = await readRecord(state, refs.gap(id), signal);
+    if (gap?.state === 'open' && gap.jobId === undefined) current.push(gap);
+  }
+  return current;
+}
+
+/** Removes the gaps of a bucket that is no longer connected: no job can close them. */
+async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
+  if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
+  for (const { id } of gaps) await removeRecord(state, id);
+}
+
+/** The latest apply job of each bucket, by one list. */
+async function latestJobsOf(state: StateStore, gaps: readonly GapRecord[]): Promise<ReadonlyMap<string, string>> {
+  const slots = gaps.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
+  return new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+}
+
+/** The gap that names no job, after a look at the clocks and at the latest job of its bucket. */
+function afterOther(gap: GapRecord, job: JobRecord | undefined, nowMs: number): GapRecord {
+  if (gap.jobId !== undefined) return gap;
+  const reasoned = withClockReason(gap, nowMs);
+  return job === undefined ? reasoned : gapAfterOther(reasoned, job, nowMs);
+}
+
+interface JobReads {
+  beginRound(): void;
+  read(jobId: string, signal?: AbortSignal): Promise<JobRecord | undefined>;
+}
+
+/**
+ * Reads jobs. One that has ended never changes again, so it is read once and remembered until a round that does not ask for it:
+ * what is remembered are the jobs that open gaps name, and the latest jobs of their buckets.
+ */
+function createJobReads(state: StateStore): JobReads {
+  let before: ReadonlyMap<string, JobRecord> = new Map();
+  let ended = new Map<string, JobRecord>();
+  return {
+    beginRound() {
+      before = ended;
+      ended = new Map();
+    },
+    async read(jobId, signal) {
+      const job = ended.get(jobId) ?? before.get(jobId) ?? (await readRecord(state, refs.job(jobId), signal));
+      if (job !== undefined && hasEnded(job)) ended.set(jobId, job);
+      return job;
+    },
+  };
 }
 
 const BUCKET_ID = refs.bucket('').id;

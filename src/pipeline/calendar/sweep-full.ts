@@ -2,14 +2,16 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { affordable } from '../../domain/gaps/budget.ts';
 import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
+import { scheduleSchema } from '../../domain/calendar/schedule.ts';
+import { jobSchema } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { StartJob } from './close-gaps.ts';
 import { createGapBudgets } from './gap-budgets.ts';
-import type { Visit } from './sweep.ts';
+import type { DueOf, Visit } from './sweep.ts';
 
 interface FullSweepDependencies {
   readonly state: StateStore;
@@ -20,6 +22,20 @@ interface FullSweepDependencies {
   readonly requestsPerDay: number;
   /** From one compare of a bucket to the next; 0: none is scheduled. */
   readonly intervalMs: number;
+}
+
+/** Creates the function that decides, by lists of all schedules and jobs, for which buckets something is to be done in a run. */
+export function createFullDue({ state, clock, intervalMs }: Pick<FullSweepDependencies, 'state' | 'clock' | 'intervalMs'>): DueOf {
+  return async () => {
+    if (intervalMs === 0) return () => false;
+    const schedules = new Map((await listAllRecords(state, 'schedule', scheduleSchema)).map((each) => [each.name, each]));
+    const jobs = new Map((await listAllRecords(state, 'job', jobSchema)).map((each) => [each.id, each]));
+    return ({ bucket }) => {
+      const current = schedules.get(fullSweepName(bucket));
+      const job = current?.jobId === undefined ? undefined : jobs.get(current.jobId);
+      return fullSweepAction(current, { bucket, nowMs: clock.nowMs(), intervalMs, job }).kind !== 'wait';
+    };
+  };
 }
 
 /** Creates the visit of one bucket. A bucket that a job occupies, or whose requests of the day are used up, is visited again later. */

@@ -14,6 +14,12 @@ import { listAllRecords, readRecord, refs, updateRecord } from '../records/store
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
 
+/**
+ * Reads what a run needs to know of all buckets, in lists, and resolves with whether a bucket is to be visited. The number of
+ * requests of a run in which nothing is due must not grow with the number of buckets.
+ */
+export type DueOf = (signal: AbortSignal) => Promise<(bucket: BucketRecord) => boolean>;
+
 /** How long one visit may take, if there is much to do. The next visit continues. */
 export const VISIT_MAX_MS = 300_000;
 
@@ -25,11 +31,12 @@ interface SweepDependencies {
   readonly runMaxMs: number;
 }
 
-/** Creates the sweep. It throws the store's fault when the buckets cannot be listed. */
+/** Creates the sweep. Without `dueOf` each bucket is visited. It throws the store's fault when the buckets cannot be listed. */
 export function createSweep(
   { state, clock, telemetry, runMaxMs }: SweepDependencies,
   sweep: Sweep,
   visit: Visit,
+  dueOf: DueOf = () => Promise.resolve(() => true),
 ): (signal: AbortSignal) => Promise<void> {
   const ref = refs.schedule(`sweep-place:${sweep}`);
 
@@ -54,7 +61,8 @@ export function createSweep(
   return async function sweepBuckets(signal) {
     const untilMs = clock.monotonicMs() + runMaxMs;
     const place = (await readRecord(state, ref, signal))?.place ?? '';
-    const buckets = beginningAfter(place, await listAllRecords(state, 'bucket', bucketRecordSchema));
+    const isDue = await dueOf(signal);
+    const buckets = beginningAfter(place, (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter(isDue));
     const regions = createRegionNotes();
     let last = place;
     let isOver = false;

@@ -15,6 +15,7 @@ import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
+import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
@@ -54,18 +55,28 @@ interface VerbDependencies {
   readonly compareIntervalMs?: number;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
-  /** Whether the settings make administrators. Default: false. */
-  readonly hasAdminRule?: boolean;
+  /** What the settings say about the issuer and about administrators. Default: nothing. */
+  readonly loginRules?: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
 type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
-type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin'>;
+type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin' | 'listGrants' | 'withdrawGrant'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
-  const { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning, hasAdminRule = false } = dependencies;
+  const {
+    store,
+    storage,
+    clock,
+    telemetry,
+    sendTask,
+    connectBucket,
+    deadLetters,
+    provisioning,
+    loginRules: rules = { adminEmails: [] },
+  } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, maintenance, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
@@ -85,7 +96,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state }), clock, telemetry, audited, rule, liveKeys });
+  const keys = createKeyVerbs({ state, users: createUsers({ state, rules }), clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, signal));
@@ -100,11 +111,12 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     },
     getUsage: ({ query }, { signal }) => getUsage(query, signal),
     explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
-    async listBuckets(_request, { signal }) {
-      const { connected, unconnected } = await listBuckets(signal);
+    async listBuckets({ query }, { signal }) {
+      const { connected, unconnected, next } = await listBuckets(query, signal);
       return {
         items: connected.map(({ record, status }) => bucketView(record, status)),
         unconnected: unconnected.map(unconnectedView),
+        next,
       };
     },
     addBucket: audited(
@@ -149,10 +161,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
     cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
-    async listGaps({ query }, { signal }) {
-      const { items, ...rest } = await listGaps(query, signal);
-      return { ...rest, items: items.map(gapView) };
-    },
+    listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),
     startReindex: audited(
       'ReindexStart',
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {
@@ -162,10 +171,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       },
       ({ id }) => ({ job_id: id }),
     ),
-    async listJobs({ query }, { signal }) {
-      const { items, ...rest } = await jobs.list(query, signal);
-      return { ...rest, items: items.map(jobView) };
-    },
+    listJobs: async ({ query }, { signal }) => shownPage(await jobs.list(query, signal), jobView),
     getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
@@ -173,13 +179,21 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ...letterVerbs(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...peopleVerbs(createPeople({ state, clock, hasAdminRule, liveKeys }), audited),
+    ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',
       ({ body }, { signal }) => exportState(body, signal),
       ({ items }) => ({ records: items.length }),
     ),
   };
+}
+
+/** A page of records as it is shown. */
+function shownPage<Item, View, Rest extends object>(
+  { items, ...rest }: Rest & { readonly items: readonly Item[] },
+  view: (item: Item) => View,
+) {
+  return { ...rest, items: items.map(view) };
 }
 
 /** What people do with dead letters. */
@@ -221,5 +235,7 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
       ({ email }) => ({ email }),
     ),
     grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
+    listGrants: ({ query }, { signal }) => people.listGrants(query, signal),
+    withdrawGrant: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
   };
 }

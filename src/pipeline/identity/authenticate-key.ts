@@ -86,7 +86,8 @@ export function createAuthenticateKey({ attempts, ...dependencies }: Authenticat
 
 function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number): KeyVerdict {
   const { id, name, fingerprint, userId, userEmail } = record;
-  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key: { id, name, fingerprint, userId, userEmail } });
+  const key = { id, name, fingerprint, userId, userEmail, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
+  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key });
   if (record.revokedAtMs !== undefined) return refused('revoked');
   if (owner === undefined) return refused('owner-unknown');
   if (owner.disabledAtMs !== undefined) return refused('owner-disabled');

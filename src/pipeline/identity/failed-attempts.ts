@@ -9,7 +9,10 @@ import { createAuditWindows, type AuditWindowDependencies, type StoresWindows } 
 const WINDOW_MS = 60_000;
 
 /** The key that a refused secret belongs to, or belonged to. */
-export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'>;
+export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'> & {
+  /** Set if the address of its owner is not verified. */
+  readonly isUnverified?: true;
+};
 
 interface FailedAttempt {
   /** Where the request came from; undefined if that is not known. */
@@ -55,6 +58,7 @@ export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDe
 }
 
 /** The actor that stands in the audit for a caller who had the secret of a key. It has no rights. */
-export function holderOf({ id, name, fingerprint, userId, userEmail }: FailedKey): Actor {
-  return { kind: 'api_key', userId, email: userEmail, role: 'user', keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
+export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverified }: FailedKey): Actor {
+  const user = { userId, email: userEmail, ...(isUnverified && { isUnverified }), role: 'user' } as const;
+  return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
 }

@@ -113,7 +113,8 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
     async revokeApiKeyBySecret({ body }, context) {
       const record = await findSecret(body.secret, context.signal);
       if (record === undefined) return;
-      const actor = revokerOf(record, context.actor);
+      const owner = await users.get(record.userId, context.signal);
+      const actor = revokerOf(record, owner, context.actor);
       await revokeLeaked({ params: { id: record.id } }, { ...context, actor }).catch((error: unknown) => {
         // another request revoked it in the meantime
         if (!(error instanceof RequestError && error.code === 'api-key.not-found')) throw error;
@@ -134,8 +135,8 @@ interface IdRequest {
 }
 
 /** What the audit names about a revoked key besides its id. */
-function revokedFacts({ name, userEmail, fingerprint }: KeyRecord) {
-  return { name, user_email: userEmail, fingerprint };
+function revokedFacts({ name, userId, userEmail, fingerprint }: KeyRecord) {
+  return { name, user_id: userId, user_email: userEmail, fingerprint };
 }
 
 function notFound(id: string): RequestError {
@@ -191,9 +192,10 @@ function scopesFor(role: SessionActor['role'], requested: readonly KeyScope[] | 
 }
 
 /** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
-function revokerOf(record: KeyRecord, actor: Actor): Actor {
+function revokerOf(record: KeyRecord, owner: UserRecord | undefined, actor: Actor): Actor {
   if (actor.kind === 'session') return actor;
-  return { ...holderOf(record), ...(actor.address !== undefined && { address: actor.address }) };
+  const key = { ...record, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
+  return { ...holderOf(key), ...(actor.address !== undefined && { address: actor.address }) };
 }
 
 function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): boolean {

@@ -18,9 +18,9 @@ import {
   type LoginRecord,
   type LoginRequest,
 } from '../../domain/identity/login.ts';
-import { isAllowed, matchedRules, refusedText, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { matchedRules, notAllowedReason, refusedText, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
-import type { UserRecord } from '../../domain/identity/user.ts';
+import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
@@ -43,6 +43,9 @@ export type Answered =
 /** What the consent page shows, and the token that it sends back. */
 export interface Consent {
   readonly email: string;
+  /** Whether the issuer vouches for the address. */
+  readonly emailVerified: boolean;
+  readonly userId: string;
   readonly flow: LoginRecord['flow'];
   readonly machine: string | undefined;
   readonly token: string;
@@ -147,8 +150,8 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   async function signIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
     const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail });
     seen(identity);
-    if (!isAllowed(rules, { ...identity, matched: matchedRules(rules, claims) }))
-      throw new RequestError('login.refused', refusedText(identity));
+    const refusal = notAllowedReason(rules, { ...identity, matched: matchedRules(rules, claims) });
+    if (refusal !== undefined) throw new RequestError('login.refused', refusedText(identity, refusal));
     const user = await users.signedIn(identity, claims);
     if (user.disabledAtMs === undefined) return user;
     throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
@@ -158,7 +161,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   async function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
     const reason = reasonOf(error);
     if (who === undefined) attempts.loginFailed({ address: origin.address, reason });
-    else await audit('LoginFailed', { userId: '', email: who.email, emailVerified: who.emailVerified, role: 'user' }, { origin, reason });
+    else await audit('LoginFailed', { ...who, userId: userIdOf(who.issuer, who.subject), role: 'user' }, { origin, reason });
     return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
   }
 
@@ -195,7 +198,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       const { flow, machine, userId = '' } = await find(cookie, 'asking', signal);
       const user = await users.get(userId, signal);
       if (user === undefined) throw expired();
-      return { email: user.email, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
+      return { email: user.email, emailVerified: user.emailVerified, userId, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
     },
     async decide(cookie, { token, allow }, origin) {
       const record = await find(cookie, 'asking');

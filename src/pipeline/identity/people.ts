@@ -1,14 +1,15 @@
 /** What administrators do about users: list, disable, enable, and appoint other administrators. */
-import type { GrantAnswer, GrantRequest, User, UsersRequest } from '../../api/users.ts';
+import type { GrantAnswer, GrantRequest, GrantsRequest, User, UsersRequest } from '../../api/users.ts';
 import { grantView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { grantNameOf, newGrant } from '../../domain/identity/grant.ts';
+import { grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
+import { hasAdminRule, isOfIssuer, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
-import { listAllRecords, parseEntry, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
 
 export interface People {
@@ -19,18 +20,22 @@ export interface People {
   enable(userId: string): Promise<User>;
   /** Makes an administrator of the person at the next login or refresh. */
   grant(grantee: GrantRequest, by: string): Promise<GrantAnswer>;
+  /** Lists the grants that wait. A page may have fewer items than its limit, because grants that have ended are left out. */
+  listGrants(request: GrantsRequest, signal: AbortSignal): Promise<Page<GrantAnswer>>;
+  /** Removes a grant that waits, and resolves with what it was. Throws `grant.not-found`. */
+  withdraw(grantee: GrantRequest): Promise<GrantAnswer>;
 }
 
 interface PeopleDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Whether the settings make administrators, so that one can log in whatever happens to the granted ones. */
-  readonly hasAdminRule: boolean;
+  /** What the settings say about the issuer and about administrators. */
+  readonly rules: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
 /** Creates the functions. */
-export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDependencies): People {
+export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
     liveKeys?.forgetAll();
@@ -41,7 +46,7 @@ export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDep
 
   async function enabledAdmins(): Promise<readonly UserRecord[]> {
     return (await listAllRecords(state, 'user', userRecordSchema)).filter(
-      ({ roleSource, disabledAtMs }) => roleSource === 'grant' && disabledAtMs === undefined,
+      (user) => isOfIssuer(rules, user) && user.roleSource === 'grant' && user.disabledAtMs === undefined,
     );
   }
 
@@ -52,6 +57,18 @@ export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDep
     );
   }
 
+  function entriesOf(kind: 'user' | 'grant', { limit, cursor }: UsersRequest, signal: AbortSignal): Promise<Page<StateEntry>> {
+    return readPage({
+      limit,
+      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+      fetch: (count, position) => {
+        const after = position?.[0];
+        return state.list(kind, { limit: count, ...(after !== undefined && { after }) }, signal);
+      },
+      positionOf: ({ id }) => [id],
+    });
+  }
+
   const enable = (userId: string): Promise<User> =>
     change(userId, (user) => {
       const { disabledAtMs: _, ...enabled } = user;
@@ -59,20 +76,12 @@ export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDep
     });
 
   return {
-    async list({ limit, cursor }, signal) {
-      const { items, ...rest } = await readPage({
-        limit,
-        after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
-        fetch: (count, position) => {
-          const after = position?.[0];
-          return state.list('user', { limit: count, ...(after !== undefined && { after }) }, signal);
-        },
-        positionOf: ({ id }) => [id],
-      });
+    async list(request, signal) {
+      const { items, ...rest } = await entriesOf('user', request, signal);
       return { ...rest, items: items.map((entry) => userView(parseEntry(entry, userRecordSchema))) };
     },
     async disable(userId) {
-      const admins = hasAdminRule ? [] : await enabledAdmins();
+      const admins = hasAdminRule(rules) ? [] : await enabledAdmins();
       const [last] = admins.length === 1 ? admins : [];
       if (last?.userId === userId) throw lastAdministrator(last);
       const disabled = await change(userId, (user) =>
@@ -89,6 +98,21 @@ export function createPeople({ state, clock, hasAdminRule, liveKeys }: PeopleDep
     async grant(grantee, by) {
       const record = newGrant(grantee, by, clock.nowMs());
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
+      return grantView(record);
+    },
+    async listGrants(request, signal) {
+      const { items, ...rest } = await entriesOf('grant', request, signal);
+      const records = items.map((entry) => parseEntry(entry, grantRecordSchema));
+      return { ...rest, items: records.filter((record) => !isGrantOver(record, clock.nowMs())).map(grantView) };
+    },
+    async withdraw(grantee) {
+      const ref = refs.grant(grantNameOf(grantee));
+      const record = await readRecord(state, ref);
+      if (record === undefined || isGrantOver(record, clock.nowMs())) {
+        const who = 'email' in grantee ? grantee.email : grantee.sub;
+        throw new RequestError('grant.not-found', `no grant waits for ${who}; \`tally admin grants\` shows those that wait`);
+      }
+      await removeRecord(state, ref.id);
       return grantView(record);
     },
   };

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters } from '../../domain/identity/audit.ts';
-import { isAllowed, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { notAllowedReason, type AllowingRules } from '../../domain/identity/login-rules.ts';
 import {
   acceptsAccess,
   acceptsCookie,
@@ -55,13 +55,15 @@ export interface Sessions {
   isOfSession(token: string, signal?: AbortSignal): Promise<boolean>;
   /** Ends a session, whether or not it exists. */
   end(sessionId: string): Promise<void>;
+  /** Ends the session of a cookie. Any other text ends nothing. */
+  endByCookie(cookie: string): Promise<void>;
 }
 
 interface SessionDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly users: Pick<SignIns, 'get' | 'ruledAgain'>;
-  readonly rules: Pick<LoginRules, 'allowed'>;
+  readonly rules: AllowingRules;
   readonly audit: AuditUser;
 }
 
@@ -93,21 +95,27 @@ export function createSessions({ state, clock, users, rules, audit }: SessionDep
     return id === undefined ? undefined : readRecord(state, refs.session(id), signal);
   }
 
+  function refusalOf(record: SessionRecord, user: UserRecord): string | undefined {
+    if (!isOfEnabledUser(record, user)) return 'the user is disabled, or was since the login';
+    return notAllowedReason(rules, user);
+  }
+
   /** The user of a session that is to be renewed. A user who may log in no longer loses the session. */
   async function userAtRefresh(record: SessionRecord, origin: Origin): Promise<UserRecord> {
     const user = await users.ruledAgain(record.userId);
-    const isEnabled = user !== undefined && isOfEnabledUser(record, user);
-    if (isEnabled && isAllowed(rules, user)) return user;
+    const reason = user === undefined ? 'no user of TALLY_OIDC_ISSUER has this session' : refusalOf(record, user);
+    if (user !== undefined && reason === undefined) return user;
     await end(record.id);
-    const reason = !isEnabled
-      ? 'the user is disabled, or was since the login, so the session was ended'
-      : 'no rule of TALLY_OIDC_ALLOWED applies any more, so the session was ended';
-    await audit('LoginFailed', user, { origin, reason });
+    await audit('LoginFailed', user, { origin, reason: `${reason}, so the session was ended` });
     throw invalidGrant();
   }
 
   return {
     end,
+    async endByCookie(cookie) {
+      const record = await read('cookie', cookie);
+      if (record !== undefined && acceptsCookie(record, cookie, clock.nowMs())) await end(record.id);
+    },
     async startClient(user, machine) {
       const { record, access, refresh } = newClientSession({ ...user, nowMs: clock.nowMs(), machine });
       await store(record);

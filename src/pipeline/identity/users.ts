@@ -1,21 +1,20 @@
 /** Users as stored, and what a login or a refresh changes about them. */
 import type { Claims, Identity } from '../../domain/identity/claims.ts';
 import { granteesOf, grantNameOf, isGrantOver, type GrantRecord } from '../../domain/identity/grant.ts';
-import { matchedRules, roleOf, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { isOfIssuer, matchedRules, roleOf, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 export interface Users {
-  /** Reads a user in realtime, without a role that the rules do not give any more; undefined if no such user has logged in. */
+  /** Reads a user in realtime, without a role that the rules do not give any more; undefined if no such user has logged in, or at another issuer only. */
   get(userId: string, signal?: AbortSignal): Promise<UserRecord | undefined>;
 }
 
 interface UserDependencies {
   readonly state: StateStore;
-  /** Default: roles are as stored, for readers to whom they do not matter. */
-  readonly rules?: Pick<LoginRules, 'adminClaim' | 'adminEmails'>;
+  readonly rules: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
 }
 
 /** Creates the reader. */
@@ -23,7 +22,7 @@ export function createUsers({ state, rules }: UserDependencies): Users {
   return {
     async get(userId, signal) {
       const user = await readRecord(state, refs.user(userId), signal);
-      return user && rules ? withRoleOfRules(rules, user) : user;
+      return user !== undefined && isOfIssuer(rules, user) ? withRoleOfRules(rules, user) : undefined;
     },
   };
 }
@@ -31,7 +30,7 @@ export function createUsers({ state, rules }: UserDependencies): Users {
 export interface SignIns extends Users {
   /** Stores that a person has logged in, with the role that follows from the claims or from a grant. The user may be disabled. */
   signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
-  /** Applies the rules of the settings and new grants again, as at each refresh; undefined if no such user has logged in. */
+  /** Applies the rules of the settings and new grants again, as at each refresh; undefined as for `get`. */
   ruledAgain(userId: string): Promise<UserRecord | undefined>;
 }
 
@@ -106,7 +105,7 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
       }),
     async ruledAgain(userId) {
       const user = await readRecord(state, refs.user(userId));
-      if (user === undefined) return undefined;
+      if (user === undefined || !isOfIssuer(rules, user)) return undefined;
       const isCurrent = roleOf(rules, user, user.roleSource === 'grant').role === user.role && (await grantsFor(user)).length === 0;
       return isCurrent ? user : store(user, (current) => current ?? user);
     },

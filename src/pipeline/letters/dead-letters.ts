@@ -78,9 +78,12 @@ interface DeadLetterDependencies {
   readonly bucketQueueUrls: readonly string[];
 }
 
+/** Does something with letters of one queue. Returns those that are done. */
+type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>;
+
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
-  const { queues, state, gaps, clock, telemetry, queueWatch } = dependencies;
+  const { queues, clock, telemetry, queueWatch } = dependencies;
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
@@ -125,11 +128,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   }
 
   /** Acts on the named letters, or on all that were there when the act began. `act` returns those of its letters that are done. */
-  async function take(
-    choice: LetterChoice,
-    act: (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>,
-    signal?: AbortSignal,
-  ): Promise<LettersTaken> {
+  async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
     const wanted = 'all' in choice ? undefined : new Set(choice.ids);
     if (wanted?.size === 0) return { count: 0, remaining: await remaining(signal) };
     const wasThere = createWasThere(clock);
@@ -189,27 +188,6 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
   }
 
-  /** The act of one call. A crash between gap and delete leaves a gap too many, never one too few. */
-  function discarding(): typeof remove {
-    /** The latest time that this call has reported of each bucket: it covers all letters that were sent before. */
-    const reportedMs = new Map<string, number>();
-    return async function discard(letters) {
-      const kept = await Promise.all(letters.map(({ messageId }) => readRecord(state, refs.deadLetter(messageId))));
-      for (const [at, letter] of letters.entries()) {
-        // a record says that Tally sent the letter or has reported it: the gap of its loss was stored before
-        if (kept[at] === undefined) await reportMoved(letter, reportedMs);
-      }
-      return remove(letters);
-    };
-  }
-
-  async function reportMoved(letter: QueueMessage, reportedMs: Map<string, number>): Promise<void> {
-    const losses = lossesOf(letter, clock.nowMs()).filter(({ bucket }) => (reportedMs.get(bucket) ?? -Infinity) < letter.sentAtMs);
-    await Promise.all(losses.map((loss) => gaps.report(loss)));
-    if (reportedMs.size + losses.length > REPORTED_MAX) reportedMs.clear();
-    for (const { bucket, seenAtMs } of losses) reportedMs.set(bucket, seenAtMs);
-  }
-
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
     // all letters of one visit are from the same queue
     const queueUrl = letters[0]?.queueUrl;
@@ -228,7 +206,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
-    discard: (choice, signal) => take(choice, discarding(), signal),
+    discard: (choice, signal) => take(choice, createDiscard(dependencies, remove), signal),
   };
 }
 
@@ -301,4 +279,26 @@ function notFound(ids: readonly string[]): RequestError {
     'dead-letter.not-found',
     `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}`,
   );
+}
+
+/** The act of one call that discards. A crash between gap and delete leaves a gap too many, never one too few. */
+function createDiscard({ state, gaps, clock }: DeadLetterDependencies, remove: Act): Act {
+  /** The latest time that this call has reported of each bucket: it covers all letters that were sent before. */
+  const reportedMs = new Map<string, number>();
+
+  async function reportMoved(letter: QueueMessage): Promise<void> {
+    const losses = lossesOf(letter, clock.nowMs()).filter(({ bucket }) => (reportedMs.get(bucket) ?? -Infinity) < letter.sentAtMs);
+    await Promise.all(losses.map((loss) => gaps.report(loss)));
+    if (reportedMs.size + losses.length > REPORTED_MAX) reportedMs.clear();
+    for (const { bucket, seenAtMs } of losses) reportedMs.set(bucket, seenAtMs);
+  }
+
+  return async function discard(letters) {
+    const kept = await Promise.all(letters.map(({ messageId }) => readRecord(state, refs.deadLetter(messageId))));
+    for (const [at, letter] of letters.entries()) {
+      // a record says that Tally sent the letter or has reported it: the gap of its loss was stored before
+      if (kept[at] === undefined) await reportMoved(letter);
+    }
+    return remove(letters);
+  };
 }

@@ -38,7 +38,9 @@ export function createMakeParts(aws: Provisioner) {
   ): Promise<void> {
     const isQueue = arn.split(':')[2] === 'sqs';
     const readAgain = async (): Promise<Policy | undefined> =>
-      parsePolicy(isQueue ? await queuePolicy(arn, signal) : await topicPolicy(wish, arn, signal));
+      parsePolicy(
+        isQueue ? await queuePolicy(aws, arn, signal) : await topicPolicy(aws, { topicArn: arn, queueArn: wish.queueArn }, signal),
+      );
     if (!isQueue && !(await mayWriteTopic(wish, arn, signal))) return;
     const current = await readAgain();
     if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
@@ -128,16 +130,6 @@ export function createMakeParts(aws: Provisioner) {
     if (steps.some((step) => 'part' in step && step.part === 'topic')) await aws.deleteTopic(topicArn, signal);
   }
 
-  async function queuePolicy(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
-    const queue = await aws.queueOf(queueArn, signal);
-    return queue === 'absent' ? undefined : queue.policy;
-  }
-
-  async function topicPolicy({ queueArn }: Wish, topicArn: string, signal?: AbortSignal): Promise<string | undefined> {
-    const read = await aws.topicOf(topicArn, queueArn, signal);
-    return read === 'absent' ? undefined : read.topic.policy;
-  }
-
   return {
     async make(wish: Wish, change: MakeablePart, signal?: AbortSignal): Promise<void> {
       switch (change.part) {
@@ -177,4 +169,18 @@ export function createMakeParts(aws: Provisioner) {
 
 function targetOf(rule: Rule, { targets }: ObservedRule): ObservedRule['targets'][number] | undefined {
   return targets.find(({ id }) => id === rule.target.id);
+}
+
+async function queuePolicy(aws: Provisioner, queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
+  const queue = await aws.queueOf(queueArn, signal);
+  return queue === 'absent' ? undefined : queue.policy;
+}
+
+async function topicPolicy(
+  aws: Provisioner,
+  { topicArn, queueArn }: { readonly topicArn: string; readonly queueArn: string },
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const read = await aws.topicOf(topicArn, queueArn, signal);
+  return read === 'absent' ? undefined : read.topic.policy;
 }

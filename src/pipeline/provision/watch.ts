@@ -1,13 +1,14 @@
 /** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { connectionSchema } from '../../domain/provisioning/connection.ts';
 import { afterLook, isBeingMade, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
-import type { Visit } from '../calendar/sweep.ts';
+import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { CalendarTelemetry } from '../ports/telemetry.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import { noteProof } from '../gaps/proven-events.ts';
 import type { Provisioning } from './provisioning.ts';
@@ -55,6 +56,14 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
         await openChangeGap({ state, clock }, record, 'the connection of the bucket was broken until now');
     }
   }
+}
+
+/** Creates the function that decides, by one list of all connections, which buckets are to be looked at in a run. */
+export function createConnectionsDue({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): DueOf {
+  return async () => {
+    const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
+    return (record) => isLookDue(record, connections.get(record.bucket), clock.nowMs());
+  };
 }
 
 /** Creates the visit of one bucket. */

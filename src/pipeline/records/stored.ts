@@ -34,7 +34,7 @@ export interface RecordRef<Schema extends z.ZodObject> {
 }
 
 /** Which apply job occupies the bucket. The record counts only while that job exists and `occupiesBucket` holds for it. */
-const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
+export const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
 
 /** The reference to a record of each kind. */
 export const refs = {

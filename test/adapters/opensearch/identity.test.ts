@@ -54,10 +54,13 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
       const [a, b] = worlds();
       const { access } = await logIn(a);
       const userId = (await b.sessions.byAccess(access, signal))?.userId ?? '';
-      const people = createPeople({ state: a.store.state, clock: a.clock, hasAdminRule: true });
+      const people = createPeople({ state: a.store.state, clock: a.clock, rules: { adminEmails: ['root@example.com'] } });
       await people.disable(userId);
       expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
-      const listed = await createPeople({ state: b.store.state, clock: b.clock, hasAdminRule: true }).list({ limit: 100 }, signal);
+      const listed = await createPeople({ state: b.store.state, clock: b.clock, rules: { adminEmails: ['root@example.com'] } }).list(
+        { limit: 100 },
+        signal,
+      );
       expect(listed.items.find(({ id }) => id === userId)).toHaveProperty('disabled_at', expect.any(String));
       await people.enable(userId);
       expect(await b.sessions.byAccess(access, signal)).toBeUndefined();

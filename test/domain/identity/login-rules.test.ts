@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { claimHas, identityOf, type Claims } from '../../../src/domain/identity/claims.ts';
 import { granteesOf, grantNameOf, isGrantOver, newGrant } from '../../../src/domain/identity/grant.ts';
 import { isPublicIssuer } from '../../../src/domain/identity/issuers.ts';
-import { allowedRuleOf, claimRuleOf, isAllowed, matchedRules, roleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
+import {
+  allowedRuleOf,
+  claimRuleOf,
+  isAllowed,
+  isOfIssuer,
+  matchedRules,
+  roleOf,
+  type LoginRules,
+} from '../../../src/domain/identity/login-rules.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 
 const ISSUER = 'https://id.example.com/tenant';
@@ -50,6 +58,37 @@ describe('an e-mail address', () => {
   ])('%j is none, so that the subject stands for the user, unverified', (email) => {
     expect(identified({ email, email_verified: true }, true)).toMatchObject({ email: 's1@id.example.com', emailVerified: false });
   });
+});
+
+describe('an address that the issuer denies', () => {
+  it.each([
+    [false, true],
+    ['false', true],
+    [0, true],
+    [true, undefined],
+    [undefined, undefined],
+    [null, undefined],
+  ])('with email_verified %j is denied: %s, and only then no rule lets its person in', (email_verified, emailDenied) => {
+    const claims = { email: 'bob@example.com', email_verified };
+    expect(identified(claims).emailDenied).toBe(emailDenied);
+    expect(loginWith(rulesOf(['any']), claims).isAllowed).toBe(emailDenied === undefined);
+    expect(loginWith({ ...rulesOf(['any']), allowsUnverified: true }, claims).isAllowed).toBe(true);
+    expect(loginWith({ ...rulesOf(['domain=example.com']), allowsUnverified: true }, claims).isAllowed).toBe(email_verified === true);
+  });
+
+  it('is none where the subject stands for the person', () => {
+    expect(identified({ email_verified: false }).emailDenied).toBeUndefined();
+  });
+});
+
+it.each([
+  [undefined, 'https://id.example.com', true],
+  ['https://id.example.com', 'https://id.example.com/', true],
+  ['https://ID.example.com', 'https://id.example.com', true],
+  ['https://id.example.com', 'https://id.example.com/other', false],
+  ['https://id.example.com', 'https://other.example.com', false],
+])('at the issuer %s a user of %s is known: %s', (issuer, ofUser, expected) => {
+  expect(isOfIssuer({ issuer }, { issuer: ofUser })).toBe(expected);
 });
 
 describe('a rule on a claim', () => {

@@ -100,7 +100,7 @@ describe('connecting a bucket', () => {
       put: (entry, ...rest) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, ...rest)),
     }));
     await expect(failing.buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(await failing.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await failing.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
     // the gap of a bucket that is not connected is removed by the round that closes gaps
     const interfere = (state: StateStore): Promise<void> => removeRecord(state, 'gap:photos:loss');
     const raced = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
@@ -113,13 +113,35 @@ describe('connecting a bucket', () => {
     const failing = { ...world.objects, createBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
     const buckets = createConnectBucket({ ...world, objects: failing });
     await expect(buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+  });
+
+  it('are listed page by page, with the names that are not connected on the first page only', async () => {
+    const world = setUp();
+    const names = ['a1', 'a1-b', 'b1', 'b1.c', 'c1'].map((name) => `bucket-${name}`);
+    await world.buckets.connect({ bucket: 'photos' }, 'someone');
+    const photos = await requireBucket(world.state, 'photos');
+    for (const bucket of names) await updateRecord(world.state, refs.bucket(bucket), () => ({ ...photos, bucket }));
+    await removeRecord(world.state, 'bucket:photos');
+    await updateRecord(world.state, refs.unconnected('stray'), () => ({ bucket: 'stray', count: 1, firstSeenMs: 0, lastSeenMs: 0 }));
+    const found: string[] = [];
+    const strays: number[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await world.list({ limit: 2, ...(cursor !== undefined && { cursor }) });
+      expect(page.connected.length).toBeLessThanOrEqual(2);
+      found.push(...page.connected.map(({ record }) => record.bucket));
+      strays.push(page.unconnected.length);
+      cursor = page.next;
+    } while (cursor !== undefined);
+    expect(found).toEqual(names);
+    expect(strays).toEqual([1, 0, 0]);
   });
 
   it('says that there is no such bucket', async () => {
     const world = setUp();
     await expect(world.buckets.connect({ bucket: 'nowhere' }, 'someone')).rejects.toMatchObject({ code: 'bucket.missing' });
-    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
   });
 
   it('refuses a topic that SNS does not know', async () => {
@@ -127,7 +149,7 @@ describe('connecting a bucket', () => {
     const buckets = createConnectBucket({ ...world, topics: { isMissing: async (topicArn) => topicArn === TOPIC } });
     const answer = buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
     await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: `topic_arn: there is no topic ${TOPIC}` });
-    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
     expect(await buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: `${TOPIC}-2` }, 'someone')).toMatchObject({
       source: 'topic',
     });
@@ -137,7 +159,7 @@ describe('connecting a bucket', () => {
     const world = setUp();
     const answer = world.buckets.connect({ bucket: 'photos', source: 'topic' }, 'someone');
     await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
-    expect(await world.list()).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
   });
 
   it('again changes what is given and keeps the rest', async () => {
@@ -196,10 +218,10 @@ describe('connecting a bucket', () => {
   it('covers by its gap the events that were dropped before', async () => {
     const world = setUp();
     await world.reportUnconnected('photos', 1);
-    const { unconnected } = await world.list();
+    const { unconnected } = await world.list({ limit: 100 });
     expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
-    expect((await world.list()).unconnected).toEqual([]);
+    expect((await world.list({ limit: 100 })).unconnected).toEqual([]);
     expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
       { bucket: 'photos', kind: 'loss', reason: 'never compared', state: 'open' },
     ]);
@@ -209,7 +231,7 @@ describe('connecting a bucket', () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.reportUnconnected('photos', 1);
-    expect((await world.list()).unconnected).toEqual([]);
+    expect((await world.list({ limit: 100 })).unconnected).toEqual([]);
     expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
       { bucket: 'photos', kind: 'loss', reason: 'events arrived before the bucket was connected', count: 2 },
     ]);
@@ -225,7 +247,7 @@ describe('connecting at the first event', () => {
       createdBy: 'auto-connect',
     });
     expect(await world.buckets.autoConnect('second', 'notification', 1)).toBeUndefined();
-    expect((await world.list()).connected).toHaveLength(1);
+    expect((await world.list({ limit: 100 })).connected).toHaveLength(1);
   });
 });
 
@@ -261,7 +283,7 @@ describe('refreshing a bucket', () => {
   it('does not bring back a bucket that was disconnected', async () => {
     const world = setUp();
     expect(await world.buckets.refresh('photos')).toBeUndefined();
-    expect((await world.list()).connected).toEqual([]);
+    expect((await world.list({ limit: 100 })).connected).toEqual([]);
   });
 });
 
@@ -275,7 +297,7 @@ describe('disconnecting a bucket', () => {
     }
     const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
     await world.disconnect('photos');
-    expect((await world.list()).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
+    expect((await world.list({ limit: 100 })).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
     expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
@@ -305,7 +327,7 @@ describe('disconnecting a bucket', () => {
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     const failing = { ...world.objects, removeBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
     await expect(createDisconnectBucket({ ...world, objects: failing })('photos')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect((await world.list()).connected).toEqual([]);
+    expect((await world.list({ limit: 100 })).connected).toEqual([]);
     await expect(world.disconnect('photos')).rejects.toMatchObject({ code: 'bucket.not-connected' });
     expect(await write(world, 'a')).toMatchObject([{ code: 'bucket.index-missing' }]);
   });
@@ -339,7 +361,7 @@ describe('the list of buckets', () => {
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.buckets.connect({ bucket: 'albums' }, 'someone');
     await world.reportUnconnected('zebra', 7);
-    const { connected, unconnected } = await world.list();
+    const { connected, unconnected } = await world.list({ limit: 100 });
     expect(connected.map(({ record }) => record.bucket)).toEqual(['albums', 'photos']);
     expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);
   });

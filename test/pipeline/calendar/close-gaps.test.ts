@@ -358,7 +358,7 @@ describe('the gaps of one bucket', () => {
       wrap: (state) => ({
         ...state,
         get: (id, signal) =>
-          id === 'job-slot:broken' ? Promise.reject(new FaultError('index.state-missing', 'odd')) : state.get(id, signal),
+          id === 'gap:broken:bulk-delete' ? Promise.reject(new FaultError('index.state-missing', 'odd')) : state.get(id, signal),
       }),
     });
     await world.connect('broken');

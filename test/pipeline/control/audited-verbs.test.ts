@@ -4,6 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
 import { createSecret, keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
+import { grantNameOf, newGrant } from '../../../src/domain/identity/grant.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
@@ -228,6 +229,14 @@ const acts: readonly Act[] = [
     good: (control, context) => control.grantAdmin({ body: { email: 'carol@example.com' } }, context),
     names: { email: 'carol@example.com' },
   },
+  {
+    verb: 'withdrawGrant',
+    event: 'UserGrantWithdraw',
+    good: (control, context) => control.withdrawGrant({ body: { email: 'dave@example.com' } }, context),
+    names: { email: 'dave@example.com' },
+    bad: (control, context) => control.withdrawGrant({ body: { email: 'nobody@example.com' } }, context),
+    code: 'grant.not-found',
+  },
 ];
 
 /** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
@@ -274,6 +283,8 @@ async function startWorld() {
     pausedBecause: 'requested' as const,
   }));
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
+  const dave = { email: 'dave@example.com' };
+  await updateRecord(state, refs.grant(grantNameOf(dave)), () => newGrant(dave, 'root@build-1', clock.nowMs()));
   const sendTask = async (task: { readonly job: string }): Promise<void> => {
     await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
   };

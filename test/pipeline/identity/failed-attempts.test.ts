@@ -31,7 +31,9 @@ describe('credentials that fail', () => {
     ]);
     expect(records.every(({ outcome }) => outcome === 'failed')).toBe(true);
     const auth = { type: 'api_key', keyName: 'ci', keyFingerprint: key.fingerprint };
-    expect(records).toContainEqual(expect.objectContaining({ useridentity: { email: 'bob@example.com', sessionContext: { auth } } }));
+    expect(records).toContainEqual(
+      expect.objectContaining({ useridentity: { email: 'bob@example.com', userId: 'u-bob', sessionContext: { auth } } }),
+    );
     for (const text of [secret, unknown])
       expect(JSON.stringify([records, a.telemetry.recorded('audited')])).not.toContain(text.slice(3, 20));
   });

@@ -43,7 +43,7 @@ describe('the audit of uses', () => {
     expect(audit.records).toContainEqual(
       expect.objectContaining({
         eventtime: '2026-01-02T03:04:05.000Z',
-        useridentity: { email: 'bob@example.com', sessionContext: { auth } },
+        useridentity: { email: 'bob@example.com', userId: 'u-bob', sessionContext: { auth } },
         sourceipaddress: '10.0.0.7',
         outcome: 'done',
         parameters: { operation: 'searchObjects', count: 4 },

@@ -326,6 +326,12 @@ describe('the keys of all users', () => {
       'bob@example.com true',
       'bob@example.com true',
     ]);
+    await changeUser('u-bob', { emailVerified: false });
+    const marked = (await a.operations.listAllApiKeys({ query: { key_name: 'ci' } }, a.contextOf(ann))).items;
+    expect(marked.map(({ user_id, user_email_verified }) => `${user_id} ${user_email_verified}`).toSorted()).toEqual([
+      'u-ann true',
+      'u-bob false',
+    ]);
     expect(await a.operations.getAnyApiKey({ params: { id: keys[0]!.id } }, a.contextOf(localActor))).toMatchObject({
       id: keys[0]!.id,
       owner_disabled: true,

@@ -22,7 +22,8 @@ const signal = new AbortController().signal;
 const invalidGrant = { code: 'login.invalid-grant', extra: { error: 'invalid_grant' } };
 const expired = { code: 'login.expired' };
 const eventsOf = ({ audit }: IdentityWorld) => audit.records.map(({ eventname, outcome, reason }) => [eventname, outcome, reason ?? '']);
-const peopleOf = ({ store: { state }, clock }: IdentityWorld, hasAdminRule = false) => createPeople({ state, clock, hasAdminRule });
+const peopleOf = ({ store: { state }, clock }: IdentityWorld, hasAdminRule = false) =>
+  createPeople({ state, clock, rules: { adminEmails: hasAdminRule ? ['root@example.com'] : [] } });
 const aliceId = userIdOf(ISSUER, 's-alice');
 
 /** Up to the consent page. */
@@ -169,6 +170,10 @@ describe('a person', () => {
   it.each([
     [{ sub: 's', email: 'eve@elsewhere.example', email_verified: true }, 'eve@elsewhere.example may not log in'],
     [{ sub: 's', email: 'alice@example.com', email_verified: false }, 'alice@example.com (not verified) may not log in'],
+    [
+      { sub: 's', email: 'alice@example.com', email_verified: false },
+      'alice@example.com (not verified) may not log in here: the issuer says that this address is not verified',
+    ],
     [{ sub: 's', email: 'alice@example.com' }, 'not verified'],
     [{ sub: 's' }, 's@id.example.com (not verified)'],
   ])('with %j has no session, no user record, and learns why', async (claims, text) => {
@@ -351,7 +356,7 @@ describe('a grant', () => {
   });
 
   it('to an address waits for a verified login with it, and ends after seven days', async () => {
-    const world = createIdentityWorld({ allowed: ['any'] });
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
     await peopleOf(world).grant({ email: 'alice@example.com' }, 'root@build-1');
     world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
     await logIn(world);
@@ -386,6 +391,52 @@ describe('the last administrator', () => {
     await logIn(world);
     await peopleOf(world).disable(aliceId);
     await expect(peopleOf(world).disable(userIdOf(ISSUER, 's-bob'))).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+});
+
+describe('a grant that waits', () => {
+  it('is listed until it is used, is withdrawn or ends', async () => {
+    const world = createIdentityWorld();
+    const people = peopleOf(world);
+    const waiting = async () =>
+      (await people.listGrants({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
+    await people.grant({ email: 'Bob@Example.com' }, 'root');
+    await people.grant({ sub: 's-alice' }, 'root');
+    await people.grant({ sub: 's-carol' }, 'root');
+    expect(await waiting()).toEqual(['bob@example.com', 's-alice', 's-carol']);
+    await logIn(world);
+    expect(await waiting()).toEqual(['bob@example.com', 's-carol']);
+    expect(await people.withdraw({ email: 'BOB@example.com' })).toMatchObject({ email: 'bob@example.com', granted_by: 'root' });
+    expect(await waiting()).toEqual(['s-carol']);
+    await world.clock.advance(7 * 86_400_000);
+    expect(await waiting()).toEqual([]);
+    await expect(people.withdraw({ sub: 's-carol' })).rejects.toMatchObject({ code: 'grant.not-found' });
+  });
+
+  it('makes no administrator after it was withdrawn, and another grant does', async () => {
+    const world = createIdentityWorld();
+    const people = peopleOf(world);
+    await people.grant({ sub: 's-alice' }, 'root');
+    await people.grant({ sub: 's-bob' }, 'root');
+    await people.withdraw({ sub: 's-alice' });
+    await expect(people.withdraw({ sub: 's-alice' })).rejects.toMatchObject({
+      code: 'grant.not-found',
+      message: expect.stringContaining('s-alice'),
+    });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
+    world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(userIdOf(ISSUER, 's-bob'))).toMatchObject({ role: 'admin' });
+  });
+
+  it('is on exactly one page', async () => {
+    const world = createIdentityWorld();
+    const people = peopleOf(world);
+    for (const sub of ['a', 'b', 'c']) await people.grant({ sub }, 'root');
+    const first = await people.listGrants({ limit: 2 }, signal);
+    const second = await people.listGrants({ limit: 2, cursor: first.next! }, signal);
+    expect([...first.items, ...second.items].map(({ sub = '' }) => sub).toSorted()).toEqual(['a', 'b', 'c']);
   });
 });
 

@@ -9,7 +9,8 @@ import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from 
 
 const signal = new AbortController().signal;
 const invalidGrant = { code: 'login.invalid-grant' };
-const peopleOf = ({ store: { state }, clock }: IdentityWorld) => createPeople({ state, clock, hasAdminRule: true });
+const peopleOf = ({ store: { state }, clock }: IdentityWorld) =>
+  createPeople({ state, clock, rules: { adminEmails: ['root@example.com'] } });
 const aliceId = userIdOf(ISSUER, 's-alice');
 
 async function cookieOf(world: IdentityWorld): Promise<string> {
@@ -64,8 +65,77 @@ describe('the role of an administrator whom the settings do not name any more', 
   });
 });
 
+describe('a user whose address the issuer denied at the login', () => {
+  it('keeps no session once the settings do not permit it any more, and a verified user does', async () => {
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const alice = await logIn(world);
+    world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
+    const eve = await logIn(world);
+    const { refresh } = await world.sessions.refresh(eve.refresh, ORIGIN);
+    world.rule({ allowed: ['any'] });
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(world.audit.records.at(-1)?.reason).toBe('the issuer says that this address is not verified, so the session was ended');
+    expect(await world.sessions.refresh(alice.refresh, ORIGIN)).toHaveProperty('access');
+  });
+
+  it('is not denied any more after a login at which the issuer vouches for it', async () => {
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: false });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ emailDenied: true });
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    const { refresh } = await logIn(world);
+    world.rule({ allowed: ['any'] });
+    expect(await world.sessions.refresh(refresh, ORIGIN)).toHaveProperty('access');
+  });
+});
+
+describe('the users of another issuer than that of the settings', () => {
+  it('have no session and no role, and come back with their issuer', async () => {
+    const world = createIdentityWorld({ issuerOfRules: `${ISSUER}/` });
+    await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    const { access, refresh } = await logIn(world);
+    const cookie = await cookieOf(world);
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    world.rule({ issuerOfRules: 'https://other.example.com' });
+    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+    expect(await world.sessions.byCookie(cookie, signal)).toBeUndefined();
+    world.rule({ issuerOfRules: ISSUER });
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    world.rule({ issuerOfRules: 'https://other.example.com' });
+    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(world.audit.records.at(-1)).toMatchObject({
+      eventname: 'LoginFailed',
+      reason: 'no user of TALLY_OIDC_ISSUER has this session, so the session was ended',
+    });
+  });
+
+  it('have no API key that works, and administrators see these keys as refused', async () => {
+    const { store, clock, a, ann } = await createKeyWorld();
+    const { secret, key } = await a.create(ann, { name: 'ci', scopes: ['admin'] });
+    const same = createKeyProcess({ store, clock, rules: { issuer: 'https://issuer.example.com/', adminEmails: [] } });
+    const other = createKeyProcess({ store, clock, rules: { issuer: 'https://other.example.com', adminEmails: [] } });
+    expect(await same.authenticate(secret)).toMatchObject({ role: 'admin' });
+    expect(await other.authenticate(secret)).toBeUndefined();
+    const seenBy = ({ operations, contextOf }: typeof same) => operations.getAnyApiKey({ params: { id: key.id } }, contextOf(ann));
+    expect(await seenBy(same)).toMatchObject({ owner_disabled: false, user_id: 'u-ann', user_email_verified: true });
+    expect(await seenBy(other)).toMatchObject({ owner_disabled: true, user_id: 'u-ann', user_email_verified: false });
+  });
+
+  it('do not count as administrators, so that the last one of this issuer stays', async () => {
+    const world = createIdentityWorld();
+    const people = createPeople({ state: world.store.state, clock: world.clock, rules: { issuer: ISSUER, adminEmails: [] } });
+    await people.grant({ sub: 's-alice' }, 'root');
+    await logIn(world);
+    await people.grant({ sub: 's-old' }, 'root');
+    const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
+    expect(await world.users.signedIn(old, {})).toMatchObject({ role: 'admin' });
+    await expect(people.disable(aliceId)).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+});
+
 describe('administrators by a grant', () => {
-  const granting = ({ store: { state }, clock }: IdentityWorld) => createPeople({ state, clock, hasAdminRule: false });
+  const granting = ({ store: { state }, clock }: IdentityWorld) => createPeople({ state, clock, rules: { adminEmails: [] } });
   const identity = (subject: string, email = `${subject}@example.com`) => ({ issuer: ISSUER, subject, email, emailVerified: true });
 
   it('who disable each other at the same moment do not leave the registry without one', async () => {
@@ -92,7 +162,7 @@ describe('administrators by a grant', () => {
 });
 
 it('who chooses the address of another person does not act in the name of that one', async () => {
-  const world = createIdentityWorld({ allowed: ['any'] });
+  const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
   world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
   const { access } = await logIn(world);
   const eve = await world.sessions.byAccess(access, signal);
@@ -100,10 +170,17 @@ it('who chooses the address of another person does not act in the name of that o
   world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
   const alice = await world.sessions.byAccess((await logIn(world)).access, signal);
   expect(alice && nameOfActor(alice)).toBe('alice@example.com');
-  expect(world.audit.records.map(({ useridentity }) => useridentity.email)).toEqual([
-    'alice@example.com (not verified)',
-    'alice@example.com',
+  expect(world.audit.records.map(({ useridentity: { email, userId } }) => [email, userId])).toEqual([
+    ['alice@example.com (not verified)', userIdOf(ISSUER, 's-eve')],
+    ['alice@example.com', aliceId],
   ]);
+  world.rule({ allowed: ['any'] });
+  world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
+  await expect(logIn(world)).rejects.toMatchObject({ code: 'login.refused' });
+  expect(world.audit.records.at(-1)?.useridentity).toMatchObject({
+    email: 'alice@example.com (not verified)',
+    userId: userIdOf(ISSUER, 's-eve'),
+  });
 
   const { clock, a, bob, changeUser } = await createKeyWorld();
   const { secret } = await a.create(bob);

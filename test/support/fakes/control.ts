@@ -184,7 +184,14 @@ export const apiKey: ApiKey = {
   scopes: ['read'],
 };
 
-export const anyApiKey: AnyApiKey = { ...apiKey, owner_disabled: false };
+const grantAnswer = { email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT };
+
+export const anyApiKey: AnyApiKey = {
+  ...apiKey,
+  user_id: '0aB1cD2eF3gH4iJ5kL6mN7',
+  user_email_verified: true,
+  owner_disabled: false,
+};
 
 /** No secret: its checksum is a wrong one. */
 export const keySecret = `qk_${'s'.repeat(49)}`;
@@ -270,7 +277,9 @@ export function createFakeControl(): FakeControl {
     disableUser: () => ({ ...userAnswer, disabled_at: AT }),
     enableUser: () => userAnswer,
     exportState: () => ({ items: [exportedUser] }),
-    grantAdmin: () => ({ email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT }),
+    grantAdmin: () => grantAnswer,
+    listGrants: () => ({ items: [grantAnswer] }),
+    withdrawGrant: () => grantAnswer,
   };
 
   const verbs = Object.fromEntries(

@@ -68,7 +68,8 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
   async function tokenOf(role: 'user' | 'admin'): Promise<string> {
     const sub = `s-${role}`;
     world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
-    if (role === 'admin') await createPeople({ state: world.store.state, clock: world.clock, hasAdminRule: false }).grant({ sub }, 'root');
+    if (role === 'admin')
+      await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub }, 'root');
     return (await logIn(world)).access;
   }
 

@@ -42,6 +42,9 @@ export async function putUser(state: StateStore, clock: FakeClock, more: Partial
   await updateRecord(state, refs.user(more.userId), () => user);
 }
 
+/** Settings that name ann, by either of the addresses that tests give her. */
+const annRules = { adminEmails: ['ann@example.com', 'ann@elsewhere.example.com'] };
+
 interface ProcessParts {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
   readonly clock: FakeClock;
@@ -51,7 +54,7 @@ interface ProcessParts {
 }
 
 /** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
-export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessParts) {
+export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
   const state: StateStore = {
@@ -63,7 +66,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
   };
   const { maintenance, usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
-  const liveKeys = createLiveKeys({ state, users: createUsers({ state, ...(rules && { rules }) }), clock });
+  const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
@@ -85,6 +88,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules }: ProcessPart
       }),
       provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
       keyRule: rule,
+      loginRules: rules,
       liveKeys,
     }),
   );

@@ -19,6 +19,9 @@ interface WorldOptions {
   readonly allowed?: readonly string[];
   readonly adminEmails?: readonly string[];
   readonly adminClaim?: string;
+  /** Default: that of every user. */
+  readonly issuerOfRules?: string;
+  readonly allowsUnverified?: boolean;
   readonly store?: Store;
   readonly publicUrl?: () => string;
 }
@@ -32,6 +35,12 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   /** They may be replaced, as by a restart with other settings. */
   let rules: LoginRules = rulesOf(options);
   const live: LoginRules = {
+    get issuer() {
+      return rules.issuer;
+    },
+    get allowsUnverified() {
+      return rules.allowsUnverified ?? false;
+    },
     get allowed() {
       return rules.allowed;
     },
@@ -91,8 +100,16 @@ export function createIdentityWorld(options: WorldOptions = {}) {
 
 export type IdentityWorld = ReturnType<typeof createIdentityWorld>;
 
-function rulesOf({ allowed = ['domain=example.com'], adminEmails = [], adminClaim }: WorldOptions): LoginRules {
+function rulesOf({
+  allowed = ['domain=example.com'],
+  adminEmails = [],
+  adminClaim,
+  issuerOfRules,
+  allowsUnverified = false,
+}: WorldOptions): LoginRules {
   return {
+    issuer: issuerOfRules,
+    allowsUnverified,
     allowed: allowed.map((text) => allowedRuleOf(text)!),
     adminEmails,
     adminClaim: adminClaim === undefined ? undefined : claimRuleOf(adminClaim),

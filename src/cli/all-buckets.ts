@@ -1,0 +1,25 @@
+/** Reads the list of buckets to its end. */
+import type { Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import type { Context, Operations } from '../api/contract.ts';
+
+/** The largest page of the API. */
+const PAGE_BUCKETS = 1_000;
+
+interface AllBuckets {
+  readonly items: readonly Bucket[];
+  readonly unconnected: readonly UnconnectedBucket[];
+}
+
+/** Returns the connected buckets and the names that are not connected. */
+export async function allBuckets(control: Pick<Operations, 'listBuckets'>, context: Context): Promise<AllBuckets> {
+  const items: Bucket[] = [];
+  const unconnected: UnconnectedBucket[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await control.listBuckets({ query: { limit: PAGE_BUCKETS, ...(cursor !== undefined && { cursor }) } }, context);
+    items.push(...page.items);
+    unconnected.push(...page.unconnected);
+    cursor = page.next;
+  } while (cursor !== undefined);
+  return { items, unconnected };
+}

@@ -1,0 +1,97 @@
+/** What the calendar reads of the state store while nothing is due, for few and for many buckets. */
+import { expect, it } from 'vitest';
+import { COMPARE_INTERVAL_MS } from '../../../src/domain/calendar/full-sweep.ts';
+import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createFullDue, createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
+import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { createConnectionsDue, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
+
+const HOUR_MS = 3_600_000;
+const never = new AbortController().signal;
+
+/** Buckets with an open gap each, which a job that has ended did not close and for which none is begun yet. */
+async function startIdle(buckets: number) {
+  const reads = { get: 0, list: 0 };
+  const counted = (state: StateStore): StateStore => ({
+    ...state,
+    get: (...args) => ((reads.get += 1), state.get(...args)),
+    list: (...args) => ((reads.list += 1), state.list(...args)),
+  });
+  const world = await createGapWorld();
+  const { clock, telemetry, jobs } = world;
+  const state = counted(world.state);
+  const looked: string[] = [];
+  for (let at = 0; at < buckets; at += 1) {
+    const bucket = `bucket-${String(at).padStart(4, '0')}`;
+    await world.connect(bucket);
+    const check = { state: 'ok' as const, atMs: clock.nowMs(), sinceMs: 0, findings: [] };
+    await updateRecord(world.state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck: check });
+    await world.tell({ bucket, kind: 'loss' });
+    const job = await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [] }, never);
+    await world.finish(job, { coversBeforeMs: 0 });
+    const id = `gap:${bucket}:loss`;
+    // as after jobs that failed
+    await updateRecord(world.state, refs.gap(id), (gap) => gap && { ...gap, jobId: job.id, notBeforeMs: clock.nowMs() + HOUR_MS });
+    await updateRecord(world.state, refs.schedule(`full-sweep:${bucket}`), () => ({
+      name: `full-sweep:${bucket}`,
+      dueAtMs: clock.nowMs() + HOUR_MS,
+      jobId: job.id,
+    }));
+  }
+  await removeRecord(world.state, 'bucket:photos');
+  const scan = { countLive: () => Promise.resolve(0) };
+  const startJob = () => Promise.reject(new Error('nothing is due'));
+  const closeGaps = createCloseGaps({
+    state,
+    scan,
+    startJob,
+    askToRepair: () => Promise.resolve(undefined),
+    clock,
+    telemetry,
+    requestsPerDay: 1_000,
+  });
+  const look = (record: { readonly bucket: string }) => {
+    looked.push(record.bucket);
+    return Promise.resolve([]);
+  };
+  const sweepParts = { state, clock, telemetry, runMaxMs: HOUR_MS };
+  const connections = createSweep(
+    sweepParts,
+    'connections',
+    createVisitConnection({ state, clock, look }),
+    createConnectionsDue({ state, clock }),
+  );
+  const intervalMs = COMPARE_INTERVAL_MS;
+  const full = createSweep(
+    sweepParts,
+    'full',
+    createVisitFull({ state, scan, startJob, clock, requestsPerDay: 1_000, intervalMs }),
+    createFullDue({ state, clock, intervalMs }),
+  );
+  async function round(): Promise<typeof reads> {
+    const before = { ...reads };
+    await closeGaps(never);
+    await connections(never);
+    await full(never);
+    return { get: reads.get - before.get, list: reads.list - before.list };
+  }
+  return { ...world, round, looked };
+}
+
+it('at idle the calendar reads as often for 200 buckets with an open gap each as for 50', async () => {
+  const [few, many] = [await startIdle(50), await startIdle(200)];
+  // the first round looks at what is new to this process
+  for (const { round } of [few, many]) await round();
+  const [ofFew, ofMany] = [await few.round(), await many.round()];
+  expect(ofMany).toEqual(ofFew);
+  expect(ofFew.get + ofFew.list).toBe(11);
+  // a bucket that is due is read by its id, and only that one
+  many.looked.length = 0;
+  await updateRecord(many.state, refs.bucket('bucket-0007'), (record) => record && { ...record, connectionCheck: undefined });
+  const due = await many.round();
+  expect(many.looked).toEqual(['bucket-0007']);
+  expect(due.get - ofMany.get).toBeLessThan(6);
+});
