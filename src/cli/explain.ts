@@ -43,8 +43,10 @@ function explanationText(explanation: Explanation, { verbose, shown }: Look): st
     'written at': index?.indexed_at,
     'seen at': 'fault' in storage ? undefined : storage.observed_at,
     floor: verbose !== true || clocks.floor === 0 ? undefined : clockText(clocks.floor),
-    'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
-    advice: 'fault' in storage ? shown(storage.advice) : undefined,
+    ...('fault' in storage && {
+      'S3 answered': `${storage.fault.reason} (${storage.fault.code})`,
+      advice: shown(storage.advice),
+    }),
     'the bucket': status.state === 'ok' ? undefined : shown(status.sentence),
   });
   return [printable(`s3://${bucket}/${key}`), printable(shown(sentence)), '', comparison, '', facts].join('\n');
