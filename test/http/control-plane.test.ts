@@ -262,7 +262,7 @@ describe('requests that are not as documented', () => {
     ['GET', '/v1/objects?bucket=a&bucket=b', 'bucket'],
     ['GET', '/v1/gaps?state=shut', 'state'],
     ['GET', '/v1/buckets/photos/explain', 'key'],
-    ['GET', '/v1/buckets?limit=1', 'limit'],
+    ['GET', '/v1/buckets?colour=red', 'limit'],
     ['DELETE', '/v1/buckets/photos?force=1', 'force'],
   ])('%s %s is refused by name', async (method, path, parameter) => {
     const answer = await send(method, path);
