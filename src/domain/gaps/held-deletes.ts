@@ -57,7 +57,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
   const { bucket, prefix } = job;
   const known = current === undefined || current.state === 'closed' || isWhole ? 0 : (current.heldDeletes ?? 0);
   const heldDeletes = Math.max(held, known);
-  // the job knows nothing of changes after its floor
+  // the job does not know of changes after its floor
   const seenAtMs = job.coversBeforeMs === undefined ? nowMs : job.coversBeforeMs - 1;
   const sighting = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
   const {
