@@ -171,7 +171,7 @@ function addRemove(bucket: Command, cli: Cli): void {
   });
 }
 
-/** Whether its events arrive from now on, and if not, what is missing and the one command to go on with. */
+/** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
 function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.state === 'applied') {
     return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
