@@ -12,7 +12,7 @@ import type { Client, Registry } from './client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
-import { programOf } from './cli/program.ts';
+import { containerOf, programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
 import { embeddedIndexPath } from './settings/embedded.ts';
 import type { Settings } from './settings/settings.ts';
@@ -30,6 +30,15 @@ const PRIVATE_UMASK = 0o077;
 
 const exitNow = (code: number): void => process.exit(code);
 
+const container = containerOf({
+  isDocker: existsSync('/.dockerenv'),
+  hostname: hostname(),
+  pid: process.pid,
+  ppid: process.ppid,
+  isServing: process.argv[2] === 'serve',
+});
+const program = programOf({ script: process.argv[1], npmExecPath: process.env['npm_execpath'], container });
+
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
@@ -38,7 +47,10 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
-  const app = createApp(settings, environment, (text) => void process.stdout.write(text));
+  const app = createApp(settings, environment, {
+    print: (text) => void process.stdout.write(text),
+    programFor: () => program,
+  });
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
   try {
     return await runUntilStopped({ signals: process, app, shutdownTimeoutMs: settings.TALLY_SHUTDOWN_TIMEOUT_MS, exitNow, say });
@@ -94,7 +106,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const exitCode = await runCli(process.argv.slice(2), {
   version: packageJson.version,
-  program: programOf({ script: process.argv[1], npmExecPath: process.env['npm_execpath'] }),
+  program,
   env: process.env,
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
@@ -116,6 +128,10 @@ const exitCode = await runCli(process.argv.slice(2), {
     }
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);
+  },
+  readDeadLetterArns: async (settings, aws) => {
+    const { readDeadLetterArns } = await import('./app/core.ts');
+    return readDeadLetterArns(settings, aws);
   },
   createFile: createPrivateFile,
   readText: readTextFile,

@@ -142,6 +142,7 @@ const PHOTOS = { params: { bucket: 'photos' } };
 const AWS_ERRORS = [
   'connect.embedded',
   'connect.no-queue',
+  'connect.queue-missing',
   'connect.denied',
   'connect.unavailable',
   'connect.credentials',

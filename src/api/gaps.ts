@@ -1,5 +1,6 @@
 /** Gaps: changes that a source did not report. */
 import { z } from 'zod';
+import { gapDueAtMs } from '../domain/gaps/closing.ts';
 import { gapKinds, gapStates, type GapRecord } from '../domain/gaps/gap.ts';
 import { bucketName, count, cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -31,6 +32,11 @@ export const gap = z
       .optional()
       .describe('Why it is still open, and until when by the present plan.'),
     not_before: time.optional().describe('No job is started for it before this time.'),
+    due_at: time
+      .optional()
+      .describe(
+        'When a job is started for it by the present plan; of an open gap that waits for no person. It moves while changes are reported.',
+      ),
     held_deletes: count
       .optional()
       .describe('Deletions that the latest re-index held back, and that wait for a person. Only of the kind held-deletes.'),
@@ -87,7 +93,13 @@ export function gapView(record: GapRecord): Gap {
     failures: record.failures,
     waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
     not_before: timeOfMaybe(record.notBeforeMs),
+    due_at: dueAt(record),
     held_deletes: record.heldDeletes,
     held: record.held,
   };
+}
+
+function dueAt(record: GapRecord): string | undefined {
+  const dueAtMs = gapDueAtMs(record);
+  return record.state === 'open' && Number.isFinite(dueAtMs) ? timeOf(dueAtMs) : undefined;
 }

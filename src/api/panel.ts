@@ -7,6 +7,15 @@ import type { Row, RowKey } from './row.ts';
 const FILE_LENGTH_MAX = 100;
 
 export const panelRows = {
+  'GET /': {
+    operation: 'openPanel',
+    summary: 'Redirects to the panel.',
+    description: 'The address of the control plane alone leads people to the panel.',
+    scope: 'none',
+    status: 302,
+    errors: [],
+    example: {},
+  },
   'GET /panel': {
     operation: 'findPanel',
     summary: 'Redirects to the panel.',

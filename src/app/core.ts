@@ -289,6 +289,21 @@ export async function openControl(settings: Settings, environment: OuterEnvironm
   return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
+/** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+export async function readDeadLetterArns(settings: Settings, environment: OuterEnvironment): Promise<readonly string[]> {
+  const addresses = await awsAddresses(settings, environment, undefined);
+  const { TALLY_QUEUE_URL: urls, TALLY_INGEST_WAIT_S: waitS, TALLY_S3_TIMEOUT_MS: timeoutMs } = settings;
+  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs, connectionsMax: 1 };
+  const aws = createAwsClients({ ...addresses, s3, sqs: { receivesMax: 1, waitS } });
+  try {
+    const provisioner = createProvisioner({ aws, queueUrl: urls[0], clock: systemClock });
+    const queues = await Promise.all(urls.map((url) => provisioner.queueAt(url)));
+    return [...new Set(queues.flatMap(({ deadLetterArn }) => deadLetterArn ?? []))];
+  } finally {
+    aws.close();
+  }
+}
+
 /** Opens the store of the settings for an import; close() ends its connections. Nothing is created before the import. */
 export async function openImport(
   settings: Settings,

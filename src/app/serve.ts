@@ -44,6 +44,7 @@ import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { startTracing } from './tracing.ts';
+import type { TypedProgram } from '../domain/commands.ts';
 import { welcome } from './welcome.ts';
 import { createWorkerName } from './worker-name.ts';
 
@@ -77,9 +78,16 @@ export interface App {
   stop(): Promise<void>;
 }
 
-/** Creates a serving process. `print` writes the welcome text for users (only in the embedded mode). */
-export function createApp(settings: Settings, environment: ServeEnvironment, print: (text: string) => void): App {
-  const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
+interface Outside {
+  /** Writes the welcome text for users (only in the embedded mode). */
+  readonly print: (text: string) => void;
+  /** How commands must be typed where the log is read. */
+  readonly programFor: TypedProgram;
+}
+
+/** Creates a serving process. */
+export function createApp(settings: Settings, environment: ServeEnvironment, { print, programFor }: Outside): App {
+  const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock, programFor });
   const stops: (() => Promise<void>)[] = [];
   let stoppedByMs = Infinity;
 
@@ -99,7 +107,8 @@ export function createApp(settings: Settings, environment: ServeEnvironment, pri
         stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
         const serving = await createServing({ settings, environment, telemetryAdapter, embedded, tracing });
         const addresses = await serving.start(stops);
-        if (embedded !== undefined) print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
+        if (embedded !== undefined)
+          print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET, program: programFor('search') }));
       } catch (error) {
         await stop();
         throw error;
@@ -116,7 +125,7 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   const lock = acquireServeLock(index.path);
   if (lock === 'held') {
     throw new StartError(
-      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like tally search can use the same file.`,
+      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like \`tally search\` can use the same file.`,
     );
   }
   stops.push(async () => lock.release());

@@ -8,12 +8,14 @@ interface Places {
   readonly healthUrl: string;
   /** Absent if another process serves the control plane, at the address of the settings. */
   readonly controlUrl?: string;
+  /** How this program must be typed. */
+  readonly program: string;
 }
 
 /** The welcome text of the embedded mode: the addresses, and what works as printed. Where people log in, the search is for their browser. */
 export function welcome(
   settings: Settings,
-  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
+  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS), program }: Places,
 ): string {
   const search = '/v1/objects?q=readme';
   const hasLogin = settings.TALLY_OIDC_ISSUER !== undefined;
@@ -33,6 +35,6 @@ Try it from another terminal in this folder:
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
 Stop it with Ctrl-C. In a container these addresses are those inside of it: from the host use the ports that you published,
-and "docker exec CONTAINER tally …" instead of the control plane, which is never published.
+and "${program.startsWith('docker exec ') ? program : 'docker exec CONTAINER tally'} search readme" instead of the control plane, which is never published.
 `;
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
@@ -170,25 +171,28 @@ function addRemove(bucket: Command, cli: Cli): void {
   });
 }
 
-/** Whether its events arrive from now on, and if not, what is missing and the one command that goes on. */
+/** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
 function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.state === 'applied') {
     return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
   }
   if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];
   const act = status.act?.kind === 'plan' ? 'plan' : 'doctor';
-  const command = act === 'plan' ? `bucket plan ${bucket}` : `doctor ${bucket}`;
+  const command = commandOfAct(act, bucket);
   const what = act === 'plan' ? 'what an apply would make, and the command for it' : 'what is checked';
-  return [`Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`, `To see ${what}: ${cli.typed(command)}`];
+  return [
+    `Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`,
+    `To see ${what}: ${typedOf(cli, command)}`,
+  ];
 }
 
 /** What happens to the objects that the bucket holds already. */
 function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich }: AddedBucket): string {
   if (advice !== undefined) {
-    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed(`reindex ${bucket} --fill`)}`;
+    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed('reindex', bucket, '--fill')}`;
   }
-  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed(`jobs ${jobId}`)}`;
-  return `To index what it holds already: ${cli.typed(`reindex ${bucket}`)}`;
+  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed('jobs', jobId)}`;
+  return `To index what it holds already: ${cli.typed('reindex', bucket)}`;
 }
 
 function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {
@@ -230,7 +234,7 @@ function actHints(cli: Cli, items: readonly Bucket[]): readonly string[] {
 
 /** A command of the registry, as it is typed here. */
 function typedOf(cli: Cli, command: string): string {
-  return cli.typed(command.replace(/^tally /, ''));
+  return printable(cli.shown(command));
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {

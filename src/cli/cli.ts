@@ -11,8 +11,10 @@ import type { Actor } from '../domain/identity/actor.ts';
 import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
+import { withCommandsTyped, commandOf } from '../domain/commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
+import { typedProgram } from './program.ts';
 import { createProgress, createSilentProgress, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 
@@ -69,6 +71,8 @@ export interface CliDependencies {
     settings: Settings,
     environment: OuterEnvironment,
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+  readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
   readonly createFile: (path: string) => NewFile;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
@@ -100,6 +104,8 @@ export interface Cli {
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Opens the store for an import, and closes it whatever happens. */
   withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
+  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+  deadLetterArns(settings: Settings): Promise<readonly string[]>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -114,8 +120,13 @@ export interface Cli {
   progress(options: JsonOption): Progress;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Returns a command of this program as it must be typed here: `npx tally jobs`. Control characters in texts from outside are escaped. */
-  typed(command: string): string;
+  /**
+   * Returns a command of this program as it must be typed here: `npx tally jobs`. `verb` is written as it is; the names that
+   * follow are quoted for a shell. Control characters in texts from outside are escaped.
+   */
+  readonly typed: (verb: string, ...names: readonly string[]) => string;
+  /** Returns a text of Tally, also one that came from a registry, with its commands as they must be typed here. */
+  readonly shown: (text: string) => string;
   /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
   /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
@@ -146,9 +157,13 @@ export function createCli(dependencies: CliDependencies): Cli {
     return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
+  function shown(text: string): string {
+    return withCommandsTyped(text, typedProgram(program, overridden['TALLY_REGISTRY_URL']));
+  }
+
   function hint({ json }: JsonOption, text: string): void {
     // hints repeat names, advice and cursors of a registry that may be foreign
-    if (json !== true) stderr.write(`${linesText(text)}\n`);
+    if (json !== true) stderr.write(`${linesText(shown(text))}\n`);
   }
 
   async function interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
@@ -178,11 +193,12 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     clock,
     nowMs,
-    typed: (command) => printable(`${program} ${command}`),
+    typed: (verb, ...names) => printable(shown(commandOf(verb, ...names))),
+    shown,
     hint,
     endWith,
     progress({ json }) {
-      const write = (text: string): unknown => stderr.write(text);
+      const write = (text: string): unknown => stderr.write(shown(text));
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
     },
     interruptible,
@@ -202,6 +218,7 @@ export function createCli(dependencies: CliDependencies): Cli {
         await opened.close();
       }
     },
+    deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
     async withImport(work) {
       const opened = await openImport(settings(), outerEnvironment());
       try {

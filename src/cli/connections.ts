@@ -64,7 +64,7 @@ function addPlan(bucket: Command, cli: Cli): void {
     async (name: string, options: JsonOption & WishOptions) => {
       const request = { params: { bucket: name }, query: wishOf(options) };
       const answer = await cli.withControl((control, context) => control.planBucket(request, context));
-      cli.print(options, answer, () => planText(answer));
+      cli.print(options, answer, () => planText(answer, cli));
       cli.hint(options, nextText(cli, name, options, answer));
     },
   );
@@ -85,8 +85,7 @@ function nextText(cli: Cli, name: string, options: WishOptions, plan: PlanView):
     ...(minimal === true && { minimal }),
     ...(adopt === true && { adopt }),
   };
-  const commands = applyCommand(asked, plan, connected).split(' && ');
-  return `To apply it: ${commands.map((command) => cli.typed(command.replace(/^tally /, ''))).join(' && ')}`;
+  return `To apply it: ${printable(cli.shown(applyCommand(asked, plan, connected)))}`;
 }
 
 function addApply(bucket: Command, cli: Cli): void {
@@ -151,7 +150,7 @@ function addPause(bucket: Command, cli: Cli): void {
   printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
     const paused = await cli.withControl((control, context) => control.pauseNotification({ params: { bucket: name } }, context));
     cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
-    cli.hint(options, `To restore it: ${cli.typed(`bucket resume-notification ${name}`)}`);
+    cli.hint(options, `To restore it: ${cli.typed('bucket resume-notification', name)}`);
   });
 }
 
@@ -184,7 +183,7 @@ function addClean(bucket: Command, cli: Cli): void {
   });
 }
 
-function planText(plan: PlanView): string {
+function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
   const { bucket, region, source, topic_arn: topic, enrich, account, bucket_account: owner, installation, state, token } = plan;
   const facts = fieldsText({
     bucket,
@@ -201,12 +200,12 @@ function planText(plan: PlanView): string {
   const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
-  return linesText([facts, ...changes, ...foreign, ...plan.findings.map(findingText)].join('\n\n'));
+  return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding, cli))].join('\n\n'));
 }
 
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix }: FindingView): string {
-  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
+export function findingText({ code, severity, what, why, fix }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
+  return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}`;
 }

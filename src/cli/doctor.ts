@@ -25,7 +25,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
       return found;
     });
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME --apply')}`);
-    else if (options.json !== true) cli.print(options, undefined, () => items.map(diagnosisText).join('\n\n'));
+    else if (options.json !== true) cli.print(options, undefined, () => items.map((item) => diagnosisText(item, cli)).join('\n\n'));
     if (options.json === true) cli.print(options, { items }, () => '');
     cli.endWith(exitCodeOf(items));
   });
@@ -45,6 +45,6 @@ function exitCodeOf(items: readonly Diagnosis[]): number {
   }
 }
 
-function diagnosisText({ bucket, status, findings }: Diagnosis): string {
-  return linesText([`${bucket}: ${status}`, ...findings.map(findingText)].join('\n'));
+function diagnosisText({ bucket, status, findings }: Diagnosis, cli: Cli): string {
+  return linesText([`${bucket}: ${status}`, ...findings.map((finding) => findingText(finding, cli))].join('\n'));
 }

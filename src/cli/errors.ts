@@ -43,15 +43,14 @@ interface Failure {
   readonly lines: readonly string[];
 }
 
-/** Returns the report of an error. Commands in backticks are shown as they must be typed. */
+/** Returns the report of an error. `shown` writes its commands as they must be typed. */
 export function failureOf(
   error: unknown,
-  { json, program }: { readonly json: boolean; readonly program: string },
+  { json, shown }: { readonly json: boolean; readonly shown: (text: string) => string },
 ): { readonly exitCode: number; readonly text: string } {
   const { exitCode, problem, lines } = describe(error);
   if (json) return { exitCode, text: jsonText(problem, 'compact') };
-  const typed = lines.map((line) => line.replaceAll('`tally ', `\`${program} `));
-  return { exitCode, text: typed.map((line) => `tally: ${printable(line)}`).join('\n') };
+  return { exitCode, text: lines.map((line) => `tally: ${printable(shown(line))}`).join('\n') };
 }
 
 function describe(error: unknown): Failure {

@@ -8,6 +8,10 @@ import type { Cli, JsonOption } from './cli.ts';
 import { sizeText } from './human.ts';
 import { fieldsText, tableText, timeText, type Cell } from './output.ts';
 
+interface ExplainOptions extends JsonOption {
+  readonly verbose?: true;
+}
+
 /** `tally explain BUCKET KEY`: why a search finds the object, or does not. */
 export function addExplainCommand(program: Command, cli: Cli): void {
   const explain = program
@@ -15,36 +19,43 @@ export function addExplainCommand(program: Command, cli: Cli): void {
     .summary('explain why a search finds an object or does not')
     .description('Shows what the index holds for a key and what S3 reports now, and explains why a search finds the object or does not.')
     .argument('<bucket>', 'the bucket')
-    .argument('<key>', 'the key');
+    .argument('<key>', 'the key')
+    .option('--verbose', 'also show the clocks by which Tally decides which change is the later one');
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
-    async (bucket: string, key: string, options: JsonOption) => {
+    async (bucket: string, key: string, options: ExplainOptions) => {
       const request = { params: { bucket }, query: { key } };
       const explanation = await cli.withControl((control, context) => control.explainObject(request, context));
-      cli.print(options, explanation, () => explanationText(explanation));
+      cli.print(options, explanation, () => explanationText(explanation, { ...options, shown: cli.shown }));
     },
   );
 }
 
-function explanationText(explanation: Explanation): string {
+interface Look extends ExplainOptions {
+  readonly shown: Cli['shown'];
+}
+
+function explanationText(explanation: Explanation, { verbose, shown }: Look): string {
   const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
-  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation));
+  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation, verbose === true));
   const facts = fieldsText({
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
     'written by': index === undefined ? undefined : causeText(index),
     'written at': index?.indexed_at,
     'seen at': 'fault' in storage ? undefined : storage.observed_at,
-    floor: clocks.floor === 0 ? undefined : clockText(clocks.floor),
-    'S3 answered': 'fault' in storage ? `${storage.fault.reason} (${storage.fault.code})` : undefined,
-    advice: 'fault' in storage ? storage.advice : undefined,
-    'the bucket': status.state === 'ok' ? undefined : status.sentence,
+    floor: verbose !== true || clocks.floor === 0 ? undefined : clockText(clocks.floor),
+    ...('fault' in storage && {
+      'S3 answered': `${storage.fault.reason} (${storage.fault.code})`,
+      advice: shown(storage.advice),
+    }),
+    'the bucket': status.state === 'ok' ? undefined : shown(status.sentence),
   });
-  return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
+  return [printable(`s3://${bucket}/${key}`), printable(shown(sentence)), '', comparison, '', facts].join('\n');
 }
 
 /** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */
-function comparedRows({ index, storage, clocks }: Explanation): readonly (readonly Cell[])[] {
-  const ours = [clockText(clocks.document), ...indexCells(index)];
-  const theirs = [clockText(clocks.observation), ...storageCells(storage)];
+function comparedRows({ index, storage, clocks }: Explanation, withClocks: boolean): readonly (readonly Cell[])[] {
+  const ours = [clockText(withClocks ? clocks.document : undefined), ...indexCells(index)];
+  const theirs = [clockText(withClocks ? clocks.observation : undefined), ...storageCells(storage)];
   return ['clock', 'state', 'size', 'etag', 'version', 'modified', 'class']
     .map((name, row) => [name, ours[row], theirs[row]])
     .filter(([, left, right]) => left !== undefined || right !== undefined);

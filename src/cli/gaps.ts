@@ -3,7 +3,7 @@ import type { Gap } from '../api/gaps.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { ageOfText, durationText } from './human.ts';
+import { clockText, momentOfText } from './human.ts';
 import { tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
@@ -27,44 +27,52 @@ export function addGapsCommand(program: Command, cli: Cli): void {
     const { json, ...query } = options;
     const page = await cli.withControl((control, context) => control.listGaps({ query }, context));
     if (page.items.length === 0) cli.hint(options, 'There are no gaps.');
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => gapsText(page.items, cli.nowMs()));
+    if (page.items.length > 0 || json === true) cli.print(options, page, () => gapsText(page.items, cli));
     if (page.next !== undefined) cli.hint(options, moreText(page.next));
   });
 }
 
-/** The table has columns for jobs and for reasons to wait only if a gap has them. */
-function gapsText(gaps: readonly Gap[], nowMs: number): string {
+/** The table has a column for jobs only if a gap has one. */
+function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs' | 'shown' | 'typed'>): string {
   const withJobs = gaps.some((gap) => gap.job_id !== undefined);
-  const withWaits = gaps.some(({ waits }) => waits !== undefined);
+  const nowMs = cli.nowMs();
   return tableText(
-    [
-      'BUCKET',
-      'KIND',
-      'STATE',
-      ...(withJobs ? ['JOB'] : []),
-      'COUNT',
-      'FIRST',
-      'LAST',
-      'PREFIX',
-      'REASON',
-      ...(withWaits ? ['WAITS'] : []),
-    ],
+    ['BUCKET', 'KIND', 'STATE', ...(withJobs ? ['JOB'] : []), 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON', 'NEXT'],
     gaps.map((gap) => [
       gap.bucket,
       gap.kind,
       gap.state,
       ...(withJobs ? [gap.job_id] : []),
       gap.count,
-      ageOfText(gap.first_seen_at, nowMs),
-      ageOfText(gap.last_seen_at, nowMs),
+      momentOfText(gap.first_seen_at, nowMs),
+      momentOfText(gap.last_seen_at, nowMs),
       gap.prefix,
-      gap.reason,
-      ...(withWaits ? [waitsText(gap, nowMs)] : []),
+      cli.shown(gap.reason),
+      nextText(gap, cli),
     ]),
   );
 }
 
-function waitsText({ waits }: Gap, nowMs: number): string | undefined {
-  if (waits?.until === undefined) return waits?.reason;
-  return `${durationText(Date.parse(waits.until) - nowMs)}: ${waits.reason}`;
+/** What happens to the gap next, and when by the present plan. */
+function nextText(gap: Gap, { nowMs, shown, typed }: Pick<Cli, 'nowMs' | 'shown' | 'typed'>): string | undefined {
+  const { state, waits, held, job_id: job } = gap;
+  switch (state) {
+    case 'closed':
+      return undefined;
+    case 'closing':
+      return `${job ?? 'a job'} closes it`;
+    case 'open':
+      if (held === true) return `waits for you: ${shown(waits?.reason ?? 'start a re-index')}: ${typed('reindex', gap.bucket)}`;
+      return waits === undefined
+        ? dueText(gap, nowMs())
+        : `waits: ${shown(waits.reason)}${untilText(waits.until ?? gap.not_before, nowMs())}`;
+  }
+}
+
+function dueText({ due_at: due }: Gap, nowMs: number): string {
+  return due === undefined || Date.parse(due) <= nowMs ? 're-index due' : `re-index at ${clockText(due, nowMs)}`;
+}
+
+function untilText(until: string | undefined, nowMs: number): string {
+  return until === undefined || Date.parse(until) <= nowMs ? '' : `, until ${clockText(until, nowMs)}`;
 }

@@ -31,6 +31,20 @@ export function ageOfText(at: string | undefined, nowMs: number): string | undef
   return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
 }
 
+/** Formats when a moment was or will be: `5 min`, `in 7 h`. */
+export function momentOfText(at: string | undefined, nowMs: number): string | undefined {
+  const inMs = at === undefined ? 0 : Date.parse(at) - nowMs;
+  // within one unit of the shortest age it is now: clocks differ by so much
+  return inMs < 1_000 ? ageOfText(at, nowMs) : `in ${durationText(inMs)}`;
+}
+
+/** Formats a moment to come by the clock, in UTC, with the day if that is another one: `14:02 UTC (in 3 min)`. */
+export function clockText(at: string, nowMs: number): string {
+  const [day = '', time = ''] = new Date(at).toISOString().split('T');
+  const isToday = new Date(nowMs).toISOString().startsWith(day);
+  return `${isToday ? '' : `${day} `}${time.slice(0, 5)} UTC (in ${durationText(Date.parse(at) - nowMs)})`;
+}
+
 /** Formats a number with thousands separators: `1,234,567`. */
 export function countText(count: number): string {
   return Math.round(count).toLocaleString('en-US');

@@ -1,10 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../domain/bucket.ts';
-import { iamPolicy, iamRoles, type IamNames, type IamRole } from '../domain/provisioning/iam.ts';
+import { iamPolicy, iamRoles, partitionOf, type IamNames, type IamRole } from '../domain/provisioning/iam.ts';
 import { withExamples } from './arguments.ts';
 import { parseArn } from '../domain/provisioning/names.ts';
 import type { Cli } from './cli.ts';
+import { messageOf } from './errors.ts';
 import { jsonText } from './output.ts';
+import type { Settings } from '../settings/settings.ts';
 
 interface PolicyOptions {
   readonly for: IamRole;
@@ -12,6 +14,8 @@ interface PolicyOptions {
   readonly bucket?: string;
   readonly key?: string;
   readonly topic?: readonly string[];
+  readonly deadLetters?: readonly string[];
+  readonly trail?: string;
 }
 
 /** `tally iam-policy`: the least permissions, from the table of all calls. */
@@ -20,7 +24,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections. Names that the settings do not contain are `*`.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections. Names that the settings do not contain are `*`. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
     )
     .addOption(
       new Option('--for <role>', 'daemon: the process that serves; connecting: who plans, applies and removes')
@@ -29,60 +33,87 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     )
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
+    .addOption(
+      new Option('--dead-letters <arn...>', 'the dead-letter queues (default: those of the redrive policies, which are read)').argParser(
+        arnOf('sqs', 'an SQS queue'),
+      ),
+    )
+    .addOption(
+      new Option('--trail <arn>', 'the trail that Tally may change, for the source routed (default: TALLY_TRAIL_ARN)').argParser(
+        (text: string) => arnOf('cloudtrail', 'a trail')(text)[0],
+      ),
+    )
     .option('--key <arn>', 'the KMS key of the queues, if it is not that of SQS')
     .addOption(
-      new Option('--topic <arn...>', 'only these topics of the source topic; needed for those of other accounts').argParser(topicArn),
+      new Option('--topic <arn...>', 'only these topics of the source topic; needed for those of other accounts').argParser(
+        arnOf('sns', 'an SNS topic'),
+      ),
     );
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
-    (options: PolicyOptions) => {
+    async (options: PolicyOptions) => {
       const settings = cli.settings();
-      const urls = [...settings.TALLY_QUEUE_URL, settings.TALLY_WORK_QUEUE_URL, settings.TALLY_DEAD_LETTER_QUEUE_URL];
-      const names = namesOf(
-        urls.flatMap((url) => url ?? []),
-        settings.TALLY_INSTALLATION,
-      );
+      const letterQueues = options.deadLetters ?? (await lettersOf(cli, settings));
       const sources = options.source === undefined ? bucketSources : [options.source];
-      cli.print({}, undefined, () =>
-        jsonText(
-          iamPolicy(options.for, sources, {
-            ...names,
-            bucket: options.bucket ?? '*',
-            connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN,
-            keyArn: options.key,
-            topicArns: options.topic,
-          }),
-        ),
-      );
+      const names = { ...namesOf(settings, letterQueues), bucket: options.bucket ?? '*', keyArn: options.key, topicArns: options.topic };
+      const policyText = jsonText(iamPolicy(options.for, sources, { ...names, trailArn: options.trail ?? settings.TALLY_TRAIL_ARN }));
+      cli.print({}, undefined, () => policyText);
     },
   );
 }
 
-/** Collects the values of the option. */
-function topicArn(text: string, before: readonly string[] | undefined): readonly string[] {
-  if (parseArn(text)?.service !== 'sns') throw new InvalidArgumentError('It must be the ARN of an SNS topic.');
-  return [...(before ?? []), text];
+/** The dead-letter queues that the redrive policies name. Where they are not known, the command reports what the policy lacks: a wider one could change queues of others. */
+async function lettersOf(cli: Cli, settings: Settings): Promise<readonly string[]> {
+  if (settings.TALLY_QUEUE_URL.length === 0) return [];
+  try {
+    const found = await cli.deadLetterArns(settings);
+    if (found.length > 0 || settings.TALLY_DEAD_LETTER_QUEUE_URL !== undefined) return found;
+    cli.hint({}, 'The bucket queue has no redrive policy, so the policy is for no dead-letter queue.');
+  } catch (error) {
+    cli.hint({}, `The policy is for no dead-letter queue of a redrive policy, because none could be read: ${messageOf(error)}.`);
+    cli.hint({}, 'If there is one, repeat the command with --dead-letters and its ARN.');
+  }
+  return [];
 }
 
-/** A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. */
-const QUEUE_URL = /^https?:\/\/(?:[a-z0-9-]+\.)*?sqs(?:-fips)?\.([a-z0-9-]+)\.[^/]*\/(\d{12})\/([^/]+)$/;
-
-function namesOf(urls: readonly string[], installation = '*'): Omit<IamNames, 'bucket'> {
-  const found = urls.flatMap((url) => {
-    const [, region, account, name] = QUEUE_URL.exec(url) ?? [];
-    return region === undefined || account === undefined || name === undefined ? [] : [{ region, account, name }];
-  });
-  const [first] = found;
-  const region = first?.region ?? '*';
-  return {
-    partition: partitionOf(region),
-    region,
-    account: first?.account ?? '*',
-    queues: found.length === 0 ? ['*'] : found.map(({ name }) => name),
-    installation,
+/** Collects the values of an option. */
+function arnOf(service: string, thing: string): (text: string, before?: readonly string[]) => readonly string[] {
+  return (text, before = []) => {
+    if (parseArn(text)?.service !== service) throw new InvalidArgumentError(`It must be the ARN of ${thing}.`);
+    return [...before, text];
   };
 }
 
-function partitionOf(region: string): string {
-  if (region.startsWith('cn-')) return 'aws-cn';
-  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
+/** A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. */
+const QUEUE_URL = /^https?:\/\/([^/]+)\/(\d{12})\/([^/]+)$/;
+const REGION_IN_HOST = /(?:^|\.)sqs(?:-fips)?\.([a-z0-9-]+)\.|^([a-z0-9-]+)\.queue\.amazonaws\./;
+
+function queueArnOf(url: string): string | undefined {
+  const [, host = '', account, name] = QUEUE_URL.exec(url) ?? [];
+  if (account === undefined || name === undefined) return undefined;
+  const [, modern, legacy] = REGION_IN_HOST.exec(host) ?? [];
+  const region = modern ?? legacy ?? (host.startsWith('queue.amazonaws.') ? 'us-east-1' : '*');
+  return `arn:${partitionOf(region)}:sqs:${region}:${account}:${name}`;
+}
+
+function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
+  return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
+}
+
+function namesOf(settings: Settings, letters: readonly string[]): Omit<IamNames, 'bucket'> {
+  const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
+  const letterQueues = [...new Set([...letters, ...arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL])])];
+  const known = [...bucketQueues, ...letterQueues];
+  const { partition, region, account } = parseArn(known[0] ?? '') ?? { partition: 'aws', region: '*', account: '*' };
+  const any = [`arn:${partition}:sqs:${region}:${account}:*`];
+  return {
+    partition,
+    region,
+    account,
+    bucketQueues: bucketQueues.length === 0 ? any : bucketQueues,
+    letterQueues: known.length === 0 ? any : letterQueues,
+    otherQueues: arnsOf([settings.TALLY_WORK_QUEUE_URL]),
+    installation: settings.TALLY_INSTALLATION ?? '*',
+    connectRoleArn: settings.TALLY_CONNECT_ROLE_ARN,
+    readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,
+  };
 }

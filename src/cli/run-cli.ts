@@ -1,5 +1,5 @@
 /** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { addAdminCommands } from './admin.ts';
 import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands } from './bucket.ts';
@@ -44,7 +44,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
-    const { exitCode, text } = failureOf(error, { json: wantsJson, program: dependencies.program });
+    const { exitCode, text } = failureOf(error, { json: wantsJson, shown: cli.shown });
     // the text of commander has a hint at --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
     stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
@@ -68,7 +68,11 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .addOption(registry)
-    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: ({ parent }) => (parent === null ? [] : [registry]) })
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: ({ parent }) => (parent === null ? [] : [registry]),
+      ...shownHelp(cli),
+    })
     .hook('preAction', (self) => {
       const url = registryOf(self.opts());
       if (url !== undefined) cli.override({ TALLY_REGISTRY_URL: url });
@@ -116,6 +120,17 @@ Example:
   addStateCommands(program, cli, state);
   addLoginCommands(program, cli, logins);
   return program;
+}
+
+/** Descriptions in a help name commands as they must be typed. */
+function shownHelp({ shown }: Cli): Partial<Help> {
+  const plain = new Help();
+  return {
+    commandDescription: (command) => shown(plain.commandDescription(command)),
+    subcommandDescription: (command) => shown(plain.subcommandDescription(command)),
+    optionDescription: (option) => shown(plain.optionDescription(option)),
+    argumentDescription: (argument) => shown(plain.argumentDescription(argument)),
+  };
 }
 
 /** Looks for `--json` directly, because commander may not be able to parse the arguments. */

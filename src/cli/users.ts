@@ -61,7 +61,7 @@ function addGrants(admin: Command, cli: Cli): void {
   const grants = admin
     .command('grants')
     .summary('list the grants that wait for a login')
-    .description('Lists the grants that wait for a login of the person. `tally admin grant --withdraw` takes one back.')
+    .description('Lists the grants that wait for a login of the person. `tally admin grant EMAIL --withdraw` takes one back.')
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(grants, 'tally admin grants').action(async ({ json, ...query }: JsonOption & PageOptions) => {

@@ -5,6 +5,7 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import type { CircuitRecord } from './circuit-record.ts';
+import { commandOf } from './commands.ts';
 import type { GapRecord } from './gaps/gap.ts';
 
 /** The worst first: a bucket has the first of them that is true of it. */
@@ -104,21 +105,21 @@ function severityOf(state: BucketState): BucketSeverity {
   }
 }
 
-/** The command that does what the act says, as it is typed after the program's name. */
-export function commandOf(act: BucketAct, bucket: string): string {
+/** The command that does what the act says. */
+export function commandOfAct(act: BucketAct, bucket: string): string {
   switch (act) {
     case 'doctor':
-      return `doctor ${bucket}`;
+      return commandOf('doctor', bucket);
     case 'plan':
-      return `bucket plan ${bucket}`;
+      return commandOf('bucket plan', bucket);
     case 'resume':
-      return `bucket resume-notification ${bucket}`;
+      return commandOf('bucket resume-notification', bucket);
     case 'gaps':
-      return `gaps --bucket ${bucket}`;
+      return commandOf('gaps --bucket', bucket);
     case 'reindex':
-      return `reindex ${bucket}`;
+      return commandOf('reindex', bucket);
     case 'jobs':
-      return `jobs --bucket ${bucket}`;
+      return commandOf('jobs');
   }
 }
 

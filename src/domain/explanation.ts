@@ -1,6 +1,7 @@
 /** Why a search does or does not find an object: compares the document with S3's state, and explains the result in one sentence. */
 import type { BucketRecord } from './bucket.ts';
 import type { BucketStatus } from './bucket-status.ts';
+import { commandOf } from './commands.ts';
 import { clockOfMs, msOfClock } from './ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
 import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
@@ -120,9 +121,9 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
   switch (state) {
     case 'events_lost':
     case 'events_unproven':
-      return `no event of it can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
+      return `no event of it can be expected to arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says what is missing and what to do`;
     case 'paused':
-      return `${sentence}; \`tally bucket resume-notification ${bucket}\` makes it again`;
+      return `${sentence}; \`${commandOf('bucket resume-notification', bucket)}\` makes it again`;
     case 'waiting':
       return sentence;
     case 'deletions_held':
@@ -166,9 +167,9 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
     return `it was last modified at ${changedAt} and that event has not arrived yet; events take seconds, sometimes minutes`;
   }
   if (clockOfMs(lastModifiedMs) <= bucket.floor) {
-    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with tally jobs`;
+    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with \`tally jobs\``;
   }
-  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check tally gaps and tally dead-letters, or re-index`;
+  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
 }
 
 function removalReason({ source }: ExplanationFacts['bucket']): string {

@@ -38,6 +38,7 @@ export const requestErrors = {
   'dead-letter.no-queue': 409,
   'connect.embedded': 409,
   'connect.no-queue': 409,
+  'connect.queue-missing': 409,
   'connect.denied': 409,
   'connect.overlap': 409,
   'connect.unknown-configuration': 409,

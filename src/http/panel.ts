@@ -91,13 +91,16 @@ export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName,
     return reply.header('content-encoding', 'gzip').send(zipped);
   }
 
+  // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
+  const redirect: Handler = async ({ url }, reply) =>
+    reply
+      .code(302)
+      .header('location', `panel/${/\?.*/.exec(url)?.[0] ?? ''}`)
+      .send();
+
   return {
-    // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
-    findPanel: async ({ url }, reply) =>
-      reply
-        .code(302)
-        .header('location', `panel/${/\?.*/.exec(url)?.[0] ?? ''}`)
-        .send(),
+    openPanel: redirect,
+    findPanel: redirect,
     getPanel: (request, reply) => send(PAGE, request, reply),
     getPanelFile: (request, reply) => send(fileOf(request), request, reply),
   };

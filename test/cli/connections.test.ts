@@ -192,7 +192,10 @@ describe('tally iam-policy', () => {
     const of = (sid: string) => policy.Statement.find(({ Sid }) => Sid === sid);
     expect(of('NotifyTally')).toMatchObject({ Action: ['s3:PutBucketNotification'], Resource: 'arn:aws:s3:::photos' });
     expect(of('MakeTopics')).toMatchObject({ Resource: 'arn:aws:sns:eu-central-1:123456789012:tally-0a1b2c3d-*' });
-    expect(of('AdmitSenders')).toMatchObject({ Resource: ['arn:aws:sqs:eu-central-1:123456789012:tally-bucket-events'] });
+    const wired = ['tally-bucket-events', 'tally-dead-letters'].map((name) => `arn:aws:sqs:eu-central-1:123456789012:${name}`);
+    expect(of('AdmitSenders')).toMatchObject({ Resource: wired });
+    expect(of('ReadWiredQueues')).toMatchObject({ Resource: wired });
+    expect(of('FindTheDeadLetterQueue')).toMatchObject({ Resource: [wired[1]] });
     expect(JSON.stringify(policy)).not.toMatch(/events:|sqs:ReceiveMessage|s3:GetObject/);
   });
 
@@ -208,6 +211,71 @@ describe('tally iam-policy', () => {
     });
     const refused = await world.run('iam-policy', '--topic', 'photos');
     expect(refused).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('It must be the ARN of an SNS topic.') });
+  });
+
+  it('has the dead-letter queue that the redrive policy names for the daemon as well, which sends letters there', async () => {
+    const TALLY_WORK_QUEUE_URL = 'https://sqs.eu-central-1.amazonaws.com/123456789012/work';
+    const { stdout } = await createCliWorld({ env: { ...env, TALLY_WORK_QUEUE_URL } }).run('iam-policy');
+    const { Statement } = JSON.parse(stdout) as { Statement: { Sid: string; Resource: string[] }[] };
+    const names = (sid: string) => Statement.find(({ Sid }) => Sid === sid)?.Resource.map((arn) => arn.split(':').at(-1));
+    expect(names('ReceiveAndSettleMessages')).toEqual(['tally-bucket-events', 'tally-dead-letters', 'work']);
+    expect(names('FindTheDeadLetterQueue')).toEqual(['tally-dead-letters']);
+  });
+
+  it('says what it lacks where the redrive policy cannot be read, and how to name it', async () => {
+    const readDeadLetterArns = () => Promise.reject(new RequestError('connect.denied', 'GetQueueAttributes is denied'));
+    const world = createCliWorld({ env, program: 'npx tally', readDeadLetterArns });
+    const { stdout, stderr } = await world.run('iam-policy', '--for', 'connecting');
+    expect(stdout).not.toContain('GetQueueUrl');
+    expect(stderr).toContain('GetQueueAttributes is denied');
+    expect(stderr).toContain('repeat the command with --dead-letters and its ARN');
+    const named = await world.run('iam-policy', '--for', 'connecting', '--dead-letters', 'arn:aws:sqs:eu-central-1:123456789012:letters');
+    expect(named.stdout).toContain('"arn:aws:sqs:eu-central-1:123456789012:letters"');
+    expect(named.stderr).toBe('');
+  });
+
+  it('permits changes of the trail that Tally may change, and of no other', async () => {
+    const trail = 'arn:aws:cloudtrail:eu-central-1:123456789012:trail/audit';
+    const policyOf = async (more: object, ...args: readonly string[]) => {
+      const { stdout } = await createCliWorld({ env: { ...env, ...more } }).run('iam-policy', '--for', 'connecting', ...args);
+      const { Statement } = JSON.parse(stdout) as { Statement: { Action: string[]; Resource: string }[] };
+      return Statement.filter(({ Action }) => Action.some((action) => action.startsWith('cloudtrail:'))).map(({ Action, Resource }) => [
+        Action.join(' '),
+        Resource,
+      ]);
+    };
+    const reads = 'cloudtrail:GetTrailStatus cloudtrail:GetEventSelectors';
+    const own = [
+      ['cloudtrail:DescribeTrails', '*'],
+      [reads, trail],
+      ['cloudtrail:PutEventSelectors', trail],
+    ];
+    expect(await policyOf({})).toEqual([]);
+    expect(await policyOf({ TALLY_TRAIL_ARN: trail })).toEqual(own);
+    expect(await policyOf({}, '--trail', trail)).toEqual(own);
+    expect(await policyOf({ TALLY_TRAIL_BUCKET: 'logs' })).toEqual([
+      ['cloudtrail:DescribeTrails', '*'],
+      [reads, '*'],
+    ]);
+  });
+
+  it.each([
+    ['eu-central-1', 'aws'],
+    ['cn-north-1', 'aws-cn'],
+    ['us-gov-west-1', 'aws-us-gov'],
+    ['us-iso-east-1', 'aws-iso'],
+    ['us-isob-east-1', 'aws-iso-b'],
+    ['eu-isoe-west-1', 'aws-iso-e'],
+    ['us-isof-south-1', 'aws-iso-f'],
+    ['eusc-de-east-1', 'aws-eusc'],
+  ])('names the resources of %s in the partition %s', async (region, partition) => {
+    const TALLY_QUEUE_URL = `https://sqs.${region}.example.org/123456789012/events`;
+    const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run(
+      'iam-policy',
+      '--dead-letters',
+      `arn:${partition}:sqs:${region}:123456789012:letters`,
+    );
+    expect([...new Set(stdout.match(/arn:[^:]+/g))]).toEqual([`arn:${partition}`]);
   });
 
   it('for the daemon changes nothing in AWS but messages', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { programOf } from '../../src/cli/program.ts';
+import { containerOf, programOf } from '../../src/cli/program.ts';
 import { FaultError } from '../../src/domain/fault.ts';
+import { job } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('the program as it must be typed', () => {
@@ -10,8 +11,71 @@ describe('the program as it must be typed', () => {
     ['tally', { script: '/usr/local/bin/tally', npmExecPath: undefined }],
     ['node /opt/tally/src/tally.js', { script: '/opt/tally/src/tally.js', npmExecPath: undefined }],
     ['tally', { script: undefined, npmExecPath: undefined }],
+    ['tally', { script: '/usr/local/bin/tally', npmExecPath: '/usr/lib/node_modules/npm/bin/npm-cli.js' }],
+    ["node '/my disk/src/tally.js'", { script: '/my disk/src/tally.js', npmExecPath: undefined }],
+    [
+      'docker exec 0123456789ab tally',
+      {
+        script: '/usr/local/bin/tally',
+        npmExecPath: undefined,
+        container: containerOf({ isDocker: true, hostname: '0123456789ab', pid: 7, ppid: 0, isServing: false }),
+      },
+    ],
   ])('is %s for %j', (program, call) => {
     expect(programOf(call)).toBe(program);
+  });
+
+  it.each([
+    ['a shell inside of the container called it', { ppid: 1 }],
+    ['it is the container and leaves nothing behind', { pid: 1 }],
+    ['someone else named the container', { hostname: 'tally-ingest-7d9f' }],
+    ['there is no container', { isDocker: false }],
+  ])('names no container where %s', (_, facts) => {
+    const outside = { isDocker: true, hostname: '0123456789ab', pid: 7, ppid: 0, isServing: false };
+    expect(containerOf({ ...outside, ...facts })).toBeUndefined();
+    expect(containerOf({ ...outside, pid: 1, isServing: true })).toBe('0123456789ab');
+  });
+
+  it('stands with --registry where that was typed, but for what asks no registry', async () => {
+    const world = createCliWorld({ program: 'npx tally' });
+    const at = ['--registry', 'http://127.0.0.1:8080'];
+    expect((await world.run('reindex', 'photos', ...at)).stderr).toBe(
+      'To see its progress: npx tally --registry http://127.0.0.1:8080 jobs job-1\n',
+    );
+    world.nextFails(new FaultError('index.state-missing', 'nothing is there'));
+    const { stderr } = await world.run('jobs', ...at);
+    expect(stderr).toContain('Start `npx tally serve` once');
+    expect(stderr).toContain('or `npx tally login`');
+  });
+
+  it('stands in what a registry says: findings, advice of a job and reasons of gaps', async () => {
+    const world = createCliWorld({ program: 'npx tally' });
+    const finding = {
+      code: 'c',
+      severity: 'broken',
+      what: 'see `tally gaps`',
+      why: 'w',
+      fix: 'aws sns x && tally bucket apply photos',
+      blocks: false,
+    };
+    world.nextAnswers({
+      bucket: 'photos',
+      status: 'broken',
+      checked_at: '',
+      findings: [finding, { ...finding, fix: 'tally bucket plan photos' }],
+    });
+    const { stdout } = await world.run('doctor', 'photos');
+    expect(stdout).toContain('broken: see `npx tally gaps` (c)');
+    expect(stdout).toContain('do   aws sns x && npx tally bucket apply photos');
+    expect(stdout).toContain('do   npx tally bucket plan photos');
+    world.nextAnswers({ ...job, state: 'failed', error: { code: 'bucket.missing', reason: 'gone' } });
+    expect((await world.run('jobs', 'job-1')).stdout).toContain('`npx tally bucket remove NAME`');
+  });
+
+  it('quotes names for a shell, and lets none of them become a command', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...job, id: '$(reboot)' });
+    expect((await world.run('reindex', 'photos')).stderr).toBe("To see its progress: tally jobs '$(reboot)'\n");
   });
 
   it('stands in hints, in advice and in help', async () => {

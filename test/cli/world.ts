@@ -40,6 +40,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       signals,
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined, clock }),
+      readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
       createFile: () => {
         throw new Error('this world has no files');
       },

@@ -118,7 +118,7 @@ describe('the program', () => {
       ]);
       expect({ code: code as unknown, stdout }).toEqual({ code: 130, stdout: '' });
       expect(stderr).toBe(
-        `job-1: queued\nThe job continues. To see its progress: node ${MAIN} jobs job-1\nTo cancel it: node ${MAIN} jobs cancel job-1\n`,
+        `job-1: queued\nThe job continues. To see its progress: node ${MAIN} --registry ${url} jobs job-1\nTo cancel it: node ${MAIN} --registry ${url} jobs cancel job-1\n`,
       );
       expect(fake.asked.map(([verb]) => verb)).not.toContain('cancelJob');
     } finally {

@@ -22,6 +22,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   getLiveness: everyone,
   getConfig: everyone,
   getOpenApi: everyone,
+  openPanel: everyone,
   findPanel: everyone,
   getPanel: everyone,
   getPanelFile: everyone,

@@ -353,7 +353,7 @@ describe('requests that are not as documented', () => {
     expect(answer.headers.allow).toBe(allow);
   });
 
-  it.each(['/', '/v2/objects', '/v1/objects/', '/v1/buckets/photos/nothing', '//v1/objects'])('knows no %s', async (path) => {
+  it.each(['/v2/objects', '/v1/objects/', '/v1/buckets/photos/nothing', '//v1/objects'])('knows no %s', async (path) => {
     expectProblem(await send('GET', path), 404, 'request.not-found');
   });
 

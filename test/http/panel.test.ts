@@ -58,10 +58,12 @@ describe('the files of the panel', () => {
     expect((await get('/panel/', { 'if-none-match': etag })).status).toBe(304);
   });
 
-  it('are found without the slash, behind any prefix of a proxy', async () => {
+  it('are found without the slash and at the address of the control plane, behind any prefix of a proxy', async () => {
     for (const query of ['', '?page=search&bucket=photos', '?to=//example.com/?a=%0d%0a']) {
-      const answer = await get(`/panel${query}`);
-      expect([answer.status, answer.headers.get('location')]).toEqual([302, `panel/${query}`]);
+      for (const path of ['/panel', '/']) {
+        const answer = await get(`${path}${query}`);
+        expect([answer.status, answer.headers.get('location')]).toEqual([302, `panel/${query}`]);
+      }
     }
   });
 

@@ -1,5 +1,6 @@
 /** Decides which log line and which metrics each fact becomes. Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
+import { withCommandsTyped, type TypedProgram } from '../../domain/commands.ts';
 import { adviceWhileServing, faults, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import { watchedStates } from '../../domain/bucket.ts';
 import { bucketStates } from '../../domain/bucket-status.ts';
@@ -20,6 +21,8 @@ export interface TelemetryOptions {
   readonly clock: Clock;
   /** The stream that receives the log lines. Default: standard output. */
   readonly destination?: DestinationStream;
+  /** How commands must be typed where the log is read. Default: `tally`. */
+  readonly programFor?: TypedProgram;
 }
 
 export interface TelemetryAdapter {
@@ -39,9 +42,14 @@ const TRACING_TROUBLE_MS = 60_000;
 const OLDEST_AGE_MS = 15_000;
 
 /** Creates the adapter. Log lines are JSON with constant messages; keys and ids are fields, never labels. */
-export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
+export function createTelemetry({ level, clock, destination, programFor = () => 'tally' }: TelemetryOptions): TelemetryAdapter {
   const log = pino(
-    { level, base: null, formatters: { level: (label) => ({ level: label }), log: masked }, timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level,
+      base: null,
+      formatters: { level: (label) => ({ level: label }), log: (fields) => shownFields(fields, programFor) },
+      timestamp: pino.stdTimeFunctions.isoTime,
+    },
     destination ?? pino.destination(1),
   );
   const metrics = createMetrics();
@@ -332,8 +340,15 @@ function tracingFacts({ log, metrics, newsOf }: Tools): TracingTelemetry {
  * More people can read the log than the settings, so passwords in URLs are masked. Many texts come from outside (messages,
  * answers), so what a terminal would act on or hide is escaped.
  */
-function masked(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function shownFields(fields: Readonly<Record<string, unknown>>, programFor: TypedProgram): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? printable(withoutPasswords(value)) : value]),
+    Object.entries(fields).map(([name, value]) => {
+      if (typeof value !== 'string') return [name, value];
+      const text = printable(withoutPasswords(value));
+      return [name, withTyped.has(name) ? withCommandsTyped(text, programFor) : text];
+    }),
   );
 }
+
+/** The fields that may name commands of Tally. Others, such as keys, are logged as they are. */
+const withTyped: ReadonlySet<string> = new Set(['advice', 'detail', 'reason']);

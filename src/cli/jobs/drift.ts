@@ -34,7 +34,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(cli, job));
           return;
         }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended)));
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended, cli)));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },

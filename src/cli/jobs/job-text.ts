@@ -1,6 +1,7 @@
 /** Formats jobs for people. */
 import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
 import { faults, isFaultCode } from '../../domain/fault.ts';
+import type { Cli } from '../cli.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText } from '../human.ts';
 import { fieldsText, tableText, type Cell } from '../output.ts';
 import { stageOf } from '../progress.ts';
@@ -16,8 +17,8 @@ export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', {
 };
 
 /** Formats one job with all its fields. */
-export function jobText(job: Job): string {
-  return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
+export function jobText(job: Job, cli: Pick<Cli, 'shown'>): string {
+  return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job, cli) });
 }
 
 type Fields = Readonly<Record<string, Cell>>;
@@ -87,13 +88,13 @@ export function costText(usd: number | undefined): string | undefined {
   return text === undefined ? undefined : `${text} (estimate)`;
 }
 
-function troubleOf({ state, brake, error, last_fault: lastFault }: Job): Fields {
+function troubleOf({ state, brake, error, last_fault: lastFault }: Job, { shown }: Pick<Cli, 'shown'>): Fields {
   const fault = error ?? (state === 'done' ? undefined : lastFault);
   return {
     brake: brake === undefined ? undefined : brakeText(brake),
     [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
     'in range': fault?.range,
-    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
+    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : shown(faults[fault.code].advice),
   };
 }
 

@@ -74,7 +74,7 @@ function addVerb(jobs: Command, cli: Cli, { name, summary, description, verb }: 
     const options: ResumeOptions = self.optsWithGlobals();
     const request = { params: { id }, allowDeletes: options.allowDeletes };
     const job = await cli.withControl((control, context) => verb(control, request, context));
-    cli.print(options, job, () => jobText(job));
+    cli.print(options, job, () => jobText(job, cli));
   });
 }
 
@@ -88,7 +88,7 @@ async function list(cli: Cli, options: JobsOptions): Promise<void> {
 
 async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
   const job = await cli.withControl((control, context) => control.getJob({ params: { id } }, context));
-  cli.print(options, job, () => jobText(job));
+  cli.print(options, job, () => jobText(job, cli));
   const advice = adviceText(cli, job);
   if (advice !== undefined) cli.hint(options, advice);
 }

@@ -38,7 +38,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
         const job = await control.startReindex({ params: { bucket }, body }, context);
         if (wait !== true) {
           cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
-          cli.hint(options, `To see its progress: ${cli.typed(`jobs ${job.id}`)}`);
+          cli.hint(options, `To see its progress: ${cli.typed('jobs', job.id)}`);
           return;
         }
         cli.hint(options, `Job ${printable(job.id)} is queued.`);
@@ -47,7 +47,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(cli, job));
           return;
         }
-        cli.print(options, ended, () => jobText(ended));
+        cli.print(options, ended, () => jobText(ended, cli));
         const advice = adviceText(cli, ended);
         if (advice !== undefined) cli.hint(options, advice);
         cli.endWith(exitCodeOf(ended));

@@ -119,7 +119,7 @@ export function exitCodeOf(job: Job): number {
 
 /** Returns what the user can do about a job for which the command stopped waiting. */
 export function leftText(cli: Cli, { id }: Job): string {
-  return `The job continues. To see its progress: ${cli.typed(`jobs ${id}`)}\nTo cancel it: ${cli.typed(`jobs cancel ${id}`)}`;
+  return `The job continues. To see its progress: ${cli.typed('jobs', id)}\nTo cancel it: ${cli.typed('jobs cancel', id)}`;
 }
 
 /** Returns what the user can do about a job that its brake holds; undefined for other jobs. */
@@ -130,8 +130,8 @@ export function adviceText(cli: Cli, job: Job): string | undefined {
   return [
     `The brake holds the job: ${countText(waiting)} documents wait to be deleted, and ${countText(reserved)} were. Everything else is done.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
-    `  ${cli.typed(`jobs resume ${job.id} --allow-deletes ${reserved + waiting}`)}`,
+    `  ${cli.typed('jobs resume', job.id, '--allow-deletes', String(reserved + waiting))}`,
     'or keep the documents:',
-    `  ${cli.typed(`jobs cancel ${job.id}`)}`,
+    `  ${cli.typed('jobs cancel', job.id)}`,
   ].join('\n');
 }

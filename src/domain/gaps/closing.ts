@@ -6,6 +6,7 @@
  *     │                     job done, and its floor is later than lastSeen ──┴──► closed
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
  */
+import { commandOf } from '../commands.ts';
 import { isOfDeletes, type GapRecord } from './gap.ts';
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
@@ -150,7 +151,7 @@ function whyUncovered(gap: GapRecord, job: JobRecord): string {
   const { id, bucket, coversBeforeMs = 0 } = job;
   if (!isByClocks(gap, job)) return `changes were reported after ${id} began, so another job will follow`;
   const seconds = Math.ceil((gap.lastSeenMs - coversBeforeMs) / 1_000);
-  return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`tally doctor ${bucket}\` compares them`;
+  return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`${commandOf('doctor', bucket)}\` compares them`;
 }
 
 /** How long to wait after a job that ended before it could cover the gap. One that follows earlier would not cover it either. */

@@ -9,6 +9,7 @@
  * While it is not closed, no job of its keys deletes more than a person allows. The other gaps of the job do not wait for the
  * decision: the job has repaired everything else.
  */
+import { commandOf } from '../commands.ts';
 import { gapId, withSighting, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
 
@@ -56,7 +57,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
   const { bucket, prefix } = job;
   const known = current === undefined || current.state === 'closed' || isWhole ? 0 : (current.heldDeletes ?? 0);
   const heldDeletes = Math.max(held, known);
-  // the job knows nothing of changes after its floor
+  // the job does not know of changes after its floor
   const seenAtMs = job.coversBeforeMs === undefined ? nowMs : job.coversBeforeMs - 1;
   const sighting = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
   const {
@@ -85,12 +86,12 @@ function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {
   return `${id} held back ${held} deletions, ${why}`;
 }
 
-/** What to type for the whole number. The prefix is left out of the command, because a shell may read any text in it. */
+/** What to type for the whole number. */
 function releaseOf({ id, state, bucket, prefix, brake }: JobRecord, held: number): string {
-  const ofPrefix = prefix === '' ? '' : ' with the --prefix of the gap';
+  const ofPrefix = prefix === '' ? [] : ['--prefix', prefix];
   const command =
     state === 'paused'
-      ? `\`tally jobs resume ${id} --allow-deletes ${held + (brake?.reserved ?? 0)}\``
-      : `\`tally reindex ${bucket} --allow-deletes ${held}\`${ofPrefix}`;
-  return `a person decides: look at the bucket, and if it is as intended, run ${command}`;
+      ? commandOf('jobs resume', id, '--allow-deletes', String(held + (brake?.reserved ?? 0)))
+      : commandOf('reindex', bucket, '--allow-deletes', String(held), ...ofPrefix);
+  return `a person decides: look at the bucket, and if it is as intended, run \`${command}\``;
 }

@@ -7,6 +7,8 @@ export type IamRole = (typeof iamRoles)[number];
 
 type Resource =
   | 'queues'
+  | 'wired-queues'
+  | 'letter-queues'
   | 'topics'
   | 'own-topics'
   | 'named-topics'
@@ -14,7 +16,9 @@ type Resource =
   | 'objects'
   | 'rules'
   | 'all-rules'
+  | 'all-trails'
   | 'trails'
+  | 'own-trail'
   | 'role'
   | 'key'
   | 'key-policies';
@@ -40,7 +44,10 @@ export const permissions: readonly Permission[] = [
     actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
     resource: 'queues',
   },
-  { sid: 'ReadQueues', roles: BOTH, actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'], resource: 'queues' },
+  { sid: 'ReadQueues', roles: ['daemon'], actions: ['sqs:GetQueueAttributes'], resource: 'queues' },
+  { sid: 'ReadWiredQueues', roles: ['connecting'], actions: ['sqs:GetQueueAttributes'], resource: 'wired-queues' },
+  // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
+  { sid: 'FindTheDeadLetterQueue', roles: BOTH, actions: ['sqs:GetQueueUrl'], resource: 'letter-queues' },
   { sid: 'ConfirmSubscriptions', roles: ['daemon'], sources: THROUGH_TOPICS, actions: ['sns:ConfirmSubscription'], resource: 'topics' },
   {
     sid: 'ReadTopics',
@@ -74,11 +81,12 @@ export const permissions: readonly Permission[] = [
   },
   // a rule that a person made for a bucket has any name, and is known by the list of all rules
   { sid: 'FindRules', roles: BOTH, sources: BY_RULES, actions: ['events:ListRules', 'events:ListTargetsByRule'], resource: 'all-rules' },
+  { sid: 'FindTrails', roles: BOTH, sources: ['routed'], actions: ['cloudtrail:DescribeTrails'], resource: 'all-trails' },
   {
     sid: 'ReadTrails',
     roles: BOTH,
     sources: ['routed'],
-    actions: ['cloudtrail:DescribeTrails', 'cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
+    actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trails',
   },
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
@@ -86,8 +94,8 @@ export const permissions: readonly Permission[] = [
   { sid: 'ReadKeyPolicies', roles: BOTH, actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'], resource: 'key-policies' },
   // only where TALLY_CONNECT_ROLE_ARN is set
   { sid: 'AssumeTheConnectingRole', roles: ['daemon'], actions: ['sts:AssumeRole'], resource: 'role' },
-  { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'trails' },
-  { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'queues' },
+  { sid: 'SelectInTrails', roles: ['connecting'], sources: ['routed'], actions: ['cloudtrail:PutEventSelectors'], resource: 'own-trail' },
+  { sid: 'AdmitSenders', roles: ['connecting'], actions: ['sqs:SetQueueAttributes'], resource: 'wired-queues' },
   {
     sid: 'MakeTopics',
     roles: ['connecting'],
@@ -130,54 +138,79 @@ export interface IamNames {
   readonly partition: string;
   readonly region: string;
   readonly account: string;
-  /** The names of the queues. */
-  readonly queues: readonly string[];
+  /** The ARNs of the bucket queues. */
+  readonly bucketQueues: readonly string[];
+  /** The ARNs of their dead-letter queues. */
+  readonly letterQueues: readonly string[];
+  /** The ARNs of the other queues that the daemon receives from. */
+  readonly otherQueues: readonly string[];
   readonly bucket: string;
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
   readonly connectRoleArn?: string | undefined;
   /** The key of the queues; absent: that of SQS. */
   readonly keyArn?: string | undefined;
+  /** The trail that Tally may change, whose settings are the only ones that make it write to a trail. Absent: it writes to none. */
+  readonly trailArn?: string | undefined;
+  /** Whether the settings name the logs of a trail of others, which is read. */
+  readonly readsTrails?: boolean | undefined;
   /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
   readonly topicArns?: readonly string[] | undefined;
 }
 
-/** What is only needed where a key of the user's own is given. */
-const KEYS: ReadonlySet<Resource> = new Set(['key', 'key-policies']);
-
 /** The policy of a role as an IAM document. */
 export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
   const wanted = permissions.filter(
-    ({ roles, sources: only, resource }) =>
-      roles.includes(role) &&
-      (only === undefined || only.some((source) => sources.includes(source))) &&
-      (resource !== 'role' || names.connectRoleArn !== undefined) &&
-      (!KEYS.has(resource) || names.keyArn !== undefined) &&
-      (resource !== 'named-topics' || names.topicArns !== undefined),
+    ({ roles, sources: only }) => roles.includes(role) && (only === undefined || only.some((source) => sources.includes(source))),
   );
   return {
     Version: '2012-10-17',
-    Statement: wanted.map(({ sid, actions, resource }) => ({
-      Sid: sid,
-      Effect: 'Allow',
-      Action: [...actions],
-      Resource: resourcesOf(resource, sources, names),
-      // the key is for the queues: no request to KMS itself is permitted
-      ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': serviceOf('sqs', names) } } }),
-    })),
+    Statement: wanted.flatMap(({ sid, actions, resource }) => {
+      const resources = resourcesOf(resource, sources, names);
+      if (resources.length === 0) return [];
+      return {
+        Sid: sid,
+        Effect: 'Allow',
+        Action: [...actions],
+        Resource: resources,
+        // the key is for the queues: no request to KMS itself is permitted
+        ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': serviceOf('sqs', names) } } }),
+      };
+    }),
   };
+}
+
+/** The partitions of AWS besides `aws`: how their regions begin, and the domain of their services. */
+const partitions: readonly { readonly regions: string; readonly name: string; readonly domain: string }[] = [
+  { regions: 'cn-', name: 'aws-cn', domain: 'amazonaws.com.cn' },
+  { regions: 'us-gov-', name: 'aws-us-gov', domain: 'amazonaws.com' },
+  { regions: 'us-iso-', name: 'aws-iso', domain: 'c2s.ic.gov' },
+  { regions: 'us-isob-', name: 'aws-iso-b', domain: 'sc2s.sgov.gov' },
+  { regions: 'eu-isoe-', name: 'aws-iso-e', domain: 'cloud.adc-e.uk' },
+  { regions: 'us-isof-', name: 'aws-iso-f', domain: 'csp.hci.ic.gov' },
+  { regions: 'eusc-', name: 'aws-eusc', domain: 'amazonaws.eu' },
+];
+
+/** Returns the partition of a region. */
+export function partitionOf(region: string): string {
+  return partitions.find(({ regions }) => region.startsWith(regions))?.name ?? 'aws';
 }
 
 /** The name of a service in conditions. */
 function serviceOf(service: string, { partition, region }: IamNames): string {
-  return `${service}.${region}.amazonaws.com${partition === 'aws-cn' ? '.cn' : ''}`;
+  return `${service}.${region}.${partitions.find(({ name }) => name === partition)?.domain ?? 'amazonaws.com'}`;
 }
 
+/** The resources of a statement; none: there is nothing that it could be about. */
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
-  const { partition, region, account, queues, bucket, installation } = names;
+  const { partition, region, account, bucketQueues, letterQueues, otherQueues, bucket, installation } = names;
   switch (resource) {
     case 'queues':
-      return queues.map((queue) => `arn:${partition}:sqs:${region}:${account}:${queue}`);
+      return [...bucketQueues, ...letterQueues, ...otherQueues];
+    case 'wired-queues':
+      return [...bucketQueues, ...letterQueues];
+    case 'letter-queues':
+      return letterQueues;
     case 'topics':
       return topicsOf(sources, names);
     case 'own-topics':
@@ -188,17 +221,22 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return `arn:${partition}:s3:::${bucket}`;
     case 'objects':
       return `arn:${partition}:s3:::${bucket}/*`;
+    case 'all-trails':
+      // DescribeTrails takes no resource
+      return names.trailArn !== undefined || names.readsTrails === true ? '*' : [];
     case 'all-rules':
       // ListRules takes no resource
       return '*';
     case 'trails':
-      // DescribeTrails takes no resource, and trails may have any name
-      return '*';
+      // a trail is found by its logs, and may have any name
+      return names.trailArn ?? (names.readsTrails === true ? '*' : []);
+    case 'own-trail':
+      return names.trailArn ?? [];
     case 'key':
     case 'key-policies':
-      return names.keyArn ?? '*';
+      return names.keyArn ?? [];
     case 'role':
-      return names.connectRoleArn ?? '*';
+      return names.connectRoleArn ?? [];
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }

@@ -1,4 +1,5 @@
 /** What a failed apply says of a bucket that was connected right before it. */
+import { commandOf } from '../commands.ts';
 import { FaultError } from '../fault.ts';
 import { RequestError } from '../request-error.ts';
 
@@ -12,5 +13,5 @@ export function connectedNotApplied(bucket: string, error: unknown): unknown {
 }
 
 function withState(bucket: string, what: string): string {
-  return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: repeat \`tally bucket apply ${bucket}\` once the cause is gone, or take it back with \`tally bucket remove ${bucket}\``;
+  return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: repeat \`${commandOf('bucket apply', bucket)}\` once the cause is gone, or take it back with \`${commandOf('bucket remove', bucket)}\``;
 }

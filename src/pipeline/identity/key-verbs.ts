@@ -160,7 +160,7 @@ function requireUser(actor: Actor): SessionActor | KeyActor {
   if (actor.kind !== 'local') return actor;
   throw new RequestError(
     'session.required',
-    'only users have API keys, and this request comes from no user: log in with `tally login`, or use `tally admin keys` for the keys of all users',
+    'only users have API keys, and this request comes from no user: log in with `tally login`, or use `tally admin keys list` for the keys of all users',
   );
 }
 
@@ -176,7 +176,7 @@ function requireSession(actor: Actor): SessionActor {
     case 'local':
       throw new RequestError(
         'session.required',
-        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login`, then use `tally keys create`',
+        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login`, then use `tally keys create NAME`',
       );
   }
 }

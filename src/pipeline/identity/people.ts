@@ -53,7 +53,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
   function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
     return new RequestError(
       'user.last-administrator',
-      `${email} is the last administrator: appoint another one first (tally admin grant), or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
+      `${email} is the last administrator: appoint another one first with \`tally admin grant EMAIL\`, or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
     );
   }
 

@@ -8,6 +8,7 @@
  *
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
+import { commandOf, inSentence } from '../../domain/commands.ts';
 import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonical.ts';
 import {
   connectionSchema,
@@ -252,17 +253,23 @@ function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: A
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
-    throw new RequestError(CODES.get(code) ?? 'connect.blocked', `${what}: ${why}. ${fix}`, { finding: code, token: plan.token });
+    throw new RequestError(CODES.get(code) ?? 'connect.blocked', `${what}: ${why}. ${inSentence(fix)}`, {
+      finding: code,
+      token: plan.token,
+    });
   }
   refuseUnseen(plan, connection, options);
 }
 
 function refuseState(bucket: string, connection: ConnectionRecord | undefined, { isResuming }: ApplyOptions): void {
   if (connection?.state === 'removing') {
-    throw new RequestError('connect.removing', `${bucket} is being removed: repeat tally bucket remove ${bucket}`);
+    throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`${commandOf('bucket remove', bucket)}\``);
   }
   if (connection?.state === 'paused' && isResuming !== true) {
-    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: tally bucket resume-notification ${bucket}`);
+    throw new RequestError(
+      'connect.paused',
+      `the notification of ${bucket} is paused: resume it with \`${commandOf('bucket resume-notification', bucket)}\``,
+    );
   }
 }
 
@@ -270,14 +277,14 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
 function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed }: ApplyOptions): void {
   const { bucket } = plan.wish;
   if (token !== undefined && token !== plan.token) {
-    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with tally bucket plan ${bucket}`;
+    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${commandOf('bucket plan', bucket)}\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with tally bucket plan ${bucket}, then tally bucket apply ${bucket} --plan ${plan.token}`,
+    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${commandOf('bucket plan', bucket)}\`, then \`${commandOf('bucket apply', bucket, '--plan', plan.token)}\``,
     { token: plan.token, plan: changesText(plan.changes) },
   );
 }

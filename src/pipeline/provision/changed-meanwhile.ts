@@ -1,4 +1,5 @@
 /** The error for what others changed while Tally wrote. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
+import { commandOf } from '../../domain/commands.ts';
 import { seenText } from '../../domain/provisioning/lost.ts';
 import { RequestError } from '../../domain/request-error.ts';
 
@@ -16,11 +17,11 @@ interface Seen<Item> {
 
 /** Creates it. */
 export function changedMeanwhile<Item>({ bucket, what, before, now, same, name }: Seen<Item>): RequestError {
-  const command = `tally bucket plan ${bucket}`;
+  const command = commandOf('bucket plan', bucket);
   const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, { same, name });
   return new RequestError(
     'connect.changed-meanwhile',
-    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If it was not removed on purpose, its owner must add it again. Then look at the present plan: ${command}`,
+    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If it was not removed on purpose, its owner must add it again. Then look at the present plan with \`${command}\``,
     { before: before.map(name).join(', '), now: now?.map(name).join(', ') ?? 'not known to this version', command },
   );
 }

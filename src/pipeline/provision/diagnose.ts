@@ -3,6 +3,7 @@
  * wired by hand has no record of it, so it is judged by what leads to the bucket queue.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
 import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
@@ -13,7 +14,7 @@ import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
-import { planOf } from '../../domain/provisioning/planning/plan.ts';
+import { planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -84,13 +85,14 @@ export function createDiagnose({
     if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
     const wish = await asReceived(connection, signal);
     const observed = await observe(wish, signal);
-    const { findings } = planOf(wish, observed);
-    return [
+    const plan = planOf(wish, observed);
+    const findings = [
       ...queueChangedFindings(connection, wish),
       ...lostFindings(connection, observed, clock.nowMs()),
-      ...findings,
+      ...plan.findings,
       ...leftOverFindings(connection),
     ];
+    return withPlanFirst(findings, plan);
   }
 
   /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
@@ -123,9 +125,10 @@ export function createDiagnose({
     const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
     if (isStraight) return ofQueues;
     if (wish.source === 'notification') {
-      return withNotMade(plan, { observed, command: `tally bucket apply ${record.bucket}`, severity: 'broken' });
+      const command = commandOf('bucket apply', record.bucket);
+      return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
-    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return findings;
+    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return withPlanFirst(findings, plan);
     return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
   }
 
@@ -175,7 +178,7 @@ function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish
       severity: 'broken',
       what: `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`,
       why: 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read',
-      fix: `tally bucket apply ${bucket}`,
+      fix: commandOf('bucket apply', bucket),
       blocks: false,
     },
   ];
@@ -194,7 +197,7 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
       severity: 'degraded',
       what: `parts of ${bucket} may be left in AWS from before its source or queue was changed: ${names.join(', ')}`,
       why: 'they stay until the present ones have proved themselves, and cost messages',
-      fix: `tally bucket clean ${bucket}`,
+      fix: commandOf('bucket clean', bucket),
       blocks: false,
     },
   ];
@@ -207,7 +210,7 @@ function byHandFinding(wish: Wish): Finding {
     severity: 'unknown',
     what: `${bucket} has the source ${source}, and no rule in ${region} sends its events to ${wiringOf(wish).rule?.target.arn ?? 'the bucket queue'}`,
     why: 'whether events arrive by another way that was made by hand cannot be checked',
-    fix: `tally bucket plan ${bucket}`,
+    fix: commandOf('bucket plan', bucket),
     blocks: false,
   };
 }
@@ -219,7 +222,7 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
     severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
     what: `the notification of ${bucket} is paused${since}`,
     why: 'no events arrive until it is resumed',
-    fix: `tally bucket resume-notification ${bucket}`,
+    fix: commandOf('bucket resume-notification', bucket),
     blocks: false,
   };
 }
@@ -228,13 +231,22 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
 function unreadFinding(bucket: string, error: unknown): Finding {
   const isKnown = error instanceof RequestError || error instanceof FaultError;
   const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
-  const isDenied = error instanceof RequestError && error.code === 'connect.denied';
   return {
     code: isKnown ? error.code : 'internal.unexpected',
     severity: 'unknown',
     what: `the connection of ${bucket} could not be read: ${reason}`,
     why: 'whether events arrive is not known',
-    fix: isDenied ? 'tally iam-policy --for daemon' : `tally doctor ${bucket}`,
+    fix: remedyOf(bucket, error),
     blocks: true,
   };
+}
+
+/** What is gone stays gone, so another look is a remedy only for what may pass. */
+function remedyOf(bucket: string, error: unknown): string {
+  if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
+  // the plan shows what the new queue lacks
+  if (error instanceof RequestError && error.code === 'connect.queue-missing')
+    return `${error.extra['create']} && ${commandOf('bucket plan', bucket)}`;
+  if (error instanceof FaultError && error.code === 'bucket.missing') return commandOf('bucket remove', bucket);
+  return commandOf('doctor', bucket);
 }

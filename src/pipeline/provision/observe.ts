@@ -2,9 +2,11 @@
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
+import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
 import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
+import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
@@ -26,7 +28,7 @@ export function createObserve(aws: AwsReads): Observe {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
       // a missing dead-letter queue is a finding: nothing that is in order depends on it
-      else if (!mayBeGone && arn !== wish.deadLetterArn) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+      else if (!mayBeGone && arn !== wish.deadLetterArn) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
     }
     const topic = await topicOf(wish, signal);
     const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
@@ -89,6 +91,11 @@ export function createObserve(aws: AwsReads): Observe {
     if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
     return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
   }
+}
+
+function placeOf(queueArn: string): Parameters<typeof queueMissing>[1] {
+  const { resource, region } = parseArn(queueArn) ?? {};
+  return { name: resource ?? queueArn, region };
 }
 
 /** The bucket of a wish for requests to S3. */

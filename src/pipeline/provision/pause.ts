@@ -2,6 +2,7 @@
  * Pauses the notification of a bucket, for the moment in which another notification is made that would overlap with it. Exactly
  * ours is taken away; `resume` is an apply, which makes it again.
  */
+import { commandOf } from '../../domain/commands.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { notificationRemoval } from '../../domain/provisioning/removal.ts';
@@ -57,7 +58,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
     }
     throw new RequestError(
       'connect.busy',
-      `the notifications of ${bucket} are being changed: repeat tally bucket pause-notification ${bucket}`,
+      `the notifications of ${bucket} are being changed: repeat \`${commandOf('bucket pause-notification', bucket)}\``,
     );
   }
 
@@ -92,5 +93,8 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
 async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
   if (connection !== undefined) return connection;
-  throw new RequestError('connect.not-applied', `Tally has made nothing in AWS for ${bucket}: tally bucket plan ${bucket}`);
+  throw new RequestError(
+    'connect.not-applied',
+    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`${commandOf('bucket plan', bucket)}\``,
+  );
 }

@@ -1,4 +1,5 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -113,7 +114,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const unmade = { observed, command, severity: 'note' } as const;
       const found = connection === undefined ? withNotMade(plan, unmade) : plan.findings;
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
-      const heals = `tally bucket apply ${request.bucket}`;
+      const heals = commandOf('bucket apply', request.bucket);
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       return { plan: { ...plan, findings }, connection, isConnected };
     },
@@ -129,7 +130,10 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     async apply(request, options, signal) {
       const { wish, record } = await wishOf(request, signal);
       if (record === undefined)
-        throw new RequestError('bucket.not-connected', `${request.bucket} is not connected: tally bucket add ${request.bucket} --apply`);
+        throw new RequestError(
+          'bucket.not-connected',
+          `${request.bucket} is not connected: connect it with \`${commandOf('bucket add', request.bucket)} --apply\``,
+        );
       return { wish, applied: await apply(wish, options, signal).catch((error: unknown) => Promise.reject(withScript(wish, error))) };
     },
     pause: (bucket, signal) => pausing.pause(bucket, signal),
@@ -183,6 +187,6 @@ function asFound({ rule, ...wiring }: Wiring, { rule: present, handMadeRule }: O
 /** A person with the permission can run the script. */
 function withScript(wish: Wish, error: unknown): unknown {
   if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
-  const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
+  const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
   return new RequestError(error.code, detail, { ...error.extra, script: emitScript(wish, wiringOf(wish)) });
 }

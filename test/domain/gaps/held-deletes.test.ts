@@ -36,9 +36,9 @@ describe('the gap of what a job holds back', () => {
     ],
     [
       'it allows no more under a prefix',
-      { prefix: 'p', counts: { ...noCounts, held: 7 } },
+      { prefix: "it's $HOME/", counts: { ...noCounts, held: 7 } },
       /more than its brake allows$/,
-      /`tally reindex photos --allow-deletes 7` with the --prefix of the gap$/,
+      /`tally reindex photos --allow-deletes 7 --prefix 'it'\\''s \$HOME\/'`$/,
     ],
     [
       'it is paused',

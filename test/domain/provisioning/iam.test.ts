@@ -37,7 +37,16 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const names = { partition: 'aws', region: 'us-east-1', account: '123456789012', queues: ['a'], bucket: 'photos', installation: '*' };
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
+      bucket: 'photos',
+      installation: '*',
+    };
     const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
     expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
     expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
@@ -47,7 +56,16 @@ describe('the table of permissions', () => {
   });
 
   it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {
-    const names = { partition: 'aws', region: 'us-east-1', account: '123456789012', queues: ['a'], bucket: 'photos', installation: '*' };
+    const names = {
+      partition: 'aws',
+      region: 'us-east-1',
+      account: '123456789012',
+      bucketQueues: ['a'],
+      letterQueues: [],
+      otherQueues: [],
+      bucket: 'photos',
+      installation: '*',
+    };
     const topic = 'arn:aws:sns:us-east-1:123456789012:ops';
     const policy = iamPolicy('connecting', ['routed'], { ...names, topicArns: [topic] });
     expect(policy).toMatchObject({
@@ -65,7 +83,9 @@ describe('the table of permissions', () => {
       partition: 'aws',
       region: 'us-east-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -81,7 +101,9 @@ describe('the table of permissions', () => {
       partition: 'aws',
       region: 'us-east-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -104,7 +126,9 @@ describe('the table of permissions', () => {
       partition: 'aws-cn',
       region: 'cn-north-1',
       account: '123456789012',
-      queues: ['a'],
+      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -128,7 +152,9 @@ describe('the table of permissions', () => {
       partition: 'aws-cn',
       region: 'cn-north-1',
       account: '123456789012',
-      queues: ['a', 'b'],
+      bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a', 'arn:aws-cn:sqs:cn-north-1:123456789012:b'],
+      letterQueues: [],
+      otherQueues: [],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };

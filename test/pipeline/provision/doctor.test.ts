@@ -6,7 +6,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld, THEIR_QUEUE } from './world.ts';
+import { startWorld, THEIR_QUEUE, theirs } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -351,8 +351,10 @@ describe('the doctor', () => {
     const world = await applied(source);
     breaks(world);
     const found = (await diagnose(world)).find((finding) => finding.code === code);
+    const { foreign } = (await world.provisioning.plan({ bucket: 'photos' })).plan;
     expect(found).toMatchObject({
-      fix: 'tally bucket apply photos',
+      // an apply without the token of a plan touches nothing of others
+      fix: foreign.length === 0 ? 'tally bucket apply photos' : 'tally bucket plan photos',
       blocks: false,
       what: expect.stringMatching(/.{10}/),
       why: expect.stringMatching(/.{10}/),
@@ -416,12 +418,42 @@ describe('the doctor', () => {
   it.each([
     [new RequestError('connect.denied', 'sns:GetTopicAttributes is missing'), 'connect.denied', 'tally iam-policy --for daemon'],
     [new FaultError('connect.unavailable', 'no answer'), 'connect.unavailable', 'tally doctor photos'],
+    [new FaultError('bucket.missing', 'gone'), 'bucket.missing', 'tally bucket remove photos'],
   ])('says of what it may not read that it is not known: %s', async (error, code, fix) => {
     const world = await applied('notification');
     world.aws.before = (call) => {
       if (call === 'topicOf') throw error;
     };
     expect(await diagnose(world)).toMatchObject([{ code, severity: 'unknown', fix }]);
+  });
+
+  it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {
+    const arn = QUEUE_ARN;
+    const world = await applied('notification');
+    world.aws.parts.queues.delete(arn);
+    const name = arn.split(':').at(-1);
+    expect(await diagnose(world)).toMatchObject([
+      {
+        code: 'connect.queue-missing',
+        what: expect.stringContaining('the queue does not exist'),
+        fix: `aws sqs create-queue --queue-name ${name} --region ${arn.split(':')[3]} && tally bucket plan photos`,
+      },
+    ]);
+  });
+
+  it('says to plan, and not to apply, where a person must agree to what an apply touches', async () => {
+    const world = await startWorld();
+    world.populate();
+    await world.agree();
+    world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
+    expect(await diagnose(world)).toContainEqual(
+      expect.objectContaining({ code: 'connect.notification-missing', fix: 'tally bucket plan photos' }),
+    );
+    // the plan itself does not lead back to itself
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.findings).toContainEqual(
+      expect.objectContaining({ code: 'connect.notification-missing', fix: `tally bucket apply photos --plan ${plan.token}` }),
+    );
   });
 
   it.each([

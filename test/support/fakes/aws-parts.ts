@@ -1,5 +1,6 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
 import { FaultError } from '../../../src/domain/fault.ts';
+import { queueMissing } from '../../../src/domain/provisioning/queue-missing.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
@@ -110,7 +111,8 @@ export function createFakeAws(): FakeAws {
 
   function queue(arn: string): Queue {
     const found = parts.queues.get(arn);
-    if (found === undefined) throw new FaultError('connect.unavailable', `there is no queue ${arn}`);
+    if (found === undefined)
+      throw queueMissing(`GetQueueAttributes ${arn}`, { name: arn.split(':').at(-1) ?? '', region: arn.split(':')[3] });
     return found;
   }
 

@@ -5,9 +5,10 @@ import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
+import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import { regionInQueueUrl } from '../queue-address.ts';
-import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
+import { asking, isMissing, optionsOf } from './refusals.ts';
 
 interface Dependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;
@@ -80,7 +81,7 @@ export function createSqsProvision({
   }
 
   return {
-    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, readQueue(queueUrl, signal)),
+    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue(queueUrl, signal)),
     async queueOf(queueArn, signal) {
       try {
         return await readQueue(await urlOf(queueArn, signal), signal);
@@ -93,10 +94,11 @@ export function createSqsProvision({
     },
     async setQueuePolicy(queueArn, policy, signal) {
       const what = `SetQueueAttributes ${queueArn}`;
-      const queueUrl = await found(what, urlOf(queueArn, signal));
+      const queueUrl = await found(what, queueArn, urlOf(queueArn, signal));
       const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
       await found(
         what,
+        queueUrl,
         asking(what, 'sqs:SetQueueAttributes', () => writerFor(queueUrl).send(command, optionsOf(signal)), signal),
       );
     },
@@ -113,11 +115,18 @@ function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'dela
   };
 }
 
-/** A queue of the settings that does not exist is a fault. */
-async function found<Answer>(what: string, answer: Promise<Answer>): Promise<Answer> {
+/** A queue of the settings, by its URL or ARN, that does not exist is an error. */
+async function found<Answer>(what: string, queue: string, answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer;
   } catch (error) {
-    throw isMissing(error) ? refusalOf(what, '', new Error('the queue does not exist', { cause: error })) : error;
+    throw isMissing(error) ? queueMissing(what, placeOf(queue)) : error;
   }
+}
+
+function placeOf(queue: string): Parameters<typeof queueMissing>[1] {
+  const arn = parseArn(queue);
+  return arn === undefined
+    ? { name: queue.split('/').at(-1) ?? '', region: regionInQueueUrl(queue) }
+    : { name: arn.resource, region: arn.region };
 }

@@ -1,4 +1,5 @@
 /** Checks of the notification configuration of the bucket. */
+import { commandOf } from '../../commands.ts';
 import { canonicalJson } from '../canonical.ts';
 import { otherInstallationOf } from '../names.ts';
 import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
@@ -35,13 +36,13 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
   if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish.bucket, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
-  const plan = `tally bucket plan ${wish.bucket} --source`;
-  const fix = topic === undefined ? `${plan} eventbridge` : `${plan} topic --topic ${topic}`;
+  const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
+  const fix = commandOf('bucket plan', wish.bucket, ...other);
   const fanOut = first.kind === 'topic' ? '' : '. Or put a topic between the bucket and its destination, and use --source topic';
   return blocking(
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or tally bucket pause-notification around the moment when the other one is made`,
+    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or \`${commandOf('bucket pause-notification', wish.bucket)}\` around the moment when the other one is made`,
     fix,
   );
 };
@@ -52,7 +53,7 @@ function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
     'S3 refuses overlapping configurations of one bucket. If that registry is not used any more, its notification can be taken over',
-    `tally bucket plan ${bucket} --adopt`,
+    commandOf('bucket plan', bucket, '--adopt'),
   );
 }
 
@@ -63,7 +64,7 @@ export const tooManyEntries: Check = ({ wish, wiring, observed: { notification }
     'connect.limit',
     `${wish.bucket} has ${ENTRIES_MAX} notification configurations already`,
     'S3 allows no more',
-    `tally bucket plan ${wish.bucket} --source eventbridge`,
+    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
@@ -111,7 +112,7 @@ export const earlierInstallation: Check = ({ wish, observed: { notification } })
     what: `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
     why: 'it is not touched, because that registry may be in use',
     fix: isOfEarlierInstallation(found, wish)
-      ? `tally bucket plan ${wish.bucket} --adopt`
+      ? commandOf('bucket plan', wish.bucket, '--adopt')
       : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
     blocks: false,
   };

@@ -1,4 +1,5 @@
 /** What a check finds, and how findings are made. */
+import { commandOf } from '../../commands.ts';
 import { type Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
 
@@ -21,7 +22,7 @@ export interface Finding {
 
 export type Check = (facts: Facts) => Finding | undefined;
 
-export const apply = ({ wish }: Facts): string => `tally bucket apply ${wish.bucket}`;
+export const apply = ({ wish }: Facts): string => commandOf('bucket apply', wish.bucket);
 
 /** Says what an apply heals. */
 export function healable(facts: Facts, code: string, what: string, why: string): Finding {

@@ -1,4 +1,5 @@
 /** Checks of the topic that events come through. */
+import { commandOf } from '../../commands.ts';
 import { topicPolicies } from '../deliveries.ts';
 import { existing, ownTopic } from '../facts.ts';
 import { parseArn } from '../names.ts';
@@ -29,7 +30,7 @@ export const topicFifo: Check = ({ wish, wiring, observed }) => {
     'connect.topic-fifo',
     `${topicArn} is a FIFO topic`,
     'S3 and EventBridge publish to standard topics only',
-    `tally bucket plan ${wish.bucket} --source eventbridge`,
+    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
@@ -40,7 +41,9 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
     'connect.topic-region',
     `the topic ${wiring.subscription?.topicArn ?? ''} is in ${topic.region}, and ${wish.bucket} in ${wish.region}`,
     'S3 and the rules of EventBridge publish only to topics of the region of the bucket',
-    `tally bucket plan ${wish.bucket} --source ${wish.source === 'routed' ? 'routed' : 'eventbridge'}`,
+    wish.source === 'routed'
+      ? commandOf('bucket plan', wish.bucket, '--source', 'routed')
+      : commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
   );
 };
 
@@ -62,7 +65,7 @@ export const topicIncomplete: Check = ({ wish, observed: { notification } }) => 
 function incompleteFix(bucket: string, topicArn: string, entries: readonly NotificationEntry[]): string {
   const wanted = 's3:ObjectCreated:*, s3:ObjectRemoved:* and s3:LifecycleExpiration:*, and no filter';
   if (entries.length === 0) {
-    return `if a rule of EventBridge publishes to the topic: \`tally bucket plan ${bucket} --source routed --topic ${topicArn}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/connect.md, “Source: topic”)`;
+    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/connect.md, “Source: topic”)`;
   }
   const named = entries.map(({ id, events, filter }) => {
     const filters = filter.map(({ name, value }) => `${name} ${value}`).join(', ');

@@ -1,4 +1,5 @@
 /** The command that applies a plan. */
+import { commandOf } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
 import type { Plan } from './plan.ts';
 
@@ -16,16 +17,16 @@ interface Asked {
 export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
   const { bucket, source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt } = asked;
   const wish = [
-    ...(source === undefined ? [] : [`--source ${source}`]),
-    ...(topic === undefined ? [] : [`--topic ${topic}`]),
-    ...(enrich === undefined ? [] : [`--enrich ${enrich}`]),
-    ...(account === undefined ? [] : [`--bucket-account ${account}`]),
+    ...(source === undefined ? [] : ['--source', source]),
+    ...(topic === undefined ? [] : ['--topic', topic]),
+    ...(enrich === undefined ? [] : ['--enrich', enrich]),
+    ...(account === undefined ? [] : ['--bucket-account', account]),
   ];
   const flags = [...(minimal === true ? ['--minimal'] : []), ...(adopt === true ? ['--adopt'] : [])];
-  const agreed = foreign.length === 0 ? [] : [`--plan ${token}`];
-  if (isConnected) return ['tally bucket apply', bucket, ...wish, ...flags, ...agreed].join(' ');
-  if (flags.length === 0) return ['tally bucket add', bucket, ...wish, '--apply', ...agreed].join(' ');
+  const agreed = foreign.length === 0 ? [] : ['--plan', token];
+  const apply = commandOf('bucket apply', bucket, ...wish, ...flags, ...agreed);
+  if (isConnected) return apply;
+  if (flags.length === 0) return commandOf('bucket add', bucket, ...wish, '--apply', ...agreed);
   // what belongs to one apply only is no option of adding a bucket
-  const add = ['tally bucket add', bucket, ...wish].join(' ');
-  return `${add} && ${['tally bucket apply', bucket, ...wish, ...flags, ...agreed].join(' ')}`;
+  return `${commandOf('bucket add', bucket, ...wish)} && ${apply}`;
 }

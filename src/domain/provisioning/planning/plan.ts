@@ -2,6 +2,7 @@
  * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
  * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
  */
+import { commandOf } from '../../commands.ts';
 import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
@@ -82,15 +83,26 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...trailChanges(facts),
     ...(notification === undefined ? [] : [notification]),
   ];
+  const foreign = [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)];
   const findings = checks.flatMap((check) => check(facts) ?? []);
   return {
     wish,
     wiring,
     changes,
     findings,
-    foreign: [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)],
+    foreign,
     token: tokenOf(facts),
   };
+}
+
+/**
+ * Returns the findings for a person who has not seen the plan. An apply is refused until a person has seen what it touches of
+ * others, and only a plan shows that, with the command that agrees to it.
+ */
+export function withPlanFirst(findings: readonly Finding[], { foreign, wish }: Pick<Plan, 'foreign' | 'wish'>): readonly Finding[] {
+  if (foreign.length === 0) return findings;
+  const [apply, plan] = [commandOf('bucket apply', wish.bucket), commandOf('bucket plan', wish.bucket)];
+  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(apply, plan) }));
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
