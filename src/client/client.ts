@@ -11,7 +11,7 @@ import type { ClientClock } from './private-files.ts';
 import { send } from './send.ts';
 import { createSessionCredential } from './session.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
-import { endSession } from './tokens.ts';
+import { endSession, requestTokens } from './tokens.ts';
 
 /** A registry, and what authenticates requests to it; without a credential they are anonymous. */
 export interface Registry {
@@ -59,7 +59,13 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
   async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
     let answer = await endSession(session, signal);
     // the access token has expired, or the session has ended already
-    if (answer.status === 401) answer = await endSession(await sessionCredential(session).renew(session, signal), signal);
+    if (answer.status === 401) {
+      // not by the stored login, whose files may be open to others; a token that another process has used meanwhile ends the session, too
+      const grant = { grant_type: 'refresh_token', refresh_token: session.refresh_token } as const;
+      const fresh = await requestTokens(session, grant, () => clock.nowMs(), signal);
+      if (fresh === undefined) return;
+      answer = await endSession(fresh, signal);
+    }
     if (!answer.ok) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
   }
 

@@ -10,7 +10,7 @@ import { ClientError } from './client-error.ts';
 import { listen, type Return } from './listener.ts';
 import { send } from './send.ts';
 import type { Config, StoredSession } from './store.ts';
-import { requestTokens } from './tokens.ts';
+import { endSession, requestTokens } from './tokens.ts';
 
 /** The registry keeps a login that is under way for 10 min. */
 const LOGIN_TIMEOUT_MS = 600_000;
@@ -116,7 +116,14 @@ async function redeem(
   const names = { ...config, login: randomBytes(16).toString('hex') };
   const session = await requestTokens(names, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
   // a login that nobody can name is not used: another person may have answered it
-  if (session !== undefined) return { session, email: await emailOf(session, signal) };
+  if (session !== undefined) {
+    try {
+      return { session, email: await emailOf(session, signal) };
+    } catch (error) {
+      await endSession(session, AbortSignal.timeout(5_000)).catch(() => undefined);
+      throw error;
+    }
+  }
   throw new ClientError(
     'login.failed',
     'the registry refused the code: it is wrong, was used already, or is older than 60 s; run `tally login` again',
@@ -127,7 +134,7 @@ async function emailOf({ registry_url: registry, access_token: token }: StoredSe
   const address = new URL('/v1/session', registry);
   const { user } = callerOf(await send(address, { method: 'GET', token }, signal), address);
   if (user === undefined) throw new ClientError('login.failed', `${address.href} does not name the person who has logged in`);
-  return user.email;
+  return user.email_verified === false ? `${user.email} (not verified)` : user.email;
 }
 
 function addressOf({ config, ports, state, verifier }: Attempt, others: Readonly<Record<string, string>>): string {

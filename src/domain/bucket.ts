@@ -109,6 +109,8 @@ export const bucketRecordSchema = z.object({
   indexId: z.string().optional(),
   /** Since when its events are known to arrive by its present connection: one has arrived, or S3's test event, or the watch found every part in order. */
   provenAtMs: z.number().optional(),
+  /** Since when its events come by its present way, if another one was given to it. What was sent before proves nothing. */
+  waySinceMs: z.number().optional(),
   /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */
   lastComparedAtMs: z.number().optional(),
   /** Documents that the index refused in the last apply job over the whole bucket. */

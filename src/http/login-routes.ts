@@ -7,6 +7,7 @@ import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest
 import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
 import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../domain/identity/actor.ts';
+import { addressGroupOf } from '../domain/identity/address-group.ts';
 import { AUTHENTICATION_FAILED } from '../domain/identity/authorise.ts';
 import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
@@ -47,6 +48,8 @@ const READ_MAX_MS = 30_000;
 const ISSUER_MAX_MS = 30_000;
 /** A quarter of the connections of a listener, so that an issuer that hangs leaves room for everyone else. */
 const AT_ISSUER_MAX = 64;
+/** Of one network: anyone can make the registry wait for the issuer. */
+const AT_ISSUER_OF_NETWORK_MAX = 8;
 
 type Handlers = Readonly<Record<LoginName, Handler>>;
 
@@ -92,6 +95,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   const { identity, callers, telemetry, closing } = parts;
   const { logins, sessions, audit } = identity;
   let atIssuer = 0;
+  const ofNetworks = new Map<string, number>();
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
   const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
   const cookies = () => cookieNamesOf(identity.publicUrl());
@@ -104,15 +108,21 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   }
 
   /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
-  async function askIssuer<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    if (atIssuer >= AT_ISSUER_MAX) {
+  async function askIssuer<Answer>(request: FastifyRequest, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const network = addressGroupOf(callers.addressOf(request) ?? '');
+    const ofNetwork = ofNetworks.get(network) ?? 0;
+    if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
       throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins wait for the issuer already: try again in a second`);
     }
     atIssuer += 1;
+    ofNetworks.set(network, ofNetwork + 1);
     try {
       return await ask(AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]));
     } finally {
       atIssuer -= 1;
+      const left = (ofNetworks.get(network) ?? 1) - 1;
+      if (left === 0) ofNetworks.delete(network);
+      else ofNetworks.set(network, left);
     }
   }
 
@@ -154,14 +164,14 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       if (elsewhere !== undefined) return reply.redirect(elsewhere, 302);
       const { query } = loginRows['GET /login/authorize'];
       const wanted = loginRequestOf(query.parse(read('beginLogin', request).query));
-      const { cookie, location } = await askIssuer((signal) => logins.begin(wanted, signal));
+      const { cookie, location } = await askIssuer(request, (signal) => logins.begin(wanted, signal));
       set(reply, cookies().login, cookie, LOGIN_MS);
       return reply.redirect(location, 302);
     }),
     answerLogin: forPeople(async (request, reply) => {
       read('answerLogin', request);
       const query = request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '';
-      const answered = await askIssuer((signal) => logins.answered(loginOf(request), query, originOf(request), signal));
+      const answered = await askIssuer(request, (signal) => logins.answered(loginOf(request), query, originOf(request), signal));
       switch (answered.kind) {
         case 'asking':
           return reply.redirect('/login/consent', 303);

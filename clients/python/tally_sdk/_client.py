@@ -166,7 +166,13 @@ class Client:
         except AuthenticationError:
             # the access token has expired, or the session has ended already
             try:
-                _tokens.end_session(self._refreshed(session)).checked()
+                # not by the stored login, whose files may be open to others
+                grant = {"grant_type": "refresh_token", "refresh_token": session.refresh_token}
+                answer = _tokens.request_tokens(session.registry_url, grant)
+                if _tokens.is_invalid_grant(answer):
+                    return
+                names = {"registry_url": session.registry_url, "catalog_url": session.catalog_url, "login": session.login}
+                _tokens.end_session(_tokens.session_of(answer, **names)).checked()
             except AuthenticationError:
                 return
 

@@ -180,7 +180,8 @@ export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
   // not by the second: the record would change at every look
   if (gap.waits?.reason.includes(CLOCK_WORDS) === true) return gap;
   const reason = `it was reported at ${new Date(toldMs).toISOString()}, ${CLOCK_WORDS} ${seconds} s ahead: a clock is wrong, so compare those of the machines that run Tally`;
-  return waiting(gap, reason, gapDueAtMs(gap));
+  const dueAtMs = gapDueAtMs(gap);
+  return waiting(gap, reason, Number.isFinite(dueAtMs) ? dueAtMs : undefined);
 }
 
 /** The gap without its job, and without anything that is known of attempts to close it. */

@@ -172,7 +172,13 @@ export function withProof(gap: GapRecord, atMs: number): GapRecord {
   const { unproven: _, waits, ...rest } = gap;
   // S3 needs its minutes all the same after a change
   const stillWaits = waits !== undefined && (gap.notBeforeMs ?? 0) > atMs ? { waits } : {};
-  return { ...rest, ...stillWaits, state: 'open', lastSeenMs: Math.max(gap.lastSeenMs, atMs), toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs) };
+  return {
+    ...rest,
+    ...stillWaits,
+    state: 'open',
+    lastSeenMs: Math.max(gap.lastSeenMs, atMs, gap.reconciledBeforeMs ?? 0),
+    toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs),
+  };
 }
 
 /** The gap after a report that found no difference in its keys. */

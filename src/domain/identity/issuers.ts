@@ -23,7 +23,8 @@ const MICROSOFT: ReadonlySet<string> = new Set(['login.microsoftonline.com', 'lo
 
 /** Whether two addresses are that of one issuer. They are compared as URLs, because `https://id.example.com` and the same with a slash are one. */
 export function isSameIssuer(one: string, other: string): boolean {
-  return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
+  const [a, b] = [one, other].map((text) => text.replace(/\/\.well-known\/openid-configuration$/, ''));
+  return a === b || (URL.canParse(a ?? '') && URL.canParse(b ?? '') && new URL(a ?? '').href === new URL(b ?? '').href);
 }
 
 /** Whether an issuer is known to have accounts of many organisations or of anyone. */

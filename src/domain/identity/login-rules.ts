@@ -74,8 +74,8 @@ export function notAllowedReason({ allowed, allowsUnverified = false }: Allowing
 }
 
 /** Whether a user is one of the issuer at which people log in. */
-export function isOfIssuer({ issuer }: Pick<LoginRules, 'issuer'>, user: Pick<UserRecord, 'issuer'>): boolean {
-  return issuer === undefined || isSameIssuer(issuer, user.issuer);
+export function isOfIssuer({ issuer }: Pick<LoginRules, 'issuer'>, user: Pick<UserRecord, 'issuer' | 'issuerSetting'>): boolean {
+  return issuer === undefined || user.issuerSetting === issuer || isSameIssuer(issuer, user.issuer);
 }
 
 function applies(rule: AllowedRule, user: RuledUser): boolean {

@@ -16,6 +16,8 @@ export type RoleSource = (typeof roleSources)[number];
 export const userRecordSchema = z.object({
   userId: z.string(),
   issuer: z.string(),
+  /** TALLY_OIDC_ISSUER at the last login: discovery may lead from it to an issuer of another name. */
+  issuerSetting: z.string().optional(),
   /** The claim `sub`. */
   subject: z.string(),
   /** The e-mail address, or `sub@issuer-host` where the issuer names none. */

@@ -1,7 +1,7 @@
 /** What services send so that events pass: whom the policies of topics, queues and their keys must let through. */
 import { admits, type Delivery } from './denials.ts';
 import { existing, queueOf, type Facts } from './facts.ts';
-import { ruleArnOf } from './names.ts';
+import { otherInstallationOf, ruleArnOf, type Owner } from './names.ts';
 import { parsePolicy, withStatements, type Policy } from './policy.ts';
 import { topicStatement, type WiredTopic } from './wiring.ts';
 
@@ -56,8 +56,14 @@ export function topicPolicies({ wish, wiring, observed }: Facts): { readonly bef
   const before = parsePolicy(present.policy);
   if (before === undefined) return undefined;
   const [delivered] = topicDeliveries({ wish, wiring, observed });
-  const isOpen = topic.isForeign === true && delivered !== undefined && admits(before, delivered.delivery) === 'admitted';
+  const isOpen =
+    topic.isForeign === true && delivered !== undefined && admits(withoutOthers(before, wish), delivered.delivery) === 'admitted';
   return isOpen ? { before, after: before } : policiesOf(before, topic);
+}
+
+/** What another registry of Tally has in the policy goes with its last bucket. */
+function withoutOthers(policy: Policy, owner: Owner): Policy {
+  return { ...policy, Statement: policy.Statement.filter(({ Sid = '' }) => otherInstallationOf(Sid, owner) === undefined) };
 }
 
 function policiesOf(before: Policy, { statement }: WiredTopic): { readonly before: Policy; readonly after: Policy } {

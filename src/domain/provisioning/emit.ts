@@ -147,7 +147,10 @@ function selectorText(selector: object): string {
 /** The configuration is written only if it was not changed meanwhile. */
 function notificationText(wish: Wish, { entry, eventBridge }: Wiring): string {
   const ours = entry === undefined ? [] : (sdkConfiguration({ entries: [entry], eventBridge: false }).TopicConfigurations ?? []);
-  const earlier = wish.adopt === true ? ` and (.Id | test("${MARK_PATTERN}") | not)` : '';
+  const earlier =
+    wish.adopt === true
+      ? ` and ((((.Id // "") | test("${MARK_PATTERN}")) and (.Id[6:14] as $of | .TopicArn | contains(":tally-" + $of + "-"))) | not)`
+      : '';
   const change = entry === undefined ? '.' : `.TopicConfigurations = ([.TopicConfigurations[]? | select(.Id != $id${earlier})] + $ours)`;
   return `# the notification configuration of the bucket: one document, which a write replaces as a whole
 read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --output json | jq -S '. // {}'; }

@@ -56,7 +56,9 @@ export function removalOf(
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
-    ...(still.some(({ entry }) => entry !== undefined) ? [] : [notificationRemoval(facts)]),
+    ...(still.some(({ entry, subscription }) => entry !== undefined || subscription?.topicArn === facts.wiring.entry?.arn)
+      ? []
+      : [notificationRemoval(facts)]),
     ...(still.some(({ rule }) => rule !== undefined && rule.name === facts.wiring.rule?.name)
       ? []
       : [ruleRemoval(facts), trailRemoval(facts, made)]),

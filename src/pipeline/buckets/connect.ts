@@ -8,6 +8,7 @@ import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSour
 import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
+import { proveGap } from '../gaps/proven-events.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -80,6 +81,8 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
+      // another process connected it meanwhile, by an event
+      if (record.provenAtMs !== undefined) await proveGap(dependencies, bucket);
       telemetry.bucketConnected(bucket, by);
       // its gap covers the events that were dropped before
       await removeRecord(state, refs.unconnected(bucket).id);
@@ -169,11 +172,11 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, provenAtMs: __, ...rest } = record;
+  const { topicArn: _, unsubscribed, provenAtMs: __, connectionCheck: ___, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
   return {
     ...rest,
-    ...proofAfter(record, { source: source ?? record.source, topicArn: newTopicArn }),
+    ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
     ...(source !== undefined && { source }),
     ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
     // another topic delivers from now on
@@ -188,10 +191,11 @@ interface Way {
   readonly topicArn?: string | undefined;
 }
 
-/** What arrived by another way proves nothing. */
-function proofAfter(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs'> {
-  const { provenAtMs } = record;
-  return provenAtMs === undefined || isOtherWay(record, way) ? {} : { provenAtMs };
+/** What arrived by another way proves nothing, and what was found of it says nothing. */
+function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'connectionCheck' | 'waySinceMs'> {
+  const { provenAtMs, connectionCheck, checkedAtMs } = record;
+  if (isOtherWay(record, way)) return { waySinceMs: checkedAtMs };
+  return { ...(provenAtMs !== undefined && { provenAtMs }), ...(connectionCheck !== undefined && { connectionCheck }) };
 }
 
 /** Whether its events come by another way. A topic that is forgotten still delivers. */

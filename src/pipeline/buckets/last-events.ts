@@ -33,7 +33,7 @@ export function createLastEvents({ state, clock }: { readonly state: StateStore;
   async function storeOf(bucket: string, queue: EventQueue, sentAtMs: number): Promise<void> {
     const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
     // an event that was sent before belongs to an earlier life of the bucket
-    if (stored !== undefined && sentAtMs >= stored.createdAtMs) await noteProof({ state, clock }, stored);
+    if (stored !== undefined && sentAtMs >= (stored.waySinceMs ?? stored.createdAtMs)) await noteProof({ state, clock }, stored);
   }
 
   return {

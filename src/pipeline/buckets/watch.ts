@@ -3,7 +3,6 @@ import PQueue from 'p-queue';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
-import { gapSchema } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -12,7 +11,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 import { listCircuits } from './circuit-records.ts';
-import { statusesOf } from './statuses.ts';
+import { allGaps, statusesOf } from './statuses.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
@@ -33,7 +32,7 @@ interface StateWatchDependencies {
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState({ state, clock, telemetry, connect, compareIntervalMs }: StateWatchDependencies, signal: AbortSignal): void {
   async function reportCounts(): Promise<void> {
-    const gaps = await listAllRecords(state, 'gap', gapSchema);
+    const gaps = await allGaps(state);
     const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
     telemetry.gapsOpen(
       [...open].map(([kind, all]) => ({

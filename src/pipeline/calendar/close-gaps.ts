@@ -234,7 +234,8 @@ async function readAgain(state: StateStore, open: readonly GapRecord[], signal: 
 /** Removes the gaps of a bucket that is no longer connected: no job can close them. */
 async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
   if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-  for (const { id } of gaps) await removeRecord(state, id);
+  // deletions that wait for a person wait also where the bucket was disconnected and its documents stay
+  for (const { id, kind } of gaps) if (kind !== 'held-deletes') await removeRecord(state, id);
 }
 
 /** The latest apply job of each bucket, by one list. */

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketStatus } from '../../domain/bucket-status.ts';
+import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
@@ -60,7 +60,10 @@ export function createAsOf({
     };
   }
 
-  return function asOfBuckets(buckets: readonly string[], signal?: AbortSignal): Promise<readonly AsOf[]> {
-    return Promise.all(buckets.slice(0, BUCKETS_MAX).map((bucket) => asOfBucket(bucket, signal)));
+  return async function asOfBuckets(buckets: readonly string[], signal?: AbortSignal): Promise<readonly AsOf[]> {
+    const all = await Promise.all(buckets.map((bucket) => asOfBucket(bucket, signal)));
+    // what may differ is never among those that are left out
+    const rank = ({ status }: AsOf): number => bucketSeverities.indexOf(status.severity);
+    return all.toSorted((a, b) => rank(a) - rank(b)).slice(0, BUCKETS_MAX);
   };
 }

@@ -1,6 +1,7 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
+import { heldIdsOf } from '../../domain/gaps/held-deletes.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
@@ -41,7 +42,7 @@ export function createDisconnectBucket({
     await removeRecord(state, refs.bucket(bucket).id);
     await jobs.cancelOf(bucket);
     if (!keepDocuments) await objects.removeBucket(bucket, signal);
-    await removeGaps(bucket);
+    await removeGaps(bucket, keepDocuments);
     // a bucket that is connected again starts without a history: no earlier job may close its first gap
     await createOccupancy(state).forget(bucket);
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
@@ -61,13 +62,15 @@ export function createDisconnectBucket({
     if (!wasConnected) throw notConnected(bucket);
   };
 
-  async function removeGaps(bucket: string): Promise<void> {
+  /** Where documents stay, so do the deletions of them that wait for a person. */
+  async function removeGaps(bucket: string, keepDocuments: boolean): Promise<void> {
     const prefix = `gap:${bucket}:`;
-    for (;;) {
-      const entries = await state.list('gap', { after: prefix, limit: GAPS_MAX });
+    for (let after = prefix; ;) {
+      const entries = await state.list('gap', { after, limit: GAPS_MAX });
       const found = entries.filter(({ id }) => id.startsWith(prefix));
-      for (const { id } of found) await removeRecord(state, id);
+      for (const { id } of found) if (!keepDocuments || !id.startsWith(heldIdsOf(bucket))) await removeRecord(state, id);
       if (found.length < GAPS_MAX) return;
+      after = found.at(-1)?.id ?? after;
     }
   }
 }

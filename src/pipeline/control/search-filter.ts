@@ -19,6 +19,8 @@ export interface UnderstoodFilter {
   readonly filter: ObjectFilter | null;
   /** The buckets that it names; each must be connected. */
   readonly buckets: readonly string[];
+  /** Those whose documents it finds; empty: those of any bucket. */
+  readonly foundIn: readonly string[];
   /** It reads what documents of an earlier version lack. */
   readonly needsForms: boolean;
   /** Ages in it are counted from the moment of the query. */
@@ -37,6 +39,9 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   return {
     filter: words === null ? null : placed(conditions, { words, deleted }),
     buckets: conditions.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
+    foundIn: conditions
+      .filter(({ negated }) => !negated)
+      .flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
     needsForms: conditions.some(({ anyOf }) => anyOf.some(needsForms)),
     relative: parsed?.relative === true,
     understood: parsed?.clauses,

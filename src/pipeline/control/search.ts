@@ -59,12 +59,12 @@ export function createSearch({ objects, state, clock, requireForms, compareInter
   /** What the answer has besides its items. */
   async function besidesOf(
     request: SearchRequest,
-    { filter, understood, buckets }: UnderstoodFilter,
+    { filter, understood, foundIn }: UnderstoodFilter,
     signal: AbortSignal | undefined,
   ): Promise<Omit<SearchAnswer, 'items' | 'next'>> {
     return {
       ...(understood !== undefined && { understood }),
-      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(buckets)], signal) }),
+      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(foundIn)], signal) }),
       ...(request.total === 'true' && { total: filter === null ? NOTHING : await totalOf(filter, signal) }),
     };
   }

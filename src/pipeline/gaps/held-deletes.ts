@@ -26,12 +26,6 @@ export async function isAnyHeld(state: StateStore, { bucket, prefix = '' }: { re
   });
 }
 
-/** Removes what waits of an earlier life of the bucket. Throws the store's fault. */
-export async function forgetHeld(state: StateStore, bucket: string): Promise<void> {
-  // a conflict means that a job of the earlier life stores it at this moment: its bucket is no longer connected
-  for (const { id, version } of await heldEntries(state, bucket)) await state.remove(id, version);
-}
-
 async function heldEntries(state: StateStore, bucket: string): Promise<readonly StateEntry[]> {
   const start = heldIdsOf(bucket);
   const found: StateEntry[] = [];

@@ -7,7 +7,6 @@ import { gapId, withSighting, type GapRecord } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
-import { forgetHeld } from './held-deletes.ts';
 
 const REASON = 'never compared';
 const HELD = 'the bucket was connected without a first re-index: start one when you want it';
@@ -45,6 +44,5 @@ export async function openNeverCompared(
     ...(isHeld && { held: true, waits: { reason: HELD } }),
   };
   const ref = refs.gap(gapId(sighting));
-  if (at === 'before') await forgetHeld(state, bucket);
   await updateRecord(state, ref, (current) => (at === 'after' ? (current ?? stored) : stored));
 }

@@ -25,7 +25,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
 import type { AuditUser, Origin, Sessions } from './sessions.ts';
@@ -160,7 +160,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
   async function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
     const reason = reasonOf(error);
-    if (who === undefined) attempts.loginFailed({ address: origin.address, reason });
+    if (who === undefined) attempts.loginFailed({ address: origin.address, reason: reason.split(' (in the words of the issuer')[0] ?? '' });
     else await audit('LoginFailed', { ...who, userId: userIdOf(who.issuer, who.subject), role: 'user' }, { origin, reason });
     return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
   }
@@ -205,7 +205,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       if (!isSameText(token, consentTokenOf(loginNameIn(cookie)))) throw expired();
       if (!allow) {
         const user = await users.get(record.userId ?? '');
-        await removeRecord(state, refs.login(record.id).id);
+        await move(record, { stage: 'redeemed' });
         await audit('LoginFailed', user, { origin, reason: 'the person refused the access on the consent page' });
         const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the login was refused in the browser' });
         return redirect === undefined ? {} : { redirect };

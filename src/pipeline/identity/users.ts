@@ -98,6 +98,7 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
           ...current,
           userId: userIdOf(identity.issuer, identity.subject),
           ...identity,
+          issuerSetting: rules.issuer,
           matched: matchedRules(rules, claims),
           rolesSeenAtMs: nowMs,
           lastLoginAtMs: nowMs,

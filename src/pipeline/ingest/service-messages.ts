@@ -74,7 +74,8 @@ export function createFinishServiceMessage({
   /** S3 reaches the queue from this bucket. A test from before it was connected says nothing about the way of now. */
   async function tested(bucket: string | undefined, hand: InHand): Promise<Outcome> {
     const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), hand.signal);
-    if (record !== undefined && hand.message.sentAtMs >= record.createdAtMs) await noteProof({ state, clock }, record);
+    if (record !== undefined && hand.message.sentAtMs >= (record.waySinceMs ?? record.createdAtMs))
+      await noteProof({ state, clock }, record);
     return { kind: 'ignored', reason: 'no-effect' };
   }
 

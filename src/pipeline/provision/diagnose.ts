@@ -9,7 +9,7 @@ import { queueChecks } from '../../domain/provisioning/checks/all.ts';
 import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { parseNotification, sdkConfiguration } from '../../domain/provisioning/notification.ts';
+import { canonicalEntry, parseNotification } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
@@ -162,7 +162,7 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
       code: 'connect.changed-meanwhile',
       severity: 'degraded',
       what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(entryText).join(', ')}`,
-      why: `if they were not removed on purpose, two writes have crossed, and their owners must add them again: ${JSON.stringify(sdkConfiguration({ entries: lost, eventBridge: false }))}. A write replaces the whole configuration, so it must contain what is there now`,
+      why: `if they were not removed on purpose, two writes have crossed, and their owners must add them again, with their events and filters: ${lost.map(canonicalEntry).join('; ')}. A write replaces the whole configuration, so it must contain what is there now`,
       fix: `aws s3api get-bucket-notification-configuration --bucket ${bucket}`,
       blocks: false,
     },

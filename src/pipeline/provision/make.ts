@@ -1,6 +1,6 @@
 /** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
-import { existing } from '../../domain/provisioning/facts.ts';
+import { existing, subscriptionAttributes } from '../../domain/provisioning/facts.ts';
 import { isOwn, markOf, tagsOf } from '../../domain/provisioning/names.ts';
 import type { ObservedRule } from '../../domain/provisioning/observed.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
@@ -116,6 +116,20 @@ export function createMakeParts(aws: Provisioner) {
     await aws.subscribe(subscription, signal);
   }
 
+  /** A subscription that has changed since the plan is planned again. */
+  async function changeSubscription(
+    wish: Wish,
+    { name, before, after }: Part<'subscription'> & { readonly action: 'change' },
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { subscription: wanted, topic } = wiringOf(wish);
+    if (wanted === undefined || (topic !== undefined && !(await mayWriteTopic(wish, topic.arn, signal)))) return;
+    const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
+    const present = found === 'absent' ? undefined : existing(found.subscription);
+    if (present?.arn !== name || canonicalJson(subscriptionAttributes(present, wanted)[0]) !== canonicalJson(before)) return;
+    await aws.setSubscription(name, after, signal);
+  }
+
   async function removeRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<void> {
     const observed = { rule: await aws.ruleOf(wish.region, rule.name, signal) };
     const step = ruleRemoval({ wish, wiring: wiringOf(wish), observed });
@@ -140,7 +154,7 @@ export function createMakeParts(aws: Provisioner) {
           return setPolicy(wish, change.name, change, signal);
         case 'subscription':
           if (change.action === 'create') return subscribe(wish, change.subscription, signal);
-          return aws.setSubscription(change.name, change.after, signal);
+          return changeSubscription(wish, change, signal);
         case 'rule':
           return putRule(wish, change, signal);
         case 'trail':

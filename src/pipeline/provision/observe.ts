@@ -81,6 +81,8 @@ export function createObserve(aws: AwsReads): Observe {
     const wiring = wiringOf(wish);
     const needed = neededEvents(wish, wiring);
     const found = (await aws.rulesAbout(wish.region, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+      // another registry's rule goes with its bucket
+      if (/^tally-[0-9a-f]{8}-/.test(rule.name)) return [];
       const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
       return target !== undefined && namesBucket(needed, rule.pattern) ? [{ ...rule, target }] : [];
     });

@@ -104,6 +104,25 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     );
   }
 
+  /** The script for a wish, of what can be read. Throws what keeps an apply from writing. */
+  async function scriptOf(wish: Wish, signal?: AbortSignal): Promise<string> {
+    await refuseUnknown(wish, signal);
+    // who may not read AWS gets the script all the same: it reads by itself
+    const observed = await observe(wish, signal).catch(unlessDenied);
+    if (observed === undefined) return emitScript(wish, wiringOf(wish));
+    refuseBlocked(planOf(wish, observed));
+    return emitScript(wish, asFound(wiringOf(wish), observed));
+  }
+
+  /** A person with the permission can run the script. */
+  async function withScript(wish: Wish, error: unknown, signal?: AbortSignal): Promise<unknown> {
+    if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
+    const script = await scriptOf(wish, signal).catch(() => undefined);
+    if (script === undefined) return error;
+    const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
+    return new RequestError(error.code, detail, { ...error.extra, script });
+  }
+
   return {
     async plan(request, signal) {
       const { wish, connection, record } = await wishOf(request, signal);
@@ -120,12 +139,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     },
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);
-      await refuseUnknown(wish, signal);
-      // who may not read AWS gets the script all the same: it reads by itself
-      const observed = await observe(wish, signal).catch(unlessDenied);
-      if (observed === undefined) return emitScript(wish, wiringOf(wish));
-      refuseBlocked(planOf(wish, observed));
-      return emitScript(wish, asFound(wiringOf(wish), observed));
+      return scriptOf(wish, signal);
     },
     async apply(request, options, signal) {
       const { wish, record } = await wishOf(request, signal);
@@ -134,7 +148,10 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
           'bucket.not-connected',
           `${request.bucket} is not connected: connect it with \`${commandOf('bucket add', request.bucket)} --apply\``,
         );
-      return { wish, applied: await apply(wish, options, signal).catch((error: unknown) => Promise.reject(withScript(wish, error))) };
+      return {
+        wish,
+        applied: await apply(wish, options, signal).catch(async (error: unknown) => Promise.reject(await withScript(wish, error, signal))),
+      };
     },
     pause: (bucket, signal) => pausing.pause(bucket, signal),
     resume: (bucket, signal) => pausing.resume(bucket, signal),
@@ -182,11 +199,4 @@ function asFound({ rule, ...wiring }: Wiring, { rule: present, handMadeRule }: O
       existing(present)?.targets.find(({ id }) => id === rule.target.id),
     ),
   };
-}
-
-/** A person with the permission can run the script. */
-function withScript(wish: Wish, error: unknown): unknown {
-  if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
-  const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
-  return new RequestError(error.code, detail, { ...error.extra, script: emitScript(wish, wiringOf(wish)) });
 }

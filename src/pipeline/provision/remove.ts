@@ -118,8 +118,11 @@ export function createRemoveParts({
     const others = all.filter((other) => other.bucket !== connection.bucket && other.state !== 'removing');
     const wishes = others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
     const recorded = new Set(all.map(({ bucket }) => bucket));
+    const unrecorded: Wish[] = [];
+    for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)])
+      unrecorded.push(...(await unrecordedWishes(wish, recorded, signal)));
     return {
-      others: [...wishes, ...(await unrecordedWishes(wishOfConnection(connection), recorded, signal))],
+      others: [...wishes, ...unrecorded],
       made: {
         subscription: (subscription) => [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription))),
         selector: (trailArn) => connection.parts.some(({ kind, arn }) => kind === 'trail' && arn === trailArn),
@@ -157,11 +160,23 @@ export function createRemoveParts({
         const { others, made } = await remainsOf(connection, signal);
         const remains = { others: [...others, wishOfConnection(connection)], made };
         const kept = await removeWishes(earlierWishes(connection), remains, at);
-        const { earlier: _, ...cleaned } = connection;
+        const { earlier: _, ...rest } = connection;
+        const cleaned = { ...rest, parts: withoutGone(connection, remains.others) };
         await updateRecord(state, refs.connection(bucket), () => cleaned);
         return { connection: cleaned, kept };
       }),
   };
+}
+
+/** The parts without what a cleaning took away: what others make in its place later is theirs. */
+function withoutGone(connection: ConnectionRecord, others: readonly Wish[]): ConnectionRecord['parts'] {
+  const namesOf = (wishes: readonly Wish[]): readonly string[] =>
+    wishes.flatMap((wish) => wiringOf(wish).subscription ?? []).map(subscriptionName);
+  const needed = new Set(namesOf(others));
+  const gone = new Set(namesOf(earlierWishes(connection)).filter((name) => !needed.has(name)));
+  return connection.parts.filter(
+    ({ kind, arn }) => !(kind === 'subscription' && gone.has(arn)) && !(kind === 'trail' && connection.source !== 'routed'),
+  );
 }
 
 async function requireSettled(state: StateStore, bucket: string, signal: AbortSignal | undefined): Promise<ConnectionRecord> {

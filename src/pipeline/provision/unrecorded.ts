@@ -14,7 +14,7 @@ import { ownedBucket } from './observe.ts';
 
 interface UnrecordedDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf' | 'ruleOf'>;
+  readonly aws: Pick<AwsReads, 'notificationOf' | 'ruleOf' | 'rulesAbout'>;
 }
 
 /** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
@@ -39,7 +39,12 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
   async function isWired(wish: Wish, signal?: AbortSignal): Promise<boolean> {
     const { rule, subscription } = wiringOf(wish);
     try {
-      if (rule !== undefined) return (await aws.ruleOf(wish.region, rule.name, signal)) !== 'absent';
+      if (rule !== undefined) {
+        if ((await aws.ruleOf(wish.region, rule.name, signal)) !== 'absent') return true;
+        // a rule that a person made for the bucket uses the same topic, queue and statements
+        const made = await aws.rulesAbout(wish.region, wish.bucket, signal);
+        return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
+      }
       const xml = await aws.notificationOf(ownedBucket(wish), signal);
       const read = parseNotification(xml);
       if (!read.ok) return xml.includes(subscription?.topicArn ?? '');

@@ -38,7 +38,9 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
     await openGap(record, after, signal);
     if (after.isProof) await noteProof({ state, clock }, record);
     const { check } = after;
-    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, connectionCheck: check });
+    await updateRecord(state, refs.bucket(bucket), (current) =>
+      current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
+    );
     if (check.state !== record.connectionCheck?.state) telemetry.connectionSeen({ bucket, state: check.state, findings: check.findings });
     return findings;
   };

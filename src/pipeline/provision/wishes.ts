@@ -114,9 +114,18 @@ function refuseTopic(source: BucketSource, { topic_arn: topicArn }: WishRequest)
   throw new RequestError('request.invalid', detail);
 }
 
+/** Its policy has a statement with the Sid that the rule's would have, or belongs to another registry. */
+const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
+
 function ownTopic(named: string | undefined, installation: string): Pick<Wish, 'topicArn'> {
   const topicArn = routedTopic(named, installation);
-  return topicArn === undefined ? {} : { topicArn: standardTopic(topicArn) };
+  if (topicArn === undefined) return {};
+  if (OF_TALLY.test(parseArn(topicArn)?.resource ?? ''))
+    throw new RequestError(
+      'request.invalid',
+      'topic_arn: Tally makes this topic for itself or for another registry: name a topic of your own, or leave it out',
+    );
+  return { topicArn: standardTopic(topicArn) };
 }
 
 /** A topic belongs to its source. */

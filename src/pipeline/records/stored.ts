@@ -127,7 +127,7 @@ export async function listAllIds(state: StateStore, kind: StateKind): Promise<re
   return (await listAllEntries(state, kind)).map(({ id }) => id);
 }
 
-async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
+export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
   const all: StateEntry[] = [];
   let after: string | undefined;
   do {

@@ -9,7 +9,9 @@
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { gapSchema, isOfDeletes } from '../../domain/gaps/gap.ts';
+import { isOfDeletes, type GapRecord } from '../../domain/gaps/gap.ts';
+import { holdsAnyOf } from '../../domain/gaps/held-deletes.ts';
+import { gapsOf } from '../buckets/statuses.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { coversBefore } from '../../domain/reindex/covers.ts';
@@ -230,11 +232,18 @@ function again(delayMs: number): TaskEnd {
 }
 
 /**
- * Whether what the job finds to delete was announced: it closes gaps of deletes and no others. Where changes were lost as well, nobody
- * knows which deletions were meant.
+ * Whether what the job finds to delete was announced: it closes gaps of deletes and no others, one of them announces deletes of all
+ * of its keys, and no change of its keys was lost. A gap of a single key announces one delete.
  */
-async function closesDeletesOf(state: StateStore, { gapIds = [] }: JobRecord): Promise<boolean> {
-  const gaps = await Promise.all(gapIds.map((id) => readRecord(state, { id, schema: gapSchema })));
-  const open = gaps.filter((gap) => gap !== undefined);
-  return open.length > 0 && open.every(({ kind }) => isOfDeletes(kind));
+async function closesDeletesOf(state: StateStore, { bucket, prefix, gapIds = [] }: JobRecord): Promise<boolean> {
+  if (gapIds.length === 0) return false;
+  const all = await gapsOf(state, bucket);
+  const own = all.filter(({ id }) => gapIds.includes(id));
+  const isAnnounced = own.some((gap) => !isOfKey(gap) && prefix.startsWith(gap.prefix ?? ''));
+  const isAnyLost = all.some((gap) => gap.kind === 'loss' && gap.state !== 'closed' && !isOfKey(gap) && holdsAnyOf(gap, prefix));
+  return isAnnounced && !isAnyLost && own.every(({ kind }) => isOfDeletes(kind));
+}
+
+function isOfKey({ folded, prefix }: GapRecord): boolean {
+  return folded === true && prefix !== undefined;
 }

@@ -20,13 +20,28 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   if (job.mode === 'report') await noteReport(state, job, compared);
   const { atMs, counts } = compared;
   const certifies = job.mode === 'report' || (job.now !== true && counts.held === 0);
-  if (job.prefix !== '' || !certifies) return;
+  if (job.prefix !== '' || !certifies) {
+    // what the index refused of some keys is known of the bucket, until a compare of all of it
+    if (job.mode === 'apply' && counts.refused > 0)
+      await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
+        const before = bucket?.refused;
+        const isMore = bucket !== undefined && (before === undefined || before.count < counts.refused);
+        return isMore ? { ...bucket, refused: { jobId: job.id, count: counts.refused, atMs } } : undefined;
+      });
+    return;
+  }
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
     if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: atMs };
     const { refused: _, ...rest } = bucket;
     const refused = counts.refused > 0 ? { refused: { jobId: job.id, count: counts.refused, atMs } } : {};
     return { ...rest, lastComparedAtMs: atMs, ...refused };
   });
+}
+
+/** What a report has found that ends early: less than all, so nothing is forgotten. Throws the store's fault. */
+export async function noteEarlyReport(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
+  const { missing, stale, phantom } = compared.counts;
+  if (job.mode === 'report' && missing + stale + phantom > 0) await noteReport(state, job, compared);
 }
 
 /** In-flight differences are left out: live events handle them. */

@@ -2,7 +2,8 @@
 import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { sumOf, withLost } from '../../domain/reindex/job-view.ts';
-import type { JobRecord } from '../../domain/reindex/job.ts';
+import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
+import { noteEarlyReport } from './compared.ts';
 import type { StateStore } from '../ports/state.ts';
 import { keepHeld } from '../gaps/held-deletes.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -31,7 +32,8 @@ export async function transitionJob(state: StateStore, id: string, transition: J
 /** What a job that ends early holds back so far may be less than what was known before. */
 async function keepHeldOf(state: StateStore, id: string, { sums, atMs }: { readonly sums: JobSums; readonly atMs: number }): Promise<void> {
   const { counts } = sums;
-  const job = counts === undefined || counts.held === 0 ? undefined : await readRecord(state, refs.job(id));
+  const job = counts === undefined ? undefined : await readRecord(state, refs.job(id));
+  if (job !== undefined && counts !== undefined && !hasEnded(job)) await noteEarlyReport(state, job, { atMs, counts });
   // it may be paused now, and cannot be resumed then
   if (job !== undefined)
     await keepHeld(state, { ...job, counts, state: 'cancelled' }, { held: counts?.held ?? 0, isWhole: false, nowMs: atMs });

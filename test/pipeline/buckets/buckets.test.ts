@@ -170,7 +170,12 @@ describe('connecting a bucket', () => {
     const nowMs = world.clock.nowMs();
     expect(second).toEqual({ ...first, enrich: 'head', versioning: { status: 'enabled', observedAtMs: nowMs }, checkedAtMs: nowMs });
     const { topicArn: _, ...rest } = second;
-    expect(await world.buckets.connect({ bucket: 'photos', source: 'eventbridge' }, 'another')).toEqual({ ...rest, source: 'eventbridge' });
+    expect(await world.buckets.connect({ bucket: 'photos', source: 'eventbridge' }, 'another')).toEqual({
+      ...rest,
+      source: 'eventbridge',
+      // what was sent before says nothing about the new way
+      waySinceMs: nowMs,
+    });
     expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
   });
 

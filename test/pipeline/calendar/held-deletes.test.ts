@@ -159,10 +159,12 @@ describe('deletions that wait for a person', () => {
     expect(await world.left()).toBe(205);
   });
 
-  it('are forgotten with their bucket', async () => {
+  it('wait although their bucket is connected again, if its documents stayed', async () => {
     const world = await createHeldWorld();
     await openNeverCompared(world, { bucket: BUCKET, seenAtMs: world.clock.nowMs(), isHeld: false, enrich: 'none' }, 'before');
-    expect(await world.open()).toEqual([['loss', undefined]]);
+    await world.calm(30 * MINUTE_MS);
+    expect(await world.left()).toBe(205);
+    expect((await world.open()).map(([kind]) => kind)).toContain('held-deletes');
   });
 });
 

@@ -1,5 +1,5 @@
 /** Checks of the subscription of the bucket queue. */
-import { existing, subscriptionAttributes, type Facts } from '../facts.ts';
+import { existing, isTopicForeign, subscriptionAttributes, type Facts } from '../facts.ts';
 import { apply, healable, type Check } from './finding.ts';
 
 export const subscriptionMissing: Check = (facts) => {
@@ -72,13 +72,16 @@ function wrongAttributes({ wiring, observed }: Facts): ReturnType<typeof subscri
 
 export const subscriptionUnauthenticated: Check = (facts) => {
   const subscription = existing(facts.observed.subscription);
-  if (subscription?.wasAuthenticated !== false || subscription.arn === undefined) return undefined;
+  if (subscription?.wasAuthenticated !== false || subscription.arn === undefined || isTopicForeign(facts)) return undefined;
+  const isOurs = facts.wiring.topic !== undefined && facts.wiring.topic.isForeign !== true;
   return {
     code: 'connect.subscription-unauthenticated',
     severity: 'degraded',
     what: `the subscription ${subscription.arn} was confirmed without authentication`,
     why: 'anyone who holds a message can unsubscribe the queue by the address in it',
-    fix: `aws sns unsubscribe --subscription-arn ${subscription.arn} && ${apply(facts)}`,
+    fix: isOurs
+      ? `aws sns unsubscribe --subscription-arn ${subscription.arn} && ${apply(facts)}`
+      : `aws sns get-subscription-attributes --subscription-arn ${subscription.arn}`,
     blocks: false,
   };
 };
