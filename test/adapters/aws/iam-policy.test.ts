@@ -123,7 +123,7 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       'AccessDeniedException',
       'AccessDeniedException',
     ]);
-    expect([...iam.refused].map((text) => text.split(' ')[1]).toSorted()).toEqual([
+    expect([...iam.refused].map((text) => text.split(' ')[1] ?? '').toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
       'events:PutRule',
       's3:CreateBucket',
       'sns:CreateTopic',
@@ -136,15 +136,17 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     async (source) => {
       const { aws, iam, bucket, queue, topicArn, tally, has, letters } = await startWorld(source);
       await tally(['bucket', 'add', bucket, '--source', source, '--enrich', 'tags']);
+      // nothing else announces these objects, and the emulator's own events do not name a state exactly, as those of S3 do
+      await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'exact.txt')]);
+      await has(['before.txt', 'exact.txt']);
+      await aws.setVersioning(bucket, 'Enabled');
+      await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'version.txt')]);
+      await has(['before.txt', 'exact.txt', 'version.txt']);
       const { token } = JSON.parse(await tally(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
       await tally(['bucket', 'apply', bucket, '--plan', token]);
-      await has(['before.txt']);
-      await aws.put(bucket, 'unversioned.txt', 'x');
-      await has(['before.txt', 'unversioned.txt']);
-      await aws.setVersioning(bucket, 'Enabled');
-      await aws.put(bucket, 'versioned.txt', 'x');
+      await aws.put(bucket, 'delivered.txt', 'x');
       await aws.remove(bucket, 'before.txt');
-      await has(['unversioned.txt', 'versioned.txt']);
+      await has(['delivered.txt', 'exact.txt', 'version.txt']);
       if (source === 'notification') {
         const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }));
         const [SubscriptionArn] = Subscriptions.map((subscription) => subscription.SubscriptionArn);
@@ -154,9 +156,6 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
         await tally(['bucket', 'apply', bucket]);
       }
       await tally(['reindex', bucket, '--now', '--wait']);
-      // the emulator's own events do not name a state exactly, as those of S3 do
-      await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'exact.txt')]);
-      await has(['exact.txt', 'unversioned.txt', 'versioned.txt']);
       expect(await tally(['doctor', bucket])).not.toMatch(/denied|not authorized/i);
 
       const bodies = ['not JSON', ...(source === 'notification' ? [confirmationBody('SubscriptionConfirmation', topicArn, 'spent')] : [])];
