@@ -166,7 +166,9 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       await tally(['dead-letters', 'discard', '--all', '--yes']);
       await tally(['bucket', 'remove', bucket, '--yes']);
       expect([...iam.refused]).toEqual([]);
-      expect(iam.unused('process')).toEqual([]);
+      // the emulator's events of EventBridge lead to looks at the present object; the notification's story reads a version
+      const versions = source === 'eventbridge' ? [`EnrichDocuments: s3:GetObjectVersion arn:aws:s3:::${bucket}/*`] : [];
+      expect(iam.unused('process')).toEqual(versions);
       // the process reads these with credentials of its own, unless who connects is a person: see below
       const reads = ['s3:ListBucket', 's3:GetBucketVersioning'].map((action) => `ReadTheBucket: ${action} arn:aws:s3:::${bucket}`);
       expect(iam.unused('assumed')).toEqual(reads);
