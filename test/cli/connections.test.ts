@@ -199,6 +199,16 @@ describe('tally iam-policy', () => {
     expect(JSON.stringify(policy)).not.toMatch(/events:|sqs:ReceiveMessage|s3:GetObject/);
   });
 
+  it.each([
+    ['notification', false],
+    ['eventbridge', false],
+    ['topic', true],
+    ['routed', true],
+  ] as const)('permits to read lifecycle rules where expirations may not be reported: %s', async (source, isPermitted) => {
+    const { stdout } = await createCliWorld({ env }).run('iam-policy', '--source', source);
+    expect(stdout.includes('s3:GetLifecycleConfiguration')).toBe(isPermitted);
+  });
+
   it('names the topics of others that it is given, and takes nothing else for one', async () => {
     const theirs = 'arn:aws:sns:eu-central-1:999999999999:changes';
     const world = createCliWorld({ env });

@@ -64,7 +64,14 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
     resource: 'bucket',
   },
-  { sid: 'ReadLifecycleRules', roles: ['daemon'], actions: ['s3:GetLifecycleConfiguration'], resource: 'bucket' },
+  // the other sources report each expiration
+  {
+    sid: 'ReadLifecycleRules',
+    roles: ['daemon'],
+    sources: ['topic', 'routed'],
+    actions: ['s3:GetLifecycleConfiguration'],
+    resource: 'bucket',
+  },
   { sid: 'LookAtObjects', roles: ['daemon'], actions: ['s3:GetObject'], resource: 'objects' },
   {
     sid: 'EnrichDocuments',

@@ -1,7 +1,7 @@
 /** A proxy on loopback before OpenSearch, SQS or S3 that passes requests on, until it is told to interfere. */
 import { EventEmitter, once } from 'node:events';
 import { Agent, createServer, request as sendRequest } from 'node:http';
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,6 +12,7 @@ export interface PassingRequest {
   /** What an SQS request asks for, without `AmazonSQS.`; empty for others. */
   readonly operation: string;
   readonly body: string;
+  readonly headers: IncomingHttpHeaders;
 }
 
 export type Interference =
@@ -279,7 +280,7 @@ async function listen(server: Server, port: number): Promise<number> {
 
 function passingRequest({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer): PassingRequest {
   const operation = String(headers['x-amz-target'] ?? '').replace('AmazonSQS.', '');
-  return { method, path: url, operation, body: body.toString('utf8') };
+  return { method, path: url, operation, body: body.toString('utf8'), headers };
 }
 
 async function readBody(message: IncomingMessage): Promise<Buffer> {

@@ -1,0 +1,195 @@
+/**
+ * What `tally iam-policy` prints, by a daemon whose every request is judged by it: nothing more is needed to connect a bucket, to
+ * keep its index and to take it away again, and nothing of it goes unused.
+ */
+import { randomBytes } from 'node:crypto';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { confirmationBody } from '../../support/sources.ts';
+import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
+import { runTally, startDaemon, type Environment } from '../../support/servers/daemon.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
+import { startIamProxy, type Statement } from '../../support/servers/iam-proxy.ts';
+import { openIndex } from '../../support/worlds/flow.ts';
+
+/** A process starts for each command, on few cores. */
+const TEST_TIMEOUT_MS = 600_000;
+
+type Source = 'notification' | 'eventbridge' | 'topic' | 'routed';
+
+async function printed(env: Environment, ...args: readonly string[]): Promise<readonly Statement[]> {
+  const { code, stdout, stderr } = await runTally(['iam-policy', ...args], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return (JSON.parse(stdout) as { readonly Statement: readonly Statement[] }).Statement;
+}
+
+/** Puts an object; returns an event that names its version and order, as S3 sends it. */
+async function putExactly(aws: TestAws, bucket: string, key: string): Promise<string> {
+  const { VersionId, ETag = '' } = await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: 'x' }));
+  const object = { key, size: 1, eTag: ETag.replaceAll('"', ''), versionId: VersionId, sequencer: sequencerOf(Date.now() * 1_000) };
+  const facts = { eventName: 'ObjectCreated:Put', eventTime: new Date().toISOString(), s3: { bucket: { name: bucket }, object } };
+  return JSON.stringify({ Records: [{ eventVersion: '2.1', eventSource: 'aws:s3', awsRegion: aws.region, ...facts }] });
+}
+
+describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
+  /** A daemon behind the policies that are printed for its settings, one for itself and one for its role that connects. */
+  async function startWorld(source: Source) {
+    const aws = createTestAws(awsEndpoint()!);
+    onTestFinished(() => aws.dispose());
+    const [letters, work] = [await aws.createQueue(), await aws.createQueue()];
+    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+    const index = await openIndex('sqlite');
+    onTestFinished(() => index.close());
+    const bucket = await aws.createBucket();
+    const settings = {
+      TALLY_QUEUE_URL: queue.url,
+      TALLY_WORK_QUEUE_URL: work.url,
+      TALLY_INSTALLATION: randomBytes(4).toString('hex'),
+      TALLY_CONNECT_ROLE_ARN: 'arn:aws:iam::000000000000:role/tally-connect',
+      TALLY_INGEST_POLLERS: '1',
+      ...index.env,
+    };
+    const topicArn = source === 'topic' ? await aws.createTopic() : undefined;
+    const about = ['--source', source, '--bucket', bucket, ...(topicArn === undefined ? [] : ['--topic', topicArn])];
+    const reading = { ...settings, AWS_ENDPOINT_URL: aws.endpoint };
+    const policies = {
+      process: await printed(reading, '--for', 'daemon', ...about),
+      assumed: await printed(reading, '--for', 'connecting', ...about),
+    };
+    const iam = await startIamProxy(aws.endpoint, policies);
+    onTestFinished(() => iam.close());
+    if (topicArn !== undefined) await aws.notify(bucket, { topicArn });
+    await aws.put(bucket, 'before.txt', 'x');
+    const daemon = await startDaemon({ ...settings, AWS_ENDPOINT_URL: iam.url });
+    onTestFinished(async () => void (await daemon.stop()));
+
+    return {
+      aws,
+      iam,
+      bucket,
+      queue,
+      topicArn: topicArn ?? `arn:aws:sns:${aws.region}:000000000000:tally-${settings.TALLY_INSTALLATION}-events`,
+      daemon,
+      /** Runs a command against the daemon; it must succeed. */
+      tally: async (args: readonly string[]) => {
+        const { code, stdout, stderr } = await runTally([...args, '--registry', daemon.controlUrl], {});
+        expect({ args, code, text: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ args, code: 0, text: '' });
+        return stdout;
+      },
+      /** Runs a command in a process of its own with the credentials of who connects. */
+      person: async (args: readonly string[]) => {
+        const { TALLY_CONNECT_ROLE_ARN: _, ...own } = settings;
+        const { code, stdout, stderr } = await runTally(args, { ...own, AWS_ENDPOINT_URL: iam.url, AWS_ACCESS_KEY_ID: 'person' });
+        expect({ args, code, text: code === 0 ? '' : `${[...iam.refused].join('; ')} ${stdout}${stderr}` }).toEqual({
+          args,
+          code: 0,
+          text: '',
+        });
+        return stdout;
+      },
+      /** Resolves when the index has these objects. */
+      has: async (keys: readonly string[]) => {
+        await until(`the index has ${keys.join(', ')} (${[...iam.refused].join('; ')})`, async () => {
+          const { body } = await daemon.request('GET', `/v1/objects?bucket=${bucket}`);
+          const { items } = body as { readonly items?: readonly { readonly key: string }[] };
+          return JSON.stringify(items?.map(({ key }) => key)) === JSON.stringify(keys);
+        });
+      },
+      letters: async (count: number) => {
+        await until(`there are ${count} dead letters`, async () => {
+          const { body } = await daemon.request('GET', '/v1/dead-letters');
+          return (body as { readonly items?: readonly unknown[] }).items?.length === count;
+        });
+      },
+    };
+  }
+
+  it('is asked for by each service: what no statement allows is refused in its words', async () => {
+    const iam = await startIamProxy(awsEndpoint()!, { process: [], assumed: [] });
+    onTestFinished(() => iam.close());
+    const aws = createTestAws(iam.url);
+    onTestFinished(() => aws.dispose());
+    const refusals = await Promise.allSettled([
+      aws.createBucket(),
+      aws.createTopic(),
+      aws.createQueue(),
+      aws.createRule({ pattern: {}, targetArn: 'a' }),
+    ]);
+    expect(refusals.map((refusal) => refusal.status === 'rejected' && (refusal.reason as Error).name)).toEqual([
+      'AccessDenied',
+      'AuthorizationErrorException',
+      'AccessDeniedException',
+      'AccessDeniedException',
+    ]);
+    expect([...iam.refused].map((text) => text.split(' ')[1] ?? '').toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+      'events:PutRule',
+      's3:CreateBucket',
+      'sns:CreateTopic',
+      'sqs:CreateQueue',
+    ]);
+  });
+
+  it.each(['notification', 'eventbridge'] as const)(
+    'is enough for the whole life of a bucket with the source %s, and used to the last action',
+    async (source) => {
+      const { aws, iam, bucket, queue, topicArn, tally, has, letters } = await startWorld(source);
+      await tally(['bucket', 'add', bucket, '--source', source, '--enrich', 'tags']);
+      // nothing else announces these objects, and the emulator's own events do not name a state exactly, as those of S3 do
+      await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'exact.txt')]);
+      await has(['before.txt', 'exact.txt']);
+      await aws.setVersioning(bucket, 'Enabled');
+      await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'version.txt')]);
+      await has(['before.txt', 'exact.txt', 'version.txt']);
+      const { token } = JSON.parse(await tally(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
+      await tally(['bucket', 'apply', bucket, '--plan', token]);
+      await aws.put(bucket, 'delivered.txt', 'x');
+      await aws.remove(bucket, 'before.txt');
+      await has(['delivered.txt', 'exact.txt', 'version.txt']);
+      if (source === 'notification') {
+        const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }));
+        const [SubscriptionArn] = Subscriptions.map((subscription) => subscription.SubscriptionArn);
+        await aws.sns.send(
+          new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName: 'RawMessageDelivery', AttributeValue: 'true' }),
+        );
+        await tally(['bucket', 'apply', bucket]);
+      }
+      await tally(['reindex', bucket, '--now', '--wait']);
+      expect(await tally(['doctor', bucket])).not.toMatch(/denied|not authorized/i);
+
+      const bodies = ['not JSON', ...(source === 'notification' ? [confirmationBody('SubscriptionConfirmation', topicArn, 'spent')] : [])];
+      await aws.sendBodies(queue.url, bodies);
+      await letters(1);
+      await tally(['dead-letters', 'replay', '--all']);
+      await letters(1);
+      await tally(['dead-letters', 'discard', '--all', '--yes']);
+      await tally(['bucket', 'remove', bucket, '--yes']);
+      expect([...iam.refused]).toEqual([]);
+      // the emulator's events of EventBridge lead to looks at the present object; the notification's story reads a version
+      const versions = source === 'eventbridge' ? [`EnrichDocuments: s3:GetObjectVersion arn:aws:s3:::${bucket}/*`] : [];
+      expect(iam.unused('process')).toEqual(versions);
+      // the process reads these with credentials of its own, unless who connects is a person: see below
+      const reads = ['s3:ListBucket', 's3:GetBucketVersioning'].map((action) => `ReadTheBucket: ${action} arn:aws:s3:::${bucket}`);
+      expect(iam.unused('assumed')).toEqual(reads);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  it.each(['notification', 'eventbridge'] as const)(
+    'is enough for a person who connects with the source %s, and takes the bucket away again',
+    async (source) => {
+      const { iam, bucket, topicArn, person } = await startWorld(source);
+      await person(['bucket', 'add', bucket, '--source', source, '--no-reindex']);
+      const { token } = JSON.parse(await person(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
+      await person(['bucket', 'apply', bucket, '--plan', token]);
+      await person(['bucket', 'remove', bucket, '--yes']);
+      expect([...iam.refused]).toEqual([]);
+      // a new subscription is right; the test above mends one that is not
+      const mends =
+        source === 'notification' ? [`SubscribeTheQueue: sns:SetSubscriptionAttributes ${topicArn.replace(/events$/, '*')}`] : [];
+      expect(iam.unused('assumed')).toEqual(mends);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
