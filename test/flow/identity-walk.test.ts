@@ -199,17 +199,14 @@ describe('a caller of the network', () => {
     expect(records[0]).toMatchObject({ parameters: { name: 'forged' }, sourceipaddress: '127.0.0.1' });
   });
 
-  it('with 200 wrong keys is refused with 429, while a valid key from there works', async () => {
+  it('with 200 wrong keys gets the same answer to each, while a valid key from there works', async () => {
     const { secret } = await createKey(alice);
-    const codes = new Map<number, number>();
+    const answers = new Set<string>();
     for (let attempt = 0; attempt < 200; attempt += 1) {
-      const { status, headers } = await send('GET', '/v1/session', { token: `qk_${String(attempt).padStart(49, '0')}` });
-      codes.set(status, (codes.get(status) ?? 0) + 1);
-      if (status === 429) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+      const { status, text } = await send('GET', '/v1/session', { token: `qk_${String(attempt).padStart(49, '0')}` });
+      answers.add(`${status} ${String(JSON.parse(text).detail)}`);
     }
-    for (const status of codes.keys()) expect([401, 429]).toContain(status);
-    // each minute that a busy machine takes permits 20 more
-    expect(codes.get(429)).toBeGreaterThan(100);
+    expect([...answers]).toEqual(['401 Authentication failed. Check your credentials or API key.']);
     expect((await send('GET', '/v1/session', { token: secret })).status).toBe(200);
   });
 });

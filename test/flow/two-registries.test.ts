@@ -73,7 +73,7 @@ describe.skipIf(opensearchUrl() === undefined)('two registries on one OpenSearch
     }
     // guesses at one address do not keep the valid key out
     const guesses = await Promise.all(Array.from({ length: 30 }, () => send(1, `qk_${'0'.repeat(49)}`)));
-    expect(new Set(guesses.map(({ status }) => status))).toEqual(new Set([401, 429]));
+    expect(new Set(guesses.map(({ status }) => status))).toEqual(new Set([401]));
     expect((await send(1, secret)).status).toBe(200);
     expect((await send(0, access, `DELETE /v1/api-keys/${id}`)).status).toBe(204);
     await until('the other registry refuses the key', async () => (await send(1, secret)).status !== 200);

@@ -217,7 +217,8 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
     const { source, enrich } = settings;
     const topic = settings.topic.trim();
     const body = {
-      ...(source !== stored.source && { source }),
+      // a topic is that of a source, which a request names with it
+      ...((source !== stored.source || topic !== stored.topic) && { source }),
       ...(enrich !== stored.enrich && { enrich }),
       ...(topic !== stored.topic && { topic_arn: topic === '' ? null : topic }),
     };

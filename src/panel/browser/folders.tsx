@@ -14,7 +14,7 @@ import { countText, numberText } from './words.ts';
 
 type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
 
-/** As many as an answer has; scrolling reads on. */
+/** As many as an answer has; more by a click. */
 const PAGE = 1_000;
 /** Folders are counted down to this level. */
 const LEVELS = 8;

@@ -290,21 +290,10 @@ interface ListedProps<Item> {
   readonly children: (items: readonly Item[]) => ComponentChildren;
 }
 
-/** Rows of the next page are asked for when the end of those that are shown is this near. */
-const NEAR = '600px';
-
-/** Reads on when a person scrolls near the end of the rows; the button is for those who do not scroll. */
+/** Reads the next page. */
 export function More({ more }: { readonly more: () => void }) {
-  const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
-    const seen = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && more(), {
-      rootMargin: NEAR,
-    });
-    if (button.current !== null) seen.observe(button.current);
-    return () => seen.disconnect();
-  }, []);
   return (
-    <button type="button" class="outline" ref={button} onClick={more}>
+    <button type="button" class="outline" onClick={more}>
       More
     </button>
   );
@@ -319,7 +308,7 @@ export function Listed<Item>({ pages: { items = [], problem, isLoading, more, re
       {isEmpty && empty}
       {items.length > 0 && children(items)}
       {isLoading && <Busy />}
-      {more !== undefined && !isLoading && <More key={items.length} more={more} />}
+      {more !== undefined && !isLoading && <More more={more} />}
     </>
   );
 }

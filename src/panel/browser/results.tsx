@@ -15,7 +15,7 @@ import { choicesOf, requestOf, type Search } from './search-place.ts';
 import { Upgrading } from './upgrading.tsx';
 import { countText, numberText } from './words.ts';
 
-/** Some screens; scrolling reads on. */
+/** Some screens; more by a click. */
 const PAGE = 200;
 
 type Answer = AnswerTo<'GET /v1/objects'>;

@@ -58,22 +58,6 @@ export function createMakeParts(aws: Provisioner) {
     return isOwn(existing(await aws.topicTags(topicArn, signal)), wish);
   }
 
-  /** A policy that is not to be seen yet, or has an unknown form, says nothing. */
-  function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | undefined): void {
-    const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
-    const wanted = foreignStatements(before, sids);
-    const theirs = now === undefined ? wanted : foreignStatements(now, sids);
-    if (sameStatements(theirs, wanted)) return;
-    throw changedMeanwhile({
-      bucket: wish.bucket,
-      what: `the policy of ${arn}`,
-      before: wanted,
-      now: theirs,
-      same: canonicalStatement,
-      name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
-    });
-  }
-
   async function setSelectors(
     wish: Wish,
     { name, before, after }: { readonly name: string; readonly before: Selectors; readonly after: Selectors },
@@ -197,4 +181,20 @@ async function topicPolicy(
 ): Promise<string | undefined> {
   const read = await aws.topicOf(topicArn, queueArn, signal);
   return read === 'absent' ? undefined : read.topic.policy;
+}
+
+/** A policy that is not to be seen yet, or has an unknown form, says nothing. */
+function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | undefined): void {
+  const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
+  const wanted = foreignStatements(before, sids);
+  const theirs = now === undefined ? wanted : foreignStatements(now, sids);
+  if (sameStatements(theirs, wanted)) return;
+  throw changedMeanwhile({
+    bucket: wish.bucket,
+    what: `the policy of ${arn}`,
+    before: wanted,
+    now: theirs,
+    same: canonicalStatement,
+    name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
+  });
 }

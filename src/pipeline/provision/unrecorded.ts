@@ -35,16 +35,18 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
     return [...found.values()];
   };
 
+  async function hasRule({ region, bucket }: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
+    if ((await aws.ruleOf(region, rule.name, signal)) !== 'absent') return true;
+    // a rule that a person made for the bucket uses the same topic, queue and statements
+    const made = await aws.rulesAbout(region, bucket, signal);
+    return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
+  }
+
   /** A bucket that may not be read is taken for one that uses them: a part too many costs nothing, and lost events do. */
   async function isWired(wish: Wish, signal?: AbortSignal): Promise<boolean> {
     const { rule, subscription } = wiringOf(wish);
     try {
-      if (rule !== undefined) {
-        if ((await aws.ruleOf(wish.region, rule.name, signal)) !== 'absent') return true;
-        // a rule that a person made for the bucket uses the same topic, queue and statements
-        const made = await aws.rulesAbout(wish.region, wish.bucket, signal);
-        return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
-      }
+      if (rule !== undefined) return await hasRule(wish, rule, signal);
       const xml = await aws.notificationOf(ownedBucket(wish), signal);
       const read = parseNotification(xml);
       if (!read.ok) return xml.includes(subscription?.topicArn ?? '');
