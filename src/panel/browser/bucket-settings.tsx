@@ -144,7 +144,8 @@ export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; 
     setOthers(changesBetween(opened, now));
     setSettings(rebased(settings, opened, now));
     setOpened(now);
-    setShown(true);
+    // once the button has the focus again, to which the dialog gives it back
+    requestAnimationFrame(() => setShown(true));
   }
   function keep(saved: BucketSettings): void {
     setOpened(saved);

@@ -5,7 +5,7 @@
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import { routedTopic, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { routedTopic, wiringOf, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
