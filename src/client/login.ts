@@ -115,7 +115,7 @@ async function redeem(
 ): Promise<LoggedIn> {
   const names = { ...config, login: randomBytes(16).toString('hex') };
   const session = await requestTokens(names, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
-  // a login that nobody can name is not used: another person may have answered it
+  // a login without a name is not used: another person may have answered it
   if (session !== undefined) {
     try {
       return { session, email: await emailOf(session, signal) };

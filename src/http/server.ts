@@ -124,7 +124,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   return app;
 }
 
-/** Refuses bytes that are no request, or a request that did not arrive in time. `code` is that of Node's parser. */
+/** Refuses bytes that are not a request, or a request that did not arrive in time. `code` is that of Node's parser. */
 function refuseBroken(socket: Duplex, code: string | undefined): void {
   if (!socket.writable) return void socket.destroy();
   socket.end(responseToBroken(code, safeHeaders));

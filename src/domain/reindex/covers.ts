@@ -9,7 +9,7 @@ export function coversBefore({
 }: {
   /** D of the first page. */
   readonly observedAtMs: number;
-  /** When that page was asked for, by the worker's clock. */
+  /** When that page was requested, by the worker's clock. */
   readonly sentMs: number;
 }): number {
   return Math.min(observedAtMs, sentMs);

@@ -18,7 +18,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime, withDeadline } from '../serving/async.ts';
 import type { ConnectBucket } from './connect.ts';
 
-/** How long a failure answers for its name. S3 is asked twice a minute for it, and a bucket is connected that soon after its cause has gone. */
+/** How long a failure answers for its name. S3 gets two requests a minute for it, and a bucket is connected that soon after its cause has gone. */
 const FAILURE_AGE_MAX_MS = 30_000;
 /** Names may be anything that is sent to the queue. */
 const FAILURES_MAX = 1_000;

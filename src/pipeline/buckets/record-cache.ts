@@ -109,7 +109,7 @@ export function createBucketRecordCache({ state, clock }: { readonly state: Stat
           continue;
         }
         const entry = await readInTime(bucket);
-        // a read that ran already when it was asked for may be too early
+        // a read that ran already when it was wanted may be too early
         if (entry.record !== undefined || entry.readAtMs >= absentSinceMs) return entry.record;
       }
     },

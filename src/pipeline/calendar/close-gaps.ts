@@ -67,7 +67,7 @@ interface Round {
   readonly signal: AbortSignal;
 }
 
-/** Each bucket is asked for up to 10 s, which must not add up: the promise is a job within ten minutes, however many buckets hang. */
+/** The requests to one bucket take up to 10 s, which must not add up: the promise is a job within ten minutes, however many buckets hang. */
 const BUCKETS_AT_ONCE = 16;
 /** Gaps of one bucket that one round plans, since each prefix is counted in the index. Later rounds plan the others. */
 const DUE_MAX = 100;
@@ -166,7 +166,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
 
   /**
    * Asks the bucket before a job is begun. If it refuses, its due gaps wait and show why; no failure is counted. A bucket of which no
-   * answer is to be expected is asked after the others.
+   * answer is to be expected comes after the others.
    */
   async function ask(bucket: string, due: readonly GapRecord[], { regions, isPutOff, signal }: Round): Promise<Turn | 'answers'> {
     const record = await readRecord(state, refs.bucket(bucket), signal);

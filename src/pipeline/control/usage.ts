@@ -79,7 +79,7 @@ function checkFilter(filter: ObjectFilter, bucket: string): void {
 }
 
 /**
- * Where the sums are: the folder that is asked for, if they are by folder, else any prefix. The last part of a prefix that does not
+ * Where the sums are: the folder of the request, if they are by folder, else any prefix. The last part of a prefix that does not
  * end in a slash is the beginning of names within its folder, which is a condition like others.
  */
 function placeOfSums({ prefix = '', where = [] }: ObjectFilter, by: UsageRequest['by']): Pick<ObjectFilter, 'where'> & { prefix: string } {

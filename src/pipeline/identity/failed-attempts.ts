@@ -10,7 +10,7 @@ const WINDOW_MS = 60_000;
 
 /** The key that a refused secret belongs to, or belonged to. */
 export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'> & {
-  /** Set if the address of its owner is not verified. */
+  /** Set if its owner has an address that is not verified. */
   readonly isUnverified?: true;
 };
 

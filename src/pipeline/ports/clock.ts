@@ -3,7 +3,7 @@ export interface Clock {
   /** The wall clock, in ms since the epoch. It never decides an order. */
   nowMs(): number;
   /**
-   * For durations and expiry, in ms from an arbitrary start. It never goes back, and it goes on while the machine is suspended,
+   * For durations and expiry, in ms from an arbitrary start. It never goes back, and it continues while the machine is suspended,
    * so nothing that was held meanwhile looks fresh. It may run ahead, which makes what is held expire early.
    */
   monotonicMs(): number;

@@ -5,7 +5,7 @@ import type { Finding } from './finding.ts';
 interface ClockReading {
   /** The time that S3's answer states. */
   readonly s3AtMs: number;
-  /** When it was asked and when it had answered, by the clock of this machine. */
+  /** When the request was sent and when its answer had arrived, by the clock of this machine. */
   readonly sentAtMs: number;
   readonly answeredAtMs: number;
 }
