@@ -119,7 +119,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
     const script = await scriptOf(wish, signal).catch(() => undefined);
     if (script === undefined) return error;
-    const detail = `${error.message}. A person who may do it can run the script of tally bucket emit ${wish.bucket}`;
+    const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
     return new RequestError(error.code, detail, { ...error.extra, script });
   }
 
