@@ -210,7 +210,7 @@ describe('bad input', () => {
       // replayed, it is given up again, as a letter of its own
       expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({
         status: 200,
-        body: { replayed: 1 },
+        body: expect.objectContaining({ replayed: 1 }),
       });
       await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
       expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
@@ -236,7 +236,7 @@ describe('bad input', () => {
 
       expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({
         status: 200,
-        body: { discarded: 1 },
+        body: expect.objectContaining({ discarded: 1 }),
       });
       expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
       // a store that does not answer in time is a 503, and the caller repeats the request
