@@ -91,7 +91,9 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
   },
   'a job that was requested with --now closes gaps': {
     views: {
-      closing: reading('job', ({ now, ...job }) => (now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER } : job)),
+      closing: reading('job', ({ now, ...job }) =>
+        now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER, beginOrder: Number.MAX_SAFE_INTEGER } : job,
+      ),
     },
     finds: /without a job that covers/,
     seed: 3,
