@@ -8,7 +8,7 @@ import { allBuckets } from './all-buckets.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { addConnectionCommands, untilApplied } from './connections.ts';
+import { addConnectionCommands, untilApplied, untilFree } from './connections.ts';
 import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
 
@@ -164,7 +164,9 @@ function addRemove(bucket: Command, cli: Cli): void {
       ...(options.keepAws === true && { keep_aws: 'true' as const }),
       ...(keepsDocuments && { keep_documents: 'true' as const }),
     };
-    const removed = await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name }, query }, context));
+    const removed = await cli.withControl((control, context) =>
+      untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
+    );
     const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
     cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
     for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);

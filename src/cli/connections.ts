@@ -4,6 +4,7 @@ import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
+import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
@@ -126,6 +127,23 @@ export async function untilApplied(cli: Cli, options: JsonOption, request: () =>
   throw new CommandError('declined', 'AWS does not show what was made: repeat the command later');
 }
 
+/** Two minutes: a change takes half of one, and that of a process that was killed is taken over after one. */
+const BUSY_REQUESTS_MAX = 60;
+const BUSY_RETRY_MS = 2_000;
+
+/** Repeats the request while another process changes a connection. */
+export async function untilFree<Answer>(cli: Cli, options: JsonOption, request: () => Promise<Answer>): Promise<Answer> {
+  for (let count = 1; ; count += 1) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof RequestError && error.code === 'connect.busy') || count === BUSY_REQUESTS_MAX) throw error;
+    }
+    cli.hint(options, 'Waiting for another change of a connection.');
+    await cli.clock.sleep(BUSY_RETRY_MS);
+  }
+}
+
 function addEmit(bucket: Command, cli: Cli): void {
   const emit = withWish(bucket.command('emit'))
     .summary('write the plan as a script for the AWS CLI')
@@ -148,7 +166,9 @@ function addPause(bucket: Command, cli: Cli): void {
     )
     .argument('<name>', 'the bucket');
   printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
-    const paused = await cli.withControl((control, context) => control.pauseNotification({ params: { bucket: name } }, context));
+    const paused = await cli.withControl((control, context) =>
+      untilFree(cli, options, () => control.pauseNotification({ params: { bucket: name } }, context)),
+    );
     cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
     cli.hint(options, `To restore it: ${cli.typed('bucket resume-notification', name)}`);
   });

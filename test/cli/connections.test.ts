@@ -134,6 +134,20 @@ describe('tally bucket', () => {
     expect((await world.run('bucket', 'resume-notification', 'photos')).stdout).toContain('there again');
   });
 
+  it('remove and pause-notification wait for another change of a connection', async () => {
+    for (const command of [
+      ['remove', 'photos', '--yes'],
+      ['pause-notification', 'photos'],
+    ]) {
+      const world = createCliWorld();
+      const busy = new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+      for (let times = 0; times < 2; times += 1) world.nextDoes(() => Promise.reject(busy));
+      const { exitCode, stderr } = await world.run('bucket', ...command);
+      expect({ exitCode, asked: world.asked.length }).toEqual({ exitCode: 0, asked: 3 });
+      expect(stderr).toContain('Waiting for another change of a connection.');
+    }
+  });
+
   it('remove names what it leaves in AWS, and takes wishes', async () => {
     const world = createCliWorld();
     world.nextAnswers({ bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] });

@@ -69,19 +69,19 @@ describe('a removal that leaves the parts in AWS', () => {
   it('waits for whoever changes connections now, who would store the record again', async () => {
     const world = await startWorld();
     await world.apply();
-    const held = { holder: 'another process', expiresAtMs: world.clock.nowMs() + 60_000 };
-    const lock = await world.state.put({ id: 'lock:connect', kind: 'lock', record: held }, null);
+    const held = { claim: { holder: 'another process', renewals: 0 } };
+    const lock = await world.state.put({ id: 'lease:connections', kind: 'lock', record: held }, null);
     if (lock === 'conflict') throw new Error('the lock is held');
     await expect(world.provisioning.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
     expect(await world.connection()).toMatchObject({ state: 'applied' });
-    await world.state.remove('lock:connect', lock.version);
+    await world.state.remove('lease:connections', lock.version);
     await world.provisioning.remove('photos', { keepAws: true });
     expect(await world.connection()).toBeUndefined();
   });
 
   it('needs no lock where nothing was made', async () => {
     const world = await startWorld();
-    await world.state.put({ id: 'lock:connect', kind: 'lock', record: { holder: 'x', expiresAtMs: world.clock.nowMs() + 60_000 } }, null);
+    await world.state.put({ id: 'lease:connections', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
     await expect(world.provisioning.remove('photos', { keepAws: true })).resolves.toBeUndefined();
   });
 });
