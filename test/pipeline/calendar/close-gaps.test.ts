@@ -3,6 +3,7 @@ import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
+import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
 import { isAnyHeld } from '../../../src/pipeline/gaps/held-deletes.ts';
 import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
@@ -336,6 +337,41 @@ describe('a gap', () => {
     await world.after(MINUTE_MS);
     expect(await world.allJobs()).toHaveLength(2);
   });
+
+  it.each(['before the gap is read', 'before it is removed'] as const)(
+    'Fix: of a bucket that is connected again stays, also if that happens %s',
+    async (moment) => {
+      let isMeant = false;
+      const connect = async (): Promise<void> => {
+        if (!isMeant) return;
+        isMeant = false;
+        const first = { bucket: 'photos', seenAtMs: 1, afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
+        await openNeverCompared(world, first, 'before');
+        if (moment === 'before it is removed') return;
+        await world.connect('photos');
+        await openNeverCompared(world, first, 'after');
+      };
+      const world = await createGapWorld({
+        wrap: (state) => ({
+          ...state,
+          get: async (id, signal) => {
+            if (moment === 'before the gap is read' && id === 'gap:photos:loss') await connect();
+            return state.get(id, signal);
+          },
+          remove: async (id, version, signal) => {
+            if (id === 'gap:photos:loss') await connect();
+            return state.remove(id, version, signal);
+          },
+        }),
+      });
+      await world.tell({ kind: 'loss' });
+      await removeRecord(world.state, refs.bucket('photos').id);
+      isMeant = true;
+      await world.round();
+      expect(isMeant).toBe(false);
+      expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'open', reason: 'never compared' });
+    },
+  );
 
   it('of a bucket that is disconnected goes away, with the bucket’s budget', async () => {
     const world = await createGapWorld();
