@@ -123,7 +123,7 @@ function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): b
 /** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, held: ___, overBudgetSinceMs: ____, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, overBudget: ____, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -184,13 +184,13 @@ export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
 /** The gap without its job, and without anything that is known of attempts to close it. */
 function untried(gap: GapRecord): GapRecord {
   const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
-  const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
+  const { overBudget: ________, tooEarlyUntilMs: _________, ...kept } = rest;
   return kept;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
 export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
-  const { jobId: _, overBudgetSinceMs: __, ...rest } = gap;
+  const { jobId: _, overBudget: __, ...rest } = gap;
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
@@ -225,7 +225,7 @@ export function overBudget(
   { fromMs, nowMs }: { readonly fromMs: number; readonly nowMs: number },
 ): GapRecord {
   const notBeforeMs = Math.min(fromMs, nowMs + BUDGET_CHECK_MS);
-  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudgetSinceMs: gap.overBudgetSinceMs ?? nowMs };
+  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudget: true };
 }
 
 /** The gap with the reason why it is still open. Returns the same object when it already has that reason. */

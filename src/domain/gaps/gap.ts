@@ -70,8 +70,8 @@ export const gapSchema = z.object({
    * them is behind, or that of the worker which reported is ahead. No job is begun for it before this time, unless the gap is reported again.
    */
   tooEarlyUntilMs: z.number().optional(),
-  /** Since when the budget of its bucket keeps it open. */
-  overBudgetSinceMs: z.number().optional(),
+  /** The budget of its bucket keeps it open: it is planned with the next gap that is due, so that none always overtakes it. */
+  overBudget: z.literal(true).optional(),
   /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */

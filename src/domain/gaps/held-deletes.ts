@@ -83,7 +83,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     jobId: _,
     failures: __,
     refusedSinceMs: ___,
-    overBudgetSinceMs: ____,
+    overBudget: ____,
     ...gap
   } = withSighting(current, sighting, {
     count: 1,

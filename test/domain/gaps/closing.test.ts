@@ -135,7 +135,7 @@ describe('a gap after a look at its job', () => {
     const sighting = { bucket: 'photos', kind, reason: 'again', seenAtMs: NOW_MS } as const;
     const again = withSighting(after, sighting, { count: 1, toldAtMs: NOW_MS, afterBeginOrder: BEGAN, enrich: 'none' });
     const due = gapOf({ kind: 'loss' });
-    expect(jobsOf({ due: [due], open: [again, due], requestsOf: () => 1 })).toEqual([{ prefix: '', gaps: [due] }]);
+    expect(jobsOf({ due: [due], open: [again, due], requestsOf: () => 1, requestsPerDay: 10 })).toEqual([{ prefix: '', gaps: [due] }]);
     // the job that is resumed closes it
     const resumed = jobOf({ gapIds: [after.id], brake: { reserved: 0, waiting: 0 }, coversBeforeMs: SEEN_MS + 1 });
     expect(gapAfterOther(after, resumed, NOW_MS)).toEqual(gapOf({ kind, state: 'closing', jobId: 'job-1' }));

@@ -71,7 +71,7 @@ describe('the gap of what a job holds back', () => {
 
   it('is looked at again four times a day, whatever waited and failed before', () => {
     expect(gapDueAtMs(heldOf())).toBe(NOW_MS + 6 * HOUR_MS);
-    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudgetSinceMs: 1, refusedSinceMs: 1 })).not.toHaveProperty('failures');
+    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudget: true, refusedSinceMs: 1 })).not.toHaveProperty('failures');
   });
 
   it('stays as its job has stored it, and is stored again if a look came in between', () => {

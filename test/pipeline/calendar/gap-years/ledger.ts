@@ -9,7 +9,7 @@
  * |---|---|
  * | any gap | 10 min until its job starts (60 s of quiet at best), and the job |
  * | `bulk-delete` gap that is covered | a day instead of 10 min |
- * | over the budget | a day until the budget is kept for it, and until what was spent before no longer counts: 25 h, or as many days as other oversized jobs have used budgets. Gaps of the same bucket that have waited longer come first |
+ * | over the budget | until what other jobs used is paid for to within a day: a day at most, or as many days as oversized jobs have used budgets. Older gaps of the same bucket come first |
  * | a job that a person paused or cancelled, or that failed | up to 6 h until the next attempt, and the budget that the job had reserved |
  * | stored times | as far as the clock of any process is wrong |
  *
@@ -36,10 +36,10 @@ const JOB_MS = HOUR_MS / 2;
 /** What the budget may add in a bucket: at first, and after each attempt that used some of it. */
 const BUDGET_MS: Readonly<Record<string, { readonly first: number; readonly again: number }>> = {
   ample: { first: 0, again: 0 },
-  // two gaps at most come first, each of which may have to wait until the budget of a day is free again
-  tight: { first: DAY_MS + 2 * (DAY_MS + HOUR_MS), again: DAY_MS + HOUR_MS },
+  // two gaps at most come first, each of which may have to wait for a day
+  tight: { first: 3 * DAY_MS, again: DAY_MS },
   // the whole bucket costs the budgets of 2.5 days, one part those of 1.2
-  large: { first: DAY_MS + 3.7 * DAY_MS + 2 * HOUR_MS, again: 2.5 * DAY_MS + HOUR_MS },
+  large: { first: 3.7 * DAY_MS, again: 2.5 * DAY_MS },
 };
 
 /** A change that was reported and must be repaired. */
