@@ -5,6 +5,8 @@
  *     ▲                                                                      │
  *     │                     job done, and it covers the latest report ───────┴──► closed
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
+ *
+ * A gap of deletes whose job a person pauses or cancels is open and held: no other job begins until a person wants one.
  */
 import { commandOf } from '../commands.ts';
 import { isOfDeletes, isTimedByAws, type GapRecord } from './gap.ts';
@@ -77,7 +79,9 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
     case 'running':
       return covers(job, gap) ? closing(gap, job) : openWithJob(gap, job, whyUncovered(gap, job));
     case 'paused':
-      return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
+      return isOfDeletes(gap.kind)
+        ? withheld(gap, job)
+        : failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
     case 'done':
       return afterDone(gap, job, nowMs);
     case 'failed':
@@ -87,7 +91,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
         nowMs,
       );
     case 'cancelled':
-      return failedOf(gap, `${job.id} was cancelled`, nowMs);
+      return isOfDeletes(gap.kind) ? withheld(gap, job) : failedOf(gap, `${job.id} was cancelled`, nowMs);
   }
 }
 
@@ -190,6 +194,18 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** The gap of deletes whose job a person has stopped. */
+function withheld(gap: GapRecord, { id, state }: JobRecord): GapRecord {
+  const { bucket, prefix } = gap;
+  const reindex = commandOf('reindex', bucket, ...(prefix === undefined ? [] : ['--prefix', prefix]));
+  const [what, act] =
+    state === 'paused'
+      ? ['is paused', `run \`${commandOf('jobs resume', id)}\`, or \`${reindex}\``]
+      : ['was cancelled', `run \`${reindex}\``];
+  const reason = `${id} ${what}, so nothing deletes what the gap stands for until a person decides: look at the bucket, and if it is as intended, ${act}`;
+  return { ...untried(gap), state: 'open', held: true, waits: { reason } };
 }
 
 /** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: Tally asks again soon, later less often. */

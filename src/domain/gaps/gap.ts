@@ -82,7 +82,7 @@ export const gapSchema = z.object({
   unproven: z.boolean().optional(),
   /** A re-index has covered every report, so that only the proof of the bucket's events is awaited: none could cover that now. */
   awaitsProof: z.boolean().optional(),
-  /** No job is started for it until a re-index is requested: the bucket was connected so. */
+  /** No job is started for it until a re-index is requested: the bucket was connected so, or a person paused or cancelled the job that was to delete what it stands for. */
   held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
@@ -122,6 +122,11 @@ export interface GapSighting {
   readonly tags?: true;
 }
 
+/** Whether a person has stopped the job that was to delete what the gap stands for: consent is not assumed again. */
+export function isWithheld({ kind, held }: Pick<GapRecord, 'kind' | 'held'>): boolean {
+  return held === true && isOfDeletes(kind);
+}
+
 /**
  * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is folded. Those of
  * other kinds may be the time of a machine with a wrong clock.
@@ -159,7 +164,7 @@ export interface SightingFacts {
  * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
 export function withSighting(current: GapRecord | undefined, sighting: GapSighting, facts: SightingFacts): GapRecord {
-  const { count, toldAtMs, enrich } = facts;
+  const { count, toldAtMs } = facts;
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
   const {
@@ -167,21 +172,22 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
     awaitsProof: __,
     ...base
   } = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : withOldCalls(current);
-  return withCalls(
-    {
-      ...base,
-      reason: sighting.reason,
-      firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
-      lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
-      toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
-      afterBeginOrder: Math.max(base.afterBeginOrder ?? 0, facts.afterBeginOrder),
-      count: base.count + count,
-      state: 'open',
-      ...(sighting.folded === true && { folded: true }),
-      ...(mayMissTags(sighting, enrich) && { tags: true }),
-    },
-    sighting,
-  );
+  return withCalls(extended(base, sighting, facts), sighting);
+}
+
+function extended(gap: GapRecord, sighting: GapSighting, { count, toldAtMs, afterBeginOrder, enrich }: SightingFacts): GapRecord {
+  return {
+    ...gap,
+    reason: sighting.reason,
+    firstSeenMs: Math.min(gap.firstSeenMs, sighting.seenAtMs),
+    lastSeenMs: Math.max(gap.lastSeenMs, sighting.seenAtMs),
+    toldAtMs: Math.max(gap.toldAtMs ?? 0, toldAtMs),
+    afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
+    count: gap.count + count,
+    state: 'open',
+    ...(sighting.folded === true && { folded: true }),
+    ...(mayMissTags(sighting, enrich) && { tags: true }),
+  };
 }
 
 /**

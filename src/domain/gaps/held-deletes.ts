@@ -7,10 +7,11 @@
  *                                        └──┘ a job holds deletions back: it has the latest number
  *
  * While it is not closed, no job of its keys deletes more than a person allows. The other gaps of the job do not wait for the
- * decision: the job has repaired everything else.
+ * decision: the job has repaired everything else. A gap of deletes whose job a person has stopped (`held`) waits in the same way, until
+ * a job has compared its keys and knows their number.
  */
 import { commandOf } from '../commands.ts';
-import { gapId, withSighting, type GapRecord } from './gap.ts';
+import { gapId, isWithheld, withSighting, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
 
 const KIND = 'held-deletes';
@@ -42,6 +43,22 @@ export function isHeldBy(job: JobRecord, { id }: GapRecord): boolean {
 /** Whether deletions of keys with this prefix may be among those that the gap holds. */
 export function holdsAnyOf({ prefix: held = '' }: Pick<GapRecord, 'prefix'>, prefix: string): boolean {
   return held.startsWith(prefix) || prefix.startsWith(held);
+}
+
+/**
+ * Whether the gap stands for deletions of keys with this prefix that wait for a person. Those of a job that a person stopped wait for
+ * every job but that one: who resumes it consents to what it was begun for.
+ */
+export function awaitsConsent(gap: GapRecord, { bucket, prefix = '', gapIds = [] }: Keys): boolean {
+  if (gap.state === 'closed' || !holdsAnyOf(gap, prefix)) return false;
+  return gap.id.startsWith(heldIdsOf(bucket)) || (isWithheld(gap) && !gapIds.includes(gap.id));
+}
+
+/** The keys that something may delete, and for a job the gaps that it was begun for. */
+export interface Keys {
+  readonly bucket: string;
+  readonly prefix?: string;
+  readonly gapIds?: readonly string[] | undefined;
 }
 
 /** What a job holds back, as far as it knows. */

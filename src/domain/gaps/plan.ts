@@ -1,6 +1,6 @@
 /** Which of a bucket's gaps are reconciled together, with which prefix, and which of them first. */
 import { affordable, msOf, type GapBudget, type Limits } from './budget.ts';
-import type { GapRecord } from './gap.ts';
+import { isWithheld, type GapRecord } from './gap.ts';
 
 /** A job that could be started, with the gaps that it would close. */
 export interface GapJobPlan {
@@ -25,7 +25,7 @@ export function prefixesOf(due: readonly GapRecord[]): { readonly parts: readonl
 
 /**
  * The jobs to choose from, the best first; the first that fits the budget is started. Every open gap within a job's prefix
- * is included, even if it is not due yet, because it costs nothing extra.
+ * is included, even if it is not due yet, because it costs nothing extra; but no deletes that a person has stopped.
  */
 export function jobsOf({
   due,
@@ -54,7 +54,7 @@ export function jobsOf({
   const isWorthIt = parts.length > 1 && requestsOf(common) <= Math.max(COMMON_FREE_REQUESTS, COMMON_COST_MAX * partsCost);
   return [...new Set([...whole, ...(isWorthIt ? [common] : []), ...inTurn])].map((prefix) => ({
     prefix,
-    gaps: open.filter((gap) => (gap.prefix ?? '').startsWith(prefix)),
+    gaps: open.filter((gap) => (gap.prefix ?? '').startsWith(prefix) && !isWithheld(gap)),
   }));
 }
 

@@ -4,11 +4,12 @@
  * already was never compared.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, isFormOf, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { dialects } from '../../domain/events/record.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
-import { openChangeGap } from '../gaps/changed-connection.ts';
+import { appliedWithinMs, openChangeGap } from '../gaps/changed-connection.ts';
 import { proveGap } from '../gaps/proven-events.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -201,9 +202,15 @@ interface Way {
 
 /** What arrived by another way proves nothing, and what was found of it says nothing. */
 function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'connectionCheck' | 'waySinceMs'> {
-  const { provenAtMs, connectionCheck, checkedAtMs } = record;
-  if (isOtherWay(record, way)) return { waySinceMs: checkedAtMs };
+  const { provenAtMs, connectionCheck } = record;
+  if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
   return { ...(provenAtMs !== undefined && { provenAtMs }), ...(connectionCheck !== undefined && { connectionCheck }) };
+}
+
+/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
+function waySinceMs({ source, checkedAtMs, versioning }: BucketRecord, way: Way): number {
+  const isSameForm = dialects.some((dialect) => isFormOf(source, dialect) && isFormOf(way.source, dialect));
+  return Math.max(checkedAtMs, versioning.observedAtMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
 }
 
 /** Whether its events come by another way. A topic that is forgotten still delivers. */

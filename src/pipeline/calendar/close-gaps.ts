@@ -231,11 +231,17 @@ async function readAgain(state: StateStore, open: readonly GapRecord[], signal: 
   return current;
 }
 
-/** Removes the gaps of a bucket that is no longer connected: no job can close them. */
+/**
+ * Removes the gaps of a bucket that is no longer connected: no job can close them. A bucket that is connected at this moment stores its
+ * gap before its record, and looks for the gap after it: so the gap is read before the record here, and removed only as it was read.
+ */
 async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
-  if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-  // deletions that wait for a person wait also where the bucket was disconnected and its documents stay
-  for (const { id, kind } of gaps) if (kind !== 'held-deletes') await removeRecord(state, id);
+  for (const { id, kind } of gaps) {
+    // deletions that wait for a person wait also where the bucket was disconnected and its documents stay
+    const entry = kind === 'held-deletes' ? undefined : await state.get(id);
+    const isGone = entry !== undefined && (await readRecord(state, refs.bucket(bucket))) === undefined;
+    if (isGone) await state.remove(id, entry.version);
+  }
 }
 
 /** The latest apply job of each bucket, by one list. */

@@ -15,6 +15,11 @@ const TRAIL_MS = 20 * 60_000;
 /** What was sent at the last moment arrives within this time. */
 const ARRIVES_MS = 60_000;
 
+/** How long AWS applies a change of this source, so that events may be missing, or still come as before it. */
+export function appliedWithinMs(source: BucketSource): number {
+  return source === 'routed' ? TRAIL_MS : S3_MS;
+}
+
 /** Opens the gap of a change that was made now. `isUnproven`: whether events arrive by the new way is not known yet. The gap is never extended by a job that began too early. */
 export async function openChangeGap(
   { state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
@@ -29,7 +34,7 @@ export async function openChangeGap(
   const nowMs = clock.nowMs();
   // one that is not connected yet has no jobs
   const { afterBeginOrder } = (await factsOf(state, bucket)) ?? { afterBeginOrder: 0 };
-  const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
+  const seenAtMs = nowMs + appliedWithinMs(source);
   const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
   const notBeforeMs = seenAtMs + ARRIVES_MS;
   await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({

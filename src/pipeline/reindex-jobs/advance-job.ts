@@ -9,9 +9,6 @@
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { isOfDeletes, type GapRecord } from '../../domain/gaps/gap.ts';
-import { holdsAnyOf } from '../../domain/gaps/held-deletes.ts';
-import { gapsOf } from '../buckets/statuses.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
@@ -20,9 +17,9 @@ import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { closesDeletesOf } from './announced-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -230,21 +227,4 @@ function isOpen(job: JobRecord): boolean {
 
 function again(delayMs: number): TaskEnd {
   return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
-}
-
-/**
- * Whether what the job finds to delete was announced: it closes gaps of deletes and no others, one of them announces deletes of all
- * of its keys, and no change of its keys was lost. A gap of a single key announces one delete.
- */
-async function closesDeletesOf(state: StateStore, { bucket, prefix, gapIds = [] }: JobRecord): Promise<boolean> {
-  if (gapIds.length === 0) return false;
-  const all = await gapsOf(state, bucket);
-  const own = all.filter(({ id }) => gapIds.includes(id));
-  const isAnnounced = own.some((gap) => !isOfKey(gap) && prefix.startsWith(gap.prefix ?? ''));
-  const isAnyLost = all.some((gap) => gap.kind === 'loss' && gap.state !== 'closed' && !isOfKey(gap) && holdsAnyOf(gap, prefix));
-  return isAnnounced && !isAnyLost && own.every(({ kind }) => isOfDeletes(kind));
-}
-
-function isOfKey({ folded, prefix }: GapRecord): boolean {
-  return folded === true && prefix !== undefined;
 }

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting, withClockReason } from '../../../src/domain/gaps/closing.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { gapSchema, withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { jobsOf } from '../../../src/domain/gaps/plan.ts';
 import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
 
 const MINUTE_MS = 60_000;
@@ -114,17 +115,30 @@ describe('a gap after a look at its job', () => {
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 
-  it.each([
-    ['bulk-delete', 'brake'],
-    ['lifecycle', 'brake'],
-    ['bulk-delete', 'requested'],
-    ['loss', 'requested'],
-    ['loss', 'brake'],
-  ] as const)('of kind %s is open for another job when its job is paused (%s)', (kind, pausedBecause) => {
+  it.each(['requested', 'brake'] as const)('of a loss is open for another job when its job is paused (%s)', (pausedBecause) => {
     const job = jobOf({ state: 'paused', pausedBecause, coversBeforeMs: SEEN_MS + 1 });
-    const after = gapAfterLook({ ...closing, kind }, job, NOW_MS);
+    const after = gapAfterLook({ ...closing, kind: 'loss' }, job, NOW_MS);
     expect(after).toMatchObject({ state: 'open', waits: { reason: `job-1 is paused (${pausedBecause}), so another job follows` } });
     expect(after).not.toHaveProperty('jobId');
+  });
+
+  it.each<[GapRecord['kind'], Partial<JobRecord>, string]>([
+    ['bulk-delete', { state: 'paused', pausedBecause: 'requested' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
+    ['lifecycle', { state: 'paused', pausedBecause: 'brake' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
+    ['bulk-delete', { state: 'cancelled' }, 'run `tally reindex photos`'],
+    ['lifecycle', { state: 'cancelled' }, 'run `tally reindex photos`'],
+  ])('Fix: of kind %s whose job a person has stopped (%o) waits for a person', (kind, stopped, act) => {
+    const after = gapAfterLook({ ...closing, kind }, jobOf(stopped), NOW_MS);
+    expect(after).toMatchObject({ state: 'open', held: true, waits: { reason: expect.stringMatching(new RegExp(`${act}$`)) as string } });
+    expect(gapDueAtMs(after)).toBe(Infinity);
+    // no other job is begun with it, whatever is reported
+    const sighting = { bucket: 'photos', kind, reason: 'again', seenAtMs: NOW_MS } as const;
+    const again = withSighting(after, sighting, { count: 1, toldAtMs: NOW_MS, afterBeginOrder: BEGAN, enrich: 'none' });
+    const due = gapOf({ kind: 'loss' });
+    expect(jobsOf({ due: [due], open: [again, due], requestsOf: () => 1, requestsPerDay: 10 })).toEqual([{ prefix: '', gaps: [due] }]);
+    // the job that is resumed closes it
+    const resumed = jobOf({ gapIds: [after.id], brake: { reserved: 0, waiting: 0 }, coversBeforeMs: SEEN_MS + 1 });
+    expect(gapAfterOther(after, resumed, NOW_MS)).toEqual(gapOf({ kind, state: 'closing', jobId: 'job-1' }));
   });
 
   it('is closed by a job that held deletions back, since these are a gap of their kind', () => {
@@ -137,13 +151,17 @@ describe('a gap after a look at its job', () => {
 
   it.each<[string, JobRecord | undefined, string]>([
     ['failed', jobOf({ state: 'failed', error: { code: 'object.denied', reason: 'no' } }), 'job-1 failed: object.denied: no'],
-    ['was cancelled', jobOf({ state: 'cancelled' }), 'job-1 was cancelled'],
     ['is gone', undefined, 'job-1 no longer exists'],
   ])('is open and left alone for a while when the job %s', (_, job, reason) => {
     const untilMs = NOW_MS + 4 * MINUTE_MS;
     expect(gapAfterLook(closing, job, NOW_MS)).toEqual(
       gapOf({ state: 'open', failures: 3, notBeforeMs: untilMs, waits: { reason, untilMs } }),
     );
+  });
+
+  it('of a loss is tried again when its job was cancelled', () => {
+    const after = gapAfterLook({ ...closing, kind: 'loss' }, jobOf({ state: 'cancelled' }), NOW_MS);
+    expect(after).toMatchObject({ state: 'open', failures: 3, waits: { reason: 'job-1 was cancelled' } });
   });
 
   it('that fails again and again is tried four times a day at least', () => {
@@ -201,6 +219,10 @@ describe('a gap that a job cannot cover because of the clocks', () => {
     // it waits for a person, and is never due: it must not say when
     const held = { ...gapOf(), held: true };
     expect(withClockReason(held, nowMs)).toBe(held);
+    // nor must one that waits for the proof of events: Infinity is not stored
+    const unproven = withClockReason({ ...gapOf(), awaitsProof: true }, nowMs);
+    expect(unproven.waits).toEqual({ reason: expect.stringContaining('a clock is wrong') as string });
+    expect(gapSchema.parse(JSON.parse(JSON.stringify(unproven)))).toEqual(unproven);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { closing, gapAfterLook, gapAfterOther, gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
-import { heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
+import { awaitsConsent, heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
@@ -20,6 +20,11 @@ function jobOf(more: Partial<JobRecord> = {}): JobRecord {
     beginOrder: 1,
   } as const;
   return { id: 'job-1', ...facts, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more };
+}
+
+function deletesOf(more: Partial<GapRecord> = {}): GapRecord {
+  const times = { firstSeenMs: FLOOR_MS - 1, lastSeenMs: FLOOR_MS - 1, count: 1 };
+  return { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', state: 'open', ...times, ...more };
 }
 
 function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
@@ -94,6 +99,20 @@ describe('the gap of what a job holds back', () => {
     }
     for (const more of [{ now: true }, { prefix: 'p' }, { mode: 'report' }, { coversBeforeMs: FLOOR_MS - HOUR_MS }] as const)
       expect(gapAfterOther(heldOf(), jobOf({ counts: noCounts, ...more }), NOW_MS).state).toBe('open');
+  });
+
+  it('and those of deletes whose job was stopped await consent for every job but that one', () => {
+    const keys = { bucket: 'photos', prefix: '' };
+    const stopped = gapAfterLook(deletesOf({ jobId: 'job-1' }), jobOf({ state: 'cancelled' }), NOW_MS);
+    for (const gap of [heldOf(), stopped]) {
+      expect(awaitsConsent(gap, keys)).toBe(true);
+      expect(awaitsConsent({ ...gap, prefix: 'a/' }, { ...keys, prefix: 'b/' })).toBe(false);
+      expect(awaitsConsent({ ...gap, state: 'closed' }, keys)).toBe(false);
+    }
+    expect(awaitsConsent(stopped, { ...keys, gapIds: [stopped.id] })).toBe(false);
+    expect(awaitsConsent(heldOf(), { ...keys, gapIds: [heldOf().id] })).toBe(true);
+    // neither a loss of a bucket that was connected without a re-index, nor deletes whose job was not stopped
+    for (const gap of [deletesOf({ kind: 'loss', held: true }), deletesOf()]) expect(awaitsConsent(gap, keys)).toBe(false);
   });
 
   it('of a prefix is closed by a job of the whole bucket, whose own gap has what it holds back', () => {

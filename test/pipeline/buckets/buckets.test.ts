@@ -179,6 +179,14 @@ describe('connecting a bucket', () => {
     expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
   });
 
+  it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before', async () => {
+    const world = setUp();
+    const connect = (topicArn: string) => world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: topicArn }, 'someone');
+    await connect(TOPIC);
+    const { waySinceMs } = await connect(`${TOPIC}-2`);
+    expect(waySinceMs).toBe(world.clock.nowMs() + 6 * 60_000);
+  });
+
   it('again makes a missing index anew', async () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');

@@ -158,7 +158,7 @@ async function createWorld() {
     else inBucket.delete(key);
     if (event === 'arrives') {
       copy(key);
-      lastEvents.seen(BUCKET, 'http://queue', clock.nowMs());
+      lastEvents.seen({ bucket: BUCKET, dialect: 'native' }, { queueUrl: 'http://queue', sentAtMs: clock.nowMs() });
     }
     if (event !== 'reported') return;
     if (differing().includes(key)) known.add(key);
