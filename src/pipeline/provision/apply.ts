@@ -20,6 +20,8 @@ import {
 } from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -56,7 +58,8 @@ export interface ApplyOptions {
 }
 
 export type Applied =
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord }
+  /** `unproven`: what keeps its events from being known to arrive, although nothing is left to be made. */
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly unproven: readonly Finding[] }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
 /**
@@ -109,7 +112,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
         continue;
       }
       refuse(plan, connection, at.options);
-      if (change === undefined) return finish(wish, connection, existing(observed.subscription)?.arn);
+      if (change === undefined) return finish(plan, observed, connection);
       const begun = await begin(plan, observed, connection);
       await at.keep();
       const ended = await attempt(at, change, begun);
@@ -195,23 +198,24 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
-  async function finish(applied: Wish, before: ConnectionRecord | undefined, subscriptionArn: string | undefined): Promise<Applied> {
-    const wish = storedWish(applied);
+  async function finish(plan: Plan, { subscription }: Observed, before: ConnectionRecord | undefined): Promise<Applied> {
+    const wish = storedWish(plan.wish);
+    const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
-    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
+    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, unproven };
     await openChangeGap({ state, clock }, wish);
     const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
-      parts: [...(await withSubscription(wish, parts, subscriptionArn))],
+      parts: [...(await withSubscription(wish, parts, existing(subscription)?.arn))],
       earlier: earlierAfter(before, wish),
       state: 'applied',
       changedAtMs: nowMs,
       lastCheckMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
-    return { state: 'applied', connection: next };
+    return { state: 'applied', connection: next, unproven };
   }
 }
 
