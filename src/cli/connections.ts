@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
+import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
@@ -8,6 +9,7 @@ import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
+import { exitCodes } from './exit-codes.ts';
 import { fieldsText, linesText } from './output.ts';
 
 interface WishOptions {
@@ -107,10 +109,45 @@ function addApply(bucket: Command, cli: Cli): void {
       const applied = await cli.withControl((control, context) =>
         untilApplied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
       );
-      cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+      printApplied(cli, options, applied);
       cli.hint(options, 'S3 needs about five minutes until it sends every event. A re-index follows then.');
     },
   );
+}
+
+/** Says that a bucket is applied, and what keeps its events from being known to arrive. */
+export function printApplied(cli: Cli, options: JsonOption, applied: ConnectionView): void {
+  const { bucket, source = 'its source', unproven = [] } = applied;
+  const name = printable(bucket);
+  cli.print(options, applied, () =>
+    unproven.length === 0
+      ? `${name} is applied: its events come by ${source}.`
+      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(cli, applied)}`,
+  );
+  endUnproven(cli, applied);
+}
+
+/** What keeps the events of an applied bucket from being known to arrive. */
+export function unprovenText(cli: Cli, { unproven = [] }: ConnectionView): string {
+  return linesText(unproven.map((finding) => findingText(finding, cli)).join('\n'));
+}
+
+/** The command did all that it can, and the exit code is that of the doctor. */
+export function endUnproven(cli: Cli, { unproven = [] }: ConnectionView): void {
+  if (unproven.length > 0) cli.endWith(exitCodeOf(unproven));
+}
+
+/** What could not be read counts as broken: it is not known to work. */
+export function exitCodeOf(findings: readonly Pick<FindingView, 'severity'>[]): number {
+  switch (statusOf(findings)) {
+    case 'ok':
+      return exitCodes.ok;
+    case 'degraded':
+      return exitCodes.degraded;
+    case 'broken':
+    case 'unknown':
+      return exitCodes.broken;
+  }
 }
 
 /** Ten minutes. AWS needs one at most until policies count. */
@@ -185,6 +222,8 @@ function addResume(bucket: Command, cli: Cli): void {
       untilApplied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
+    if (resumed.unproven !== undefined) cli.hint(options, unprovenText(cli, resumed));
+    endUnproven(cli, resumed);
   });
 }
 

@@ -90,6 +90,33 @@ describe('tally bucket apply', () => {
     expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
   });
 
+  const unchecked = {
+    code: 'connect.trail-unchecked',
+    severity: 'degraded',
+    what: 'a trail must record the data events of photos',
+    why: 'the rule matches nothing without them',
+    fix: '{}',
+    blocks: false,
+  } as const;
+  const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [unchecked] } as const;
+
+  it.each([
+    [['bucket', 'apply', 'photos'], unproven, 'degraded', 5],
+    [['bucket', 'set', 'photos', '--source', 'routed', '--apply'], unproven, 'degraded', 5],
+    [['bucket', 'add', 'photos', '--source', 'routed', '--apply'], { ...bucketAnswer, connection: unproven }, 'degraded', 5],
+    [['bucket', 'apply', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
+    [['bucket', 'resume-notification', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
+  ])('%j does not say that events come where that is not known', async (args, answer, severity, code) => {
+    const world = createCliWorld();
+    world.nextAnswers(answer);
+    const { exitCode, stdout, stderr } = await world.run(...args);
+    const text = `${stdout}${stderr}`;
+    expect(exitCode).toBe(code);
+    expect(text).toContain(`${severity}: a trail must record the data events of photos (connect.trail-unchecked)\n  why  the rule`);
+    expect(text).not.toContain('its events come by');
+    expect(isUnsafe(text)).toBe(false);
+  });
+
   it('ends with the reason when AWS must be changed by somebody else', async () => {
     const world = createCliWorld();
     world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));

@@ -20,6 +20,8 @@ const partSchema = z.object({
   createdByUs: z.boolean(),
   /** SHA-256 of its content, by which changes of others are noticed. */
   fingerprint: z.string(),
+  /** Of a subscription, once SNS shows it: another one of the same queue is not the one that was made. */
+  subscriptionArn: z.string().optional(),
 });
 export type ConnectionPart = z.infer<typeof partSchema>;
 
@@ -98,7 +100,13 @@ export function subscriptionName({ topicArn, queueArn }: { readonly topicArn: st
   return `${topicArn} → ${queueArn}`;
 }
 
-/** Whether the record says that Tally made the subscription. */
-export function madeSubscription({ parts }: Pick<ConnectionRecord, 'parts'>, name: string): boolean {
-  return parts.some(({ kind, arn, createdByUs }) => kind === 'subscription' && arn === name && createdByUs);
+/** Whether the record says that Tally made this subscription. One that is being made has no ARN yet, and is known by its name. */
+export function madeSubscription({ parts }: Pick<ConnectionRecord, 'parts'>, name: string, subscriptionArn: string): boolean {
+  return parts.some(
+    (part) =>
+      part.kind === 'subscription' &&
+      part.arn === name &&
+      part.createdByUs &&
+      (part.subscriptionArn ?? subscriptionArn) === subscriptionArn,
+  );
 }

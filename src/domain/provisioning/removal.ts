@@ -42,8 +42,8 @@ type Others = readonly Wish[];
 
 /** What the records say that Tally made, where neither name nor tag says it: what was there before belongs to others. */
 export interface Made {
-  /** This subscription to a topic of others. */
-  readonly subscription: (subscription: Subscription) => boolean;
+  /** The subscription with this ARN to a topic of others. */
+  readonly subscription: (subscription: Subscription, arn: string) => boolean;
   /** The selector of the bucket in this trail. */
   readonly selector: (trailArn: string) => boolean;
 }
@@ -123,16 +123,16 @@ function subscriptionRemovals(facts: Facts, others: Others, made: Made): readonl
     .flatMap((other) => wiringOf(other).subscription ?? [])
     .filter(({ topicArn }) => topicArn === subscription.topicArn);
   if (sharing.some(({ queueArn }) => queueArn === subscription.queueArn)) return [];
-  return [...subscriptionRemoval(facts, made.subscription(subscription)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
+  return [...subscriptionRemoval(facts, (arn) => made.subscription(subscription, arn)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
 }
 
-function subscriptionRemoval(facts: Facts, isMade: boolean): readonly (Removal | Kept)[] {
+function subscriptionRemoval(facts: Facts, isMade: (arn: string) => boolean): readonly (Removal | Kept)[] {
   const { wiring, observed } = facts;
   const name = existing(observed.subscription)?.arn;
   if (name === undefined) return [];
   if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
+  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 

@@ -132,6 +132,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
     if (isOtherWay(before, after)) await openChangeGap({ state, clock }, { ...after, isUnproven: after.provenAtMs === undefined });
+    if (before.enrich !== 'tags' && after.enrich === 'tags') {
+      const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
+      await gaps.report({ bucket: after.bucket, kind: 'loss', reason: NO_TAGS, seenAtMs, tags: true });
+    }
     await reportLossOf(before, after);
   }
 
@@ -155,6 +159,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   };
 }
 
+const NO_TAGS = 'documents from before the bucket was enriched with tags have none';
 const UNSUBSCRIBED = 'the bucket queue was unsubscribed from the topic of the bucket';
 
 /** The settings of a bucket whose request names none. */

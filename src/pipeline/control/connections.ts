@@ -124,7 +124,10 @@ function wishRequest(bucket: string, fields: WishFields): WishRequest {
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
-  if (applied.state === 'applied') return connectionView(applied.connection);
+  if (applied.state === 'applied') {
+    const { connection, unproven } = applied;
+    return { ...connectionView(connection), ...(unproven.length > 0 && { unproven }) };
+  }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }
 

@@ -165,7 +165,8 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
         await aws.sns.send(
           new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName: 'RawMessageDelivery', AttributeValue: 'true' }),
         );
-        await tally(['bucket', 'apply', bucket]);
+        const { token: changing } = JSON.parse(await tally(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
+        await tally(['bucket', 'apply', bucket, '--plan', changing]);
       }
       await tally(['reindex', bucket, '--now', '--wait']);
       expect(await tally(['doctor', bucket])).not.toMatch(/denied|not authorized/i);

@@ -127,10 +127,20 @@ describe('a change of a bucket', () => {
     expect(world.aws.snapshot()).toEqual(parts);
   });
 
-  it('of its enrichment opens no gap, and says that documents lack it', async () => {
+  it('of its enrichment to head opens no gap, and says that documents lack it', async () => {
     const world = await startConnected();
-    expect(await world.change('photos', { enrich: 'tags' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'tags' } });
+    expect(await world.change('photos', { enrich: 'head' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'head' } });
     expect(await world.gap()).toMatchObject({ state: 'closed' });
+  });
+
+  it('of its enrichment to tags opens the gap of the documents that have none, once', async () => {
+    const world = await startConnected();
+    await world.change('photos', { enrich: 'head' }, 'test');
+    expect(await world.change('photos', { enrich: 'tags' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'tags' } });
+    expect(await world.gap()).toMatchObject({ state: 'open', tags: true, reason: expect.stringContaining('tags'), count: 1 });
+    await world.change('photos', { enrich: 'tags' }, 'test');
+    await world.change('photos', { enrich: 'none' }, 'test');
+    expect(await world.gap()).toMatchObject({ count: 1 });
   });
 
   it('forgets a topic on request', async () => {

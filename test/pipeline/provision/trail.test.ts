@@ -51,6 +51,17 @@ describe('the trail of a routed bucket', () => {
     expect(await world.diagnose()).toEqual([]);
   });
 
+  it.each([
+    ['no settings name it', undefined, 'connect.trail-unchecked'],
+    ['it is stopped', { isLogging: false }, 'connect.trail-stopped'],
+  ])('keeps an apply from saying that events arrive if %s', async (_, change, code) => {
+    const world = await startTrail(change, change === undefined ? {} : { trailArn: TRAIL });
+    const applied = await world.agree();
+    expect(applied).toMatchObject({ state: 'applied', unproven: [{ code }] });
+    // nothing is left to be made, and it is said again
+    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven: [{ code }] });
+  });
+
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
     for (let at = 1; at <= 80; at += 4) {
       const world = await startTrail();
