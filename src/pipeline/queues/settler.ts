@@ -155,7 +155,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     } catch (error) {
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('settle messages', code, reason);
-      // what was not sent is wanted by nobody
+      // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
   }
