@@ -94,6 +94,8 @@ export const bucketRecordSchema = z.object({
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
   floor: z.number(),
+  /** The place of the job that began last among all beginnings of the bucket (src/domain/reindex/covers.ts); absent: none has begun. */
+  lastBeginOrder: z.number().optional(),
   createdAtMs: z.number(),
   createdBy: z.string(),
   /** When region and versioning were last read. */

@@ -50,10 +50,12 @@ export interface HeldBack {
   /** It has compared everything. If not, what was known before may be more. */
   readonly isWhole: boolean;
   readonly nowMs: number;
+  /** The latest beginning of a job of the bucket: that of this job, unless it does not wait. */
+  readonly afterBeginOrder: number;
 }
 
 /** The gap of what the job holds back. Any job that covers as much as this one closes it, this one included, once a person has released it. */
-export function withHeld(current: GapRecord | undefined, job: JobRecord, { held, isWhole, nowMs }: HeldBack): GapRecord {
+export function withHeld(current: GapRecord | undefined, job: JobRecord, { held, isWhole, nowMs, afterBeginOrder }: HeldBack): GapRecord {
   const { bucket, prefix } = job;
   const known = current === undefined || current.state === 'closed' || isWhole ? 0 : (current.heldDeletes ?? 0);
   const heldDeletes = Math.max(held, known);
@@ -64,11 +66,13 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     jobId: _,
     failures: __,
     refusedSinceMs: ___,
-    overBudgetSinceMs: ____,
+    overBudget: ____,
     ...gap
   } = withSighting(current, sighting, {
     count: 1,
     toldAtMs: nowMs,
+    // nor that it began after the report that it makes itself
+    afterBeginOrder: job.beginOrder === undefined ? afterBeginOrder : job.beginOrder - 1,
     // a deletion has no tags
     enrich: 'none',
   });
@@ -78,7 +82,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
 
 /** The gap after a look at the job that has compared everything and held deletions back. */
 export function afterHeld(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  return withHeld(gap, job, { held: heldBy(job), isWhole: true, nowMs });
+  return withHeld(gap, job, { held: heldBy(job), isWhole: true, nowMs, afterBeginOrder: gap.afterBeginOrder ?? 0 });
 }
 
 function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {

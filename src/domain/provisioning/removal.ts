@@ -56,12 +56,12 @@ export function removalOf(
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
-    ...(still.some(({ entry, subscription }) => entry !== undefined || subscription?.topicArn === facts.wiring.entry?.arn)
+    ...(still.some(({ entry, subscription }) => entry?.id === facts.wiring.entry?.id || subscription?.topicArn === facts.wiring.entry?.arn)
       ? []
       : [notificationRemoval(facts)]),
-    ...(still.some(({ rule }) => rule !== undefined && rule.name === facts.wiring.rule?.name)
-      ? []
-      : [ruleRemoval(facts), trailRemoval(facts, made)]),
+    ...(still.some(({ rule }) => rule?.name === facts.wiring.rule?.name) ? [] : [ruleRemoval(facts)]),
+    // its name is that of the registry and the bucket, whatever the rule is called
+    ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
     ...policyRemovals(facts, others),
   ];
@@ -169,7 +169,8 @@ function hasForeignStatements(text: string | undefined, { Sid = '' }: Statement)
 /** Our statements in the queues' policies, as far as no other bucket needs them. */
 function policyRemovals({ wish, wiring, observed }: Facts, others: Others): readonly Removal[] {
   const sids = sidsOf(wish);
-  const needed = others.flatMap((other) => wiringOf(other).queues);
+  // another name of the installation has other statements
+  const needed = others.filter((other) => sidsOf(other).topics === sids.topics).flatMap((other) => wiringOf(other).queues);
   return wiring.queues.flatMap(({ arn }) => {
     const policy = parsePolicy(queueOf(observed, arn)?.policy);
     if (policy === undefined) return [];

@@ -36,7 +36,7 @@ export interface StartedJob {
 }
 
 export type JobTransition = { readonly atMs: number } & (
-  | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly waitUntilMs: number }
+  | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly beginOrder: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
   /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
@@ -171,6 +171,7 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
         ...withoutWait(job),
         startedAtMs: transition.atMs,
         coversBeforeMs: transition.coversBeforeMs,
+        beginOrder: transition.beginOrder,
         waitUntilMs: transition.waitUntilMs,
       };
     case 'compare':

@@ -5,6 +5,7 @@
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
@@ -80,7 +81,14 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const planned = after(current);
     await objects.createBucket(bucket, signal);
     const indexId = await indexIdOf(dependencies, bucket, signal);
-    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false, isProven };
+    const firstGap = {
+      bucket,
+      enrich: planned.enrich,
+      seenAtMs: beforeFirstJob(read),
+      afterBeginOrder: lastBeginOf(fresh),
+      isHeld: wishes.reindex === false,
+      isProven,
+    };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else {
       await noteIndex(dependencies, bucket, signal);
@@ -90,7 +98,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
       // another process connected it meanwhile, by an event
-      if (record.provenAtMs !== undefined) await proveGap(dependencies, bucket);
+      if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
       telemetry.bucketConnected(bucket, by);
       // its gap covers the events that were dropped before
       await removeRecord(state, refs.unconnected(bucket).id);

@@ -7,6 +7,7 @@ import { gapId, withSighting } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import { factsOf } from './reports.ts';
 
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-event-notifications-how-to.html says five minutes. */
 const S3_MS = 6 * 60_000;
@@ -26,11 +27,13 @@ export async function openChangeGap(
   reason = 'the connection of the bucket was changed',
 ): Promise<void> {
   const nowMs = clock.nowMs();
+  // one that is not connected yet has no jobs
+  const { afterBeginOrder } = (await factsOf(state, bucket)) ?? { afterBeginOrder: 0 };
   const seenAtMs = nowMs + (source === 'routed' ? TRAIL_MS : S3_MS);
   const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
   const notBeforeMs = seenAtMs + ARRIVES_MS;
   await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
-    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs, enrich }),
+    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs, afterBeginOrder, enrich }),
     notBeforeMs,
     waits: { reason: AWAITED, untilMs: notBeforeMs },
     ...(isUnproven && { unproven: true }),

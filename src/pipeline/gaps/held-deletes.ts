@@ -4,7 +4,7 @@ import { heldGapId, heldIdsOf, holdsAnyOf, withHeld, type HeldBack } from '../..
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { parseEntry, refs, updateRecord } from '../records/stored.ts';
-import { isConnected } from './reports.ts';
+import { factsOf } from './reports.ts';
 
 const PAGE_MAX = 1_000;
 
@@ -12,9 +12,10 @@ const PAGE_MAX = 1_000;
  * Stores what the job holds back, if that is anything and its bucket is connected; resolves with the gap. It is called before
  * the job stops or ends, so that no later job can begin without knowing of it. Throws the store's fault.
  */
-export async function keepHeld(state: StateStore, job: JobRecord, held: HeldBack): Promise<GapRecord | undefined> {
-  if (job.mode !== 'apply' || held.held === 0 || !(await isConnected(state, job.bucket))) return undefined;
-  return updateRecord(state, refs.gap(heldGapId(job)), (current) => withHeld(current, job, held));
+export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<HeldBack, 'afterBeginOrder'>): Promise<GapRecord | undefined> {
+  const facts = job.mode !== 'apply' || held.held === 0 ? undefined : await factsOf(state, job.bucket);
+  if (facts === undefined) return undefined;
+  return updateRecord(state, refs.gap(heldGapId(job)), (current) => withHeld(current, job, { ...held, ...facts }));
 }
 
 /** Whether deletions of keys of the bucket with this prefix wait for a person. Throws the store's fault. */

@@ -14,7 +14,7 @@ import { holdsAnyOf } from '../../domain/gaps/held-deletes.ts';
 import { gapsOf } from '../buckets/statuses.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { coversBefore } from '../../domain/reindex/covers.ts';
+import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
@@ -109,7 +109,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     }
   }
 
-  /** Rule 8. The floor is stored first, so that every waiting job has one. */
+  /** Rule 8. The floor is stored first, with the place of this beginning, so that every waiting job has one. */
   async function wait(
     job: JobRecord,
     look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
@@ -119,14 +119,15 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const bucket = await updateRecord(
       state,
       refs.bucket(job.bucket),
-      (current) => current && { ...current, floor: Math.max(current.floor, floor) },
+      (current) => current && { ...current, floor: Math.max(current.floor, floor), lastBeginOrder: nextBeginOf(current, clock.nowMs()) },
     );
     if (bucket === undefined) return again(0);
     // the latest moment, by S3's clock, at which the floor was stored
     const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
     const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
-    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, waitUntilMs });
+    const beginOrder = lastBeginOf(bucket);
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, beginOrder, waitUntilMs });
     return again(RECONCILE_WAIT_MS);
   }
 

@@ -9,6 +9,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const SEEN_MS = 1_800_000_000_000;
 const NOW_MS = SEEN_MS + HOUR_MS;
+/** The place of a job among all beginnings. */
+const BEGAN = 7;
 
 function gapOf(more: Partial<GapRecord> = {}): GapRecord {
   return {
@@ -27,7 +29,8 @@ function gapOf(more: Partial<GapRecord> = {}): GapRecord {
 }
 
 function jobOf(more: Partial<JobRecord> = {}): JobRecord {
-  return { id: 'job-1', bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'running', createdAtMs: SEEN_MS, ...more };
+  const facts = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'running', createdAtMs: SEEN_MS } as const;
+  return { id: 'job-1', ...facts, beginOrder: BEGAN, ...more };
 }
 
 describe('a gap is due', () => {
@@ -55,7 +58,7 @@ describe('a gap is due', () => {
         let gap = gapOf();
         for (const delayMs of delays.toSorted((a, b) => a - b)) {
           const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
-          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' });
+          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' });
         }
         expect(gapDueAtMs(gap)).toBeLessThanOrEqual(SEEN_MS + 10 * MINUTE_MS);
         expect(gapDueAtMs(gap)).toBeGreaterThanOrEqual(SEEN_MS + MINUTE_MS);
@@ -80,7 +83,10 @@ describe('a gap after a look at its job', () => {
     ['it was a report', { mode: 'report', coversBeforeMs: SEEN_MS + 1 }, {}],
     ['it was of another prefix', { prefix: 'a/', coversBeforeMs: SEEN_MS + 1 }, {}],
   ])('is open again when its job is done but %s', (_, more, rest) => {
-    expect(gapAfterLook(closing, jobOf({ state: 'done', ...more }), NOW_MS)).toEqual(gapOf({ state: 'open', ...rest }));
+    const again = { ...closing, afterBeginOrder: BEGAN };
+    expect(gapAfterLook(again, jobOf({ state: 'done', ...more }), NOW_MS)).toEqual(
+      gapOf({ state: 'open', afterBeginOrder: BEGAN, ...rest }),
+    );
   });
 
   it('is not certified anew by an older floor than it had', () => {
@@ -98,7 +104,8 @@ describe('a gap after a look at its job', () => {
   });
 
   it('is open, with the job, when it was seen again after the job’s floor', () => {
-    const after = gapAfterLook(closing, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS);
+    const again = { ...closing, afterBeginOrder: BEGAN };
+    const after = gapAfterLook(again, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS);
     expect(after).toMatchObject({
       state: 'open',
       jobId: 'job-1',
@@ -165,11 +172,13 @@ describe('a gap that a job cannot cover because of the clocks', () => {
     expect(gapDueAtMs(done)).toBe(SEEN_MS + 15 * MINUTE_MS + 1_000);
     // what is told later waits for nothing
     const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: SEEN_MS + 5 * MINUTE_MS } as const;
-    expect(withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs, enrich: 'none' })).not.toHaveProperty('tooEarlyUntilMs');
+    expect(
+      withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' }),
+    ).not.toHaveProperty('tooEarlyUntilMs');
   });
 
   it('does not blame a clock where changes were told after the job began', () => {
-    const told = gapOf({ state: 'closing', jobId: 'job-1', toldAtMs: SEEN_MS + 2 * MINUTE_MS });
+    const told = gapOf({ state: 'closing', jobId: 'job-1', afterBeginOrder: BEGAN });
     expect(gapAfterLook(told, early, NOW_MS).waits).toEqual({
       reason: 'changes were reported after job-1 began, so another job will follow',
     });
@@ -224,7 +233,7 @@ describe('an open gap after a look at the bucket’s latest job', () => {
   });
 });
 
-it('a gap is closed only by a job that is done and whose floor came after all that was seen of it', () => {
+it('a gap is closed only by a job that is done, and began after all that was seen of it and after its last report', () => {
   const jobs = fc.record({
     state: fc.constantFrom(...jobStates),
     mode: fc.constantFrom('apply' as const, 'report' as const),
@@ -232,11 +241,16 @@ it('a gap is closed only by a job that is done and whose floor came after all th
     prefix: fc.constantFrom('', 'a/', 'a/b'),
     coversBeforeMs: fc.option(fc.integer({ min: SEEN_MS - 2, max: SEEN_MS + 2 }), { nil: undefined }),
   });
+  const gaps = fc.record({
+    // the time of a bulk delete is that of AWS, which says as much as the order
+    kind: fc.constantFrom('loss' as const, 'lifecycle' as const, 'bulk-delete' as const),
+    afterBeginOrder: fc.integer({ min: BEGAN - 2, max: BEGAN + 2 }),
+  });
   const prefixes = fc.constantFrom(undefined, 'a/', 'a/bc');
   fc.assert(
-    fc.property(jobs, prefixes, fc.boolean(), (facts, prefix, isOwn) => {
+    fc.property(jobs, gaps, prefixes, fc.boolean(), (facts, of, prefix, isOwn) => {
       const job = jobOf(facts);
-      const gap = gapOf({ ...(prefix !== undefined && { prefix }), ...(isOwn && { state: 'closing', jobId: job.id }) });
+      const gap = gapOf({ ...of, ...(prefix !== undefined && { prefix }), ...(isOwn && { state: 'closing', jobId: job.id }) });
       const after = isOwn ? gapAfterLook(gap, job, NOW_MS) : gapAfterOther(gap, job, NOW_MS);
       const mayClose =
         facts.state === 'done' &&
@@ -244,7 +258,8 @@ it('a gap is closed only by a job that is done and whose floor came after all th
         !facts.now &&
         (prefix ?? '').startsWith(facts.prefix) &&
         facts.coversBeforeMs !== undefined &&
-        facts.coversBeforeMs > SEEN_MS;
+        facts.coversBeforeMs > SEEN_MS &&
+        (of.kind === 'bulk-delete' || of.afterBeginOrder < BEGAN);
       expect(after.state === 'closed').toBe(mayClose);
     }),
   );

@@ -17,12 +17,13 @@ function jobOf(more: Partial<JobRecord> = {}): JobRecord {
     requestedBy: 'gap',
     createdAtMs: FLOOR_MS,
     coversBeforeMs: FLOOR_MS,
+    beginOrder: 1,
   } as const;
   return { id: 'job-1', ...facts, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more };
 }
 
 function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
-  return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS });
+  return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS, afterBeginOrder: 1 });
 }
 
 describe('the gap of what a job holds back', () => {
@@ -54,16 +55,18 @@ describe('the gap of what a job holds back', () => {
   });
 
   it('has the latest number of a job that compared everything, and never less than was known of one that did not', () => {
-    const gap = withHeld(heldOf(), jobOf(), { held: 3, isWhole: true, nowMs: NOW_MS });
+    const gap = withHeld(heldOf(), jobOf(), { held: 3, isWhole: true, nowMs: NOW_MS, afterBeginOrder: 1 });
     expect(gap.heldDeletes).toBe(3);
-    expect(withHeld(gap, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(3);
-    expect(withHeld(gap, jobOf(), { held: 4, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(4);
-    expect(withHeld({ ...gap, state: 'closed' }, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(2);
+    expect(withHeld(gap, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(3);
+    expect(withHeld(gap, jobOf(), { held: 4, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(4);
+    expect(withHeld({ ...gap, state: 'closed' }, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(
+      2,
+    );
   });
 
   it('is looked at again four times a day, whatever waited and failed before', () => {
     expect(gapDueAtMs(heldOf())).toBe(NOW_MS + 6 * HOUR_MS);
-    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudgetSinceMs: 1, refusedSinceMs: 1 })).not.toHaveProperty('failures');
+    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudget: true, refusedSinceMs: 1 })).not.toHaveProperty('failures');
   });
 
   it('stays as its job has stored it, and is stored again if a look came in between', () => {
@@ -98,8 +101,8 @@ describe('the gap of what a job holds back', () => {
   });
 
   it('of a job that stored no floor begins now', () => {
-    const { coversBeforeMs: _, ...job } = jobOf({ now: true });
-    expect(heldOf(job).lastSeenMs).toBe(NOW_MS);
+    const { coversBeforeMs: _, beginOrder: __, ...job } = jobOf({ now: true });
+    expect(heldOf(job)).toMatchObject({ lastSeenMs: NOW_MS, afterBeginOrder: 1 });
   });
 
   it('holds the keys of its prefix, and so those of each prefix within it and around it', () => {

@@ -14,6 +14,7 @@ import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../suppor
 import { createProvingLook } from '../../support/fakes/proving-look.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { beginOrderNow } from '../../support/worlds/begin-order.ts';
 
 const signal = new AbortController().signal;
 const MINUTE_MS = 60_000;
@@ -56,8 +57,12 @@ async function startWorld() {
       for (let minute = 0; minute < minutes; minute += 1) {
         await clock.advance(MINUTE_MS);
         for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
-        for (const { id, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
-          const done = { state: 'done' as const, finishedAtMs: clock.nowMs(), ...(now !== true && { coversBeforeMs: clock.nowMs() }) };
+        for (const { id, bucket, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
+          const done = {
+            state: 'done' as const,
+            finishedAtMs: clock.nowMs(),
+            ...(now !== true && { coversBeforeMs: clock.nowMs(), beginOrder: await beginOrderNow(state, bucket, clock.nowMs()) }),
+          };
           await updateRecord(state, refs.job(id), (job) => job && { ...job, ...done });
         }
         await closeGaps(signal);

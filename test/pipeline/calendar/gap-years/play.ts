@@ -131,7 +131,10 @@ async function connect(story: Story, { name, source }: SimBucket): Promise<void>
   const record = await readRecord(world.state, refs.bucket(name));
   if (record !== undefined) await noteProof(world, record);
   const first = (await world.gaps()).find((gap) => gap.bucket === name);
-  if (first !== undefined) await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, ['b']);
+  if (first !== undefined)
+    await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, first.afterBeginOrder ?? 0, [
+      'b',
+    ]);
   if (isHeld) later(story, random.integer(1, 20) * DAY_MS, () => manual(story, name, false));
 }
 
@@ -156,8 +159,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   const { world, ledger, random } = story;
   const process = random.integer(0, SKEWS_MS.length - 1);
   const trueMs = world.clock.nowMs();
-  // times of loss are those of the machine if it is fast, and otherwise of SQS; those of bulk deletes are of AWS
-  const lossMs = Math.max(trueMs, trueMs + SKEWS_MS[process]!);
+  // times of loss are those of the machine; those of bulk deletes and of what is folded are of AWS
+  const lossMs = trueMs + SKEWS_MS[process]!;
   const whole = { bucket, reason: 'simulated' };
   const prefix = burst ?? random.pick(PREFIXES);
   story.requests += 1;
@@ -183,8 +186,9 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   }
   // the bucket is emptied only where people are to decide
   await world.put(bucket, 'kept', true);
+  const begun = await ledger.begun(bucket);
   await world.report(sighting, process);
-  await ledger.reported(sighting, keys);
+  await ledger.reported(sighting, begun, keys);
 }
 
 async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
@@ -212,8 +216,9 @@ async function empty(story: Story, bucket: string): Promise<void> {
   world.s3s.get(bucket)?.objects.clear();
   const seenAtMs = world.clock.nowMs();
   const sighting = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  const begun = await ledger.begun(bucket);
   await world.report(sighting, 0);
-  await ledger.reported(sighting, []);
+  await ledger.reported(sighting, begun, []);
   const decide = async (): Promise<void> => {
     if (!(await world.isConnected(bucket))) return;
     const isHeld = (await world.gaps()).some((gap) => gap.bucket === bucket && gap.state !== 'closed' && gap.heldDeletes !== undefined);
