@@ -69,8 +69,16 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: atMs, createdBy: by };
     // the event that it is connected for has arrived, and the embedded storage sends its own
     const proof = isProven ? { provenAtMs: atMs } : {};
-    const after = (stored: BucketRecord | undefined): BucketRecord =>
-      requireTopic(stored === undefined ? { ...changed(fresh, wishes), ...proof } : changed(withRead(stored, read), wishes));
+    const after = (stored: BucketRecord | undefined): BucketRecord => {
+      if (stored === undefined) return requireTopic({ ...changed(fresh, wishes), ...proof });
+      if (wishes.only_new === true) {
+        throw new RequestError(
+          'bucket.already-connected',
+          `${bucket} is connected already, and was not changed. Change its settings instead.`,
+        );
+      }
+      return requireTopic(changed(withRead(stored, read), wishes));
+    };
     const planned = after(current);
     await objects.createBucket(bucket, signal);
     const indexId = await indexIdOf(dependencies, bucket, signal);
