@@ -128,7 +128,7 @@ export function isWithheld({ kind, held }: Pick<GapRecord, 'kind' | 'held'>): bo
 }
 
 /**
- * Whether the times of its reports are those of AWS, whoever reports: of CloudTrail's calls, and of SQS for what is folded. Those of
+ * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is folded. Those of
  * other kinds may be the time of a machine with a wrong clock.
  */
 export function isTimedByAws(kind: GapKind): boolean {
