@@ -199,7 +199,8 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
 /** The gap of deletes whose job a person has stopped. */
 function withheld(gap: GapRecord, { id, state }: JobRecord): GapRecord {
   const { bucket, prefix } = gap;
-  const reindex = commandOf('reindex', bucket, ...(prefix === undefined ? [] : ['--prefix', prefix]));
+  const ofPrefix = prefix === undefined ? [] : ['--prefix', prefix];
+  const reindex = commandOf('reindex', bucket, ...ofPrefix);
   const [what, act] =
     state === 'paused'
       ? ['is paused', `run \`${commandOf('jobs resume', id)}\`, or \`${reindex}\``]

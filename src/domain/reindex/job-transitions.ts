@@ -41,7 +41,7 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'pause' }
   /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
   | { readonly kind: 'brake'; readonly waiting: number }
-  /** `isHeld`: deletions of its keys wait for a person, or nobody announces them any more, so that it deletes only what is allowed now. */
+  /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what is allowed now. */
   | { readonly kind: 'resume'; readonly allowDeletes?: number; readonly isHeld?: boolean }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }

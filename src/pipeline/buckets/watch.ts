@@ -11,7 +11,8 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 import { listCircuits } from './circuit-records.ts';
-import { allGaps, statusesOf } from './statuses.ts';
+import { allGaps } from '../gaps/of-bucket.ts';
+import { statusesOf } from './statuses.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;

@@ -8,7 +8,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { requireBucket } from '../buckets/list.ts';
-import { gapsOf } from '../buckets/statuses.ts';
+import { gapsOf } from '../gaps/of-bucket.ts';
 
 type AsOf = z.output<typeof asOf>;
 

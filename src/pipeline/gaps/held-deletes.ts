@@ -2,9 +2,9 @@
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { awaitsConsent, heldGapId, withHeld, type HeldBack, type Keys } from '../../domain/gaps/held-deletes.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { gapsOf } from '../buckets/statuses.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import { gapsOf } from './of-bucket.ts';
 import { factsOf } from './reports.ts';
 
 /**
