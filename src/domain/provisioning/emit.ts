@@ -4,6 +4,7 @@
  */
 import { sdkConfiguration } from './notification.ts';
 import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from './names.ts';
+import { selectorName, withSelector } from './trail.ts';
 import { queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
 
 /** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
@@ -14,7 +15,7 @@ export function emitScript(wish: Wish, wiring: Wiring): string {
     ...wiring.queues.map((queue) => queueText(wish, queue)),
     ...(wiring.subscription === undefined ? [] : [subscriptionText(wiring.subscription)]),
     ...(wiring.rule === undefined ? [] : [ruleText(wish, wiring.rule)]),
-    ...(wiring.selector === undefined ? [] : [selectorText(wiring.selector)]),
+    ...(wiring.selector === undefined ? [] : [selectorText(wish, wiring.selector)]),
     ...(wiring.entry === undefined && !wiring.eventBridge ? [] : [notificationText(wish, wiring)]),
   ].join('\n\n');
 }
@@ -138,10 +139,30 @@ function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
   };
 }
 
-function selectorText(selector: object): string {
-  return `# A trail must record the data events of the bucket: add this advanced selector to those that it has. Writing selectors
+/** As an apply: only the trail that the settings give to Tally is written to, in the kind of selectors that it has. */
+function selectorText(wish: Wish, selector: object): string {
+  if (wish.trailArn === undefined)
+    return `# A trail must record the data events of the bucket: add this advanced selector to those that it has. Writing selectors
 # replaces all of them, so docs/connect.md reads them first.
 # ${JSON.stringify(selector)}`;
+  const basic = withSelector({ kind: 'basic', list: [] }, wish).list[0];
+  return `# the selector of the bucket, beside those that the trail has: a write replaces all of them
+TRAIL=${quoted(wish.trailArn)}
+TRAIL_REGION=${quoted(parseArn(wish.trailArn)?.region ?? wish.region)}
+selectors() { aws cloudtrail get-event-selectors --region "$TRAIL_REGION" --trail-name "$TRAIL" --output json | jq -cS '{EventSelectors: (.EventSelectors // []), AdvancedEventSelectors: (.AdvancedEventSelectors // [])}'; }
+BEFORE=$(selectors)
+AFTER=$(jq -cS --arg name ${quoted(selectorName(wish))} --argjson advanced ${quoted(selector)} --argjson basic ${quoted(basic)} '
+  if (.AdvancedEventSelectors | length) > 0 then .AdvancedEventSelectors |= ([.[] | select(.Name != $name)] + [$advanced])
+  else .EventSelectors |= ([.[] | select(. != $basic)] + [$basic]) end' <<< "$BEFORE")
+if [ "$AFTER" != "$BEFORE" ]; then
+  NOW=$(selectors)
+  if [ "$NOW" != "$BEFORE" ]; then
+    echo "the selectors of the trail were changed meanwhile: run this script again" >&2
+    exit 1
+  fi
+  INPUT=$(jq -c --arg trail "$TRAIL" 'with_entries(select(.value | length > 0)) + {TrailName: $trail}' <<< "$AFTER")
+  aws cloudtrail put-event-selectors --region "$TRAIL_REGION" --cli-input-json "$INPUT" > /dev/null
+fi`;
 }
 
 /** The configuration is written only if it was not changed meanwhile. */

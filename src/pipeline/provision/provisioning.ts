@@ -11,6 +11,7 @@ import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { existing, withLetters } from '../../domain/provisioning/facts.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
+import { recordsBucket } from '../../domain/provisioning/trail.ts';
 import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -110,8 +111,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     // who may not read AWS gets the script all the same: it reads by itself
     const observed = await observe(wish, signal).catch(unlessDenied);
     if (observed === undefined) return emitScript(wish, wiringOf(wish));
-    refuseBlocked(planOf(wish, observed));
-    return emitScript(wish, asFound(wiringOf(wish), observed));
+    const plan = planOf(wish, observed);
+    refuseBlocked(plan);
+    return emitScript(wish, asFound(plan, observed));
   }
 
   /** A person with the permission can run the script. */
@@ -189,14 +191,19 @@ function refuseBlocked({ findings, token }: Plan): void {
   });
 }
 
-/** The wiring as an apply would write it: a rule that was made by hand stays as it is, and a target keeps a dead-letter queue that nothing else names. */
-function asFound({ rule, ...wiring }: Wiring, { rule: present, handMadeRule }: Observed): Wiring {
-  if (rule === undefined || handMadeRule !== undefined) return wiring;
+/**
+ * The wiring as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
+ * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
+ */
+function asFound({ wish, wiring, changes }: Plan, observed: Observed): Wiring {
+  const { rule, topic, selector, ...rest } = wiring;
+  const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
+  const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
+  const found = existing(observed.rule)?.targets.find(({ id }) => id === rule?.target.id);
   return {
-    ...wiring,
-    rule: withLetters(
-      rule,
-      existing(present)?.targets.find(({ id }) => id === rule.target.id),
-    ),
+    ...rest,
+    ...(isWritten && { topic }),
+    ...(selector !== undefined && !isRecorded && { selector }),
+    ...(rule !== undefined && observed.handMadeRule === undefined && { rule: withLetters(rule, found) }),
   };
 }

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { emitScript } from '../../../src/domain/provisioning/emit.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
+import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { findProgram } from '../../docs/programs.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
@@ -177,5 +178,43 @@ describe('the name of a rule', () => {
     const names = long.flatMap((bucket) => (['eventbridge', 'routed'] as const).map((source) => ruleNameOf(INSTALLATION, bucket, source)));
     expect(new Set([...names, ruleNameOf('ffffffff', 'photos', 'routed')]).size).toBe(9);
     for (const name of names) expect(name).toMatch(/^[.\w-]{1,64}$/);
+  });
+});
+
+describe('the script, run with the trail of the settings', () => {
+  const trailArn = `arn:aws:cloudtrail:eu-west-1:${ACCOUNT}:trail/audit`;
+  const routed = { ...wish, source: 'routed', trailArn } as const;
+
+  /** What is written to a trail that answers with these selectors. */
+  function written(...answers: readonly [object, ...object[]]): readonly unknown[] {
+    const [, part = ''] = emitScript(routed, wiringOf(routed)).split(/^(?=# the selector of the bucket)/m);
+    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
+    const [first, second = first] = answers.map((answer) => JSON.stringify(answer));
+    const aws = `FOLDER=$(mktemp -d)
+    aws() {
+      case "$2" in
+        get-event-selectors) if [ -e "$FOLDER/read" ]; then printf '%s' '${second}'; else touch "$FOLDER/read"; printf '%s' '${first}'; fi ;;
+        put-event-selectors) printf '=%s\\n' "\${@: -1}" >&3 ;;
+      esac
+    }`;
+    const input = `set -euo pipefail\njq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${part}`;
+    const { output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
+    return [...(output[3] ?? '').matchAll(/^=(.*)$/gm)].map(([, text = '']) => JSON.parse(text) as unknown);
+  }
+
+  const theirs = { Name: 'theirs', FieldSelectors: [{ Field: 'eventCategory', Equals: ['Management'] }] };
+  const all = { ReadWriteType: 'All', IncludeManagementEvents: true, DataResources: [] };
+  const basic = withSelector({ kind: 'basic', list: [all] }, routed).list;
+
+  it('adds the selector in the kind that the trail has, beside those of others, as an apply does', () => {
+    const advanced = [theirs, advancedSelector(routed)];
+    expect(written({ AdvancedEventSelectors: [theirs] })).toEqual([{ TrailName: trailArn, AdvancedEventSelectors: advanced }]);
+    expect(written({ EventSelectors: [all] })).toEqual([{ TrailName: trailArn, EventSelectors: basic }]);
+  });
+
+  it('writes nothing where the selector is there, or where others write at the moment', () => {
+    expect(written({ AdvancedEventSelectors: [theirs, advancedSelector(routed)] })).toEqual([]);
+    expect(written({ EventSelectors: basic })).toEqual([]);
+    expect(written({ AdvancedEventSelectors: [theirs] }, { AdvancedEventSelectors: [theirs, { ...theirs, Name: 'more' }] })).toEqual([]);
   });
 });

@@ -63,6 +63,12 @@ describe('the notification of an earlier installation', () => {
     await expect(world.apply({ adopt: true }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
   });
 
+  it('is taken over by a script on request only, which is refused otherwise', async () => {
+    const world = await startAfterAnother();
+    await expect(world.provisioning.emit({ bucket: 'photos' })).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(await world.provisioning.emit({ bucket: 'photos', adopt: true })).toContain('test("^tally-');
+  });
+
   it.each([
     ['its topic is not one of Tally', { arn: `arn:aws:sns:${REGION}:${ACCOUNT}:uploads` }],
     ['it goes to a queue', { kind: 'queue' as const, arn: QUEUE_ARN }],

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { prefixOf } from '../../../src/domain/provisioning/names.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { interruptAt, startWorld, THEIR_QUEUE } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -154,6 +154,32 @@ describe('a subscription of the bucket queue', () => {
     await world.provisioning.remove('photos', { keepAws: false });
     expect([...world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
     expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(`${MARK}-topics`);
+  });
+
+  it('is shown and never removed by a remedy where the topic is of others', async () => {
+    const world = await startWithTopic('photos');
+    await world.agree(byTopic);
+    await updateRecord(
+      world.state,
+      refs.bucket('photos'),
+      (record) => record && { ...record, source: 'topic' as const, topicArn: THEIR_TOPIC },
+    );
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, { ...theirs, wasAuthenticated: false });
+    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(found.map(({ code }) => code)).toContain('connect.subscription-unauthenticated');
+    for (const { fix } of found) expect(fix).not.toContain('unsubscribe');
+  });
+
+  it('stays, with the topic, for a bucket whose events a rule that a person made sends there', async () => {
+    const world = await startWorld();
+    await world.agree({ source: 'routed' });
+    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'routed' as const });
+    const pattern = JSON.stringify({ detail: { requestParameters: { bucketName: ['videos'] } } });
+    const rule = { pattern, isEnabled: true, targets: [{ id: 't', arn: ROUTED_ARN }], tags: {} };
+    world.aws.parts.rules.set('ops', rule);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
+    expect([...world.aws.parts.topics.get(ROUTED_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
   });
 
   it('goes where the other bucket of the same source sends to another topic', async () => {

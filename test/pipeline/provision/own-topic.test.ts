@@ -4,7 +4,7 @@ import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -106,6 +106,17 @@ describe('the source routed with the operator’s own topic', () => {
     expect([...denied.aws.writes, ...missing.aws.writes]).toEqual([]);
     await expect(missing.apply({ ...wish, topic_arn: `${THEIR_TOPIC}.fifo` })).rejects.toMatchObject({ code: 'request.invalid' });
   });
+
+  it.each([`tally-${INSTALLATION}-events`, 'tally-99999999-events', 'tally-99999999-routed'])(
+    'is none that Tally makes, for itself or for another registry: %s',
+    async (name) => {
+      const world = await startOwn();
+      const asked = { bucket: 'photos', source: 'routed', topic_arn: THEIR_TOPIC.replace('their-topic', name) } as const;
+      await expect(world.provisioning.plan(asked)).rejects.toMatchObject({ code: 'request.invalid' });
+      await expect(world.apply(asked)).rejects.toMatchObject({ code: 'request.invalid' });
+      expect(world.aws.writes).toEqual([]);
+    },
+  );
 
   it('goes back to Tally’s topic when that is named, and takes it from the own one afterwards', async () => {
     const world = await startOwn();
@@ -277,6 +288,13 @@ describe('the script of a plan', () => {
       message: expect.stringMatching(/^no script is written: photos has notifications for the same events: x/),
     });
     expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' })).toContain('put-rule');
+  });
+
+  it('puts no statement into the policy of a topic that admits EventBridge already', async () => {
+    const closed = await startOwn();
+    expect(await closed.provisioning.emit({ bucket: 'photos' })).toContain('sns set-topic-attributes');
+    const admitting = await startOwn(open);
+    expect(await admitting.provisioning.emit({ bucket: 'photos' })).not.toContain('sns set-topic-attributes');
   });
 
   it('makes no topic in place of the operator’s, and no rule beside one that was made by hand', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
-import { advancedSelector, foreignSelectors, recordsBucket } from '../../../src/domain/provisioning/trail.ts';
+import { advancedSelector, foreignSelectors, recordsBucket, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
@@ -49,6 +49,14 @@ describe('the trail of a routed bucket', () => {
     await world.agree();
     expect(world.aws.writes).toHaveLength(writes);
     expect(await world.diagnose()).toEqual([]);
+  });
+
+  it('is written by a script as by an apply: only where the settings name it and it does not record the bucket', async () => {
+    const scriptOf = (world: Awaited<ReturnType<typeof startWorld>>) => world.provisioning.emit({ bucket: 'photos', source: 'routed' });
+    expect(await scriptOf(await startTrail())).toContain('put-event-selectors');
+    expect(await scriptOf(await startTrail({}, {}))).not.toContain('put-event-selectors');
+    const recording = await startTrail({ selectors: withSelector({ kind: 'advanced', list: [theirs] }, photos) });
+    expect(await scriptOf(recording)).not.toMatch(/put-event-selectors|A trail must record/);
   });
 
   it.each([
