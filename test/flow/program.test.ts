@@ -188,7 +188,7 @@ describe('the program', () => {
       expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
       expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
       await daemon.stop();
-      // an index of an earlier version
+      // as a copy by hand leaves it
       await chmod(join(data, 'index.sqlite'), 0o644);
       const again = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
       expect(await again.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });

@@ -41,8 +41,8 @@ export const gapSchema = z.object({
   jobId: z.string().optional(),
   closedAtMs: z.number().optional(),
   /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
-  openedAtMs: z.number().optional(),
-  toldAtMs: z.number().optional(),
+  openedAtMs: z.number(),
+  toldAtMs: z.number(),
   /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
   reconciledBeforeMs: z.number().optional(),
   /** True while the keys of all its bulk deletes are known to be reported one by one: the gap is reconciled within a day. */
@@ -141,14 +141,14 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
   const { tooEarlyUntilMs: _, ...base } =
-    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : withOldCalls(current);
+    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
   return withCalls(
     {
       ...base,
       reason: sighting.reason,
       firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
       lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
-      toldAtMs: Math.max(base.toldAtMs ?? 0, toldAtMs),
+      toldAtMs: Math.max(base.toldAtMs, toldAtMs),
       count: base.count + count,
       state: 'open',
       ...(sighting.folded === true && { folded: true }),
@@ -177,7 +177,7 @@ export function withProof(gap: GapRecord, atMs: number): GapRecord {
     ...stillWaits,
     state: 'open',
     lastSeenMs: Math.max(gap.lastSeenMs, atMs, gap.reconciledBeforeMs ?? 0),
-    toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs),
+    toldAtMs: Math.max(gap.toldAtMs, atMs),
   };
 }
 
@@ -186,12 +186,6 @@ export function withoutDifferences(gap: GapRecord): GapRecord {
   if (gap.differences === undefined) return gap;
   const { differences: _, ...rest } = gap;
   return rest;
-}
-
-/** The open gap. One that knows none of its calls was stored by an earlier version of Tally, which did not tell them apart: none of them is proven. */
-function withOldCalls(gap: GapRecord): GapRecord {
-  const isOld = gap.kind === 'bulk-delete' && gap.covered !== true && gap.unprovenCalls === undefined;
-  return isOld ? { ...gap, hasUnknownCalls: true } : gap;
 }
 
 /** The record once it is known that the keys of this bulk delete are reported one by one. Returns the same object if the gap does not wait for that. */
@@ -221,6 +215,7 @@ function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs
     count: 0,
     state: 'open',
     openedAtMs: toldAtMs,
+    toldAtMs,
     ...(closed?.reconciledBeforeMs !== undefined && { reconciledBeforeMs: closed.reconciledBeforeMs }),
   };
 }

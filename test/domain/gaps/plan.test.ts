@@ -12,6 +12,8 @@ function gapOf(prefix: string, kind: GapRecord['kind'] = 'lifecycle'): GapRecord
     reason: 'r',
     firstSeenMs: 1,
     lastSeenMs: 1,
+    openedAtMs: 1,
+    toldAtMs: 1,
     count: 1,
     state: 'open',
   };
