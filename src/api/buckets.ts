@@ -138,6 +138,12 @@ export const addBucketBody = z
         .describe(
           'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
         ),
+      only_new: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe(
+          'Whether a bucket that is connected already is refused, with `bucket.already-connected`, instead of changed. Default: false.',
+        ),
       apply: z
         .boolean(must('must be true or false'))
         .exactOptional()
@@ -222,6 +228,7 @@ export const bucketRows = {
     answer: addedBucket,
     status: 201,
     errors: [
+      'bucket.already-connected',
       'bucket.missing',
       'object.denied',
       's3.unavailable',

@@ -102,6 +102,11 @@ export const connection = z
     source: z.enum(bucketSources).optional(),
     waiting_for: z.string().optional().describe('While it is `applying`: what the next request waits for.'),
     retry_after_ms: z.int().min(0).optional().describe('While it is `applying`: when to send the request again.'),
+    unproven: z
+      .array(finding)
+      .readonly()
+      .optional()
+      .describe('Once it is `applied`: what keeps its events from being known to arrive, although nothing is left to be made.'),
   })
   .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
 export type ConnectionView = z.infer<typeof connection>;

@@ -34,24 +34,24 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** 15 s are frequent enough, because a gap first waits for a quiet minute. */
-const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS };
-const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, claimMs: 4 * MINUTE_MS };
-const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, claimMs: HOUR_MS };
+const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
+const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
+const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
-const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, claimMs: HOUR_MS };
-const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, claimMs: HOUR_MS };
+const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
+const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Keys end by the day, so their records may live some hours longer. */
-const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, claimMs: HOUR_MS };
+const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
 /** As long as a login lasts, so that logins that no one finished are few. */
-const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
+const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
 /** Looks for buckets whose hourly look is due, or whose connection was changed some seconds ago. */
-const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, claimMs: 10 * MINUTE_MS };
+const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
 /** One request for all buckets. */
-const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS };
+const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** Looks for buckets whose scheduled compare is due. */
-const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS };
+const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 
-/** Of its claim, the time in which a run of a sweep may begin visits. The rest is for the visit that began last. */
+/** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
 const RUN_SHARE = 3 / 4;
 
 interface CalendarParts {
@@ -59,19 +59,17 @@ interface CalendarParts {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly circuits: Circuits;
-  /** The name of this process. */
-  readonly worker: string;
 }
 
 /** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
-export function startCalendar({ settings, core, telemetry, circuits, worker }: CalendarParts, signal: AbortSignal): void {
+export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
   const { state, scan, maintenance, audit } = core.store;
-  const schedules = createSchedules({ state, clock, telemetry, worker });
+  const schedules = createSchedules({ state, clock, telemetry });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
-    const run = createSweep({ state, clock, telemetry, runMaxMs: schedule.claimMs * RUN_SHARE }, name, visit, dueOf);
+    const run = createSweep({ state, clock, telemetry, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
@@ -112,7 +110,7 @@ export function startCalendar({ settings, core, telemetry, circuits, worker }: C
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts, 'worker'>, stopped: AbortSignal) {
+function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
   const clock = systemClock;
   // these gauges describe live events only
   const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };

@@ -19,7 +19,7 @@ import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 /** As long as a lease: the task of a killed worker is received again when its range is free again. */
 const VISIBILITY_S = 60;
 /** One worker looks for lost tasks each minute. */
-const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
+const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, runMaxMs: 120_000 };
 
 export interface Reindexing {
   readonly checks: readonly CheckSource[];
@@ -43,7 +43,7 @@ interface ReindexingParts {
 
 /** Creates and connects the parts; nothing runs before start(). Without the role or a work queue there is nothing to run. */
 export function createReindexing(parts: ReindexingParts): Reindexing {
-  const { settings, core, queues, telemetry, worker } = parts;
+  const { settings, core, queues, telemetry } = parts;
   if (!settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
   if (queues.work === undefined || core.sendTask === undefined) {
     return {
@@ -54,7 +54,7 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
   }
   const role = createRole(parts, { workQueueUrl: queues.work, sendTask: core.sendTask });
   const { state } = core.store;
-  const schedules = createSchedules({ state, clock: systemClock, telemetry, worker });
+  const schedules = createSchedules({ state, clock: systemClock, telemetry });
   const lookForOverdue = createOverdueTasks({ state, clock: systemClock, sendTask: core.sendTask });
   return {
     checks: [{ name: 'work-queue', neededBy: ['reindex'], check: () => checkOfFault(role.receiveFault()) }],

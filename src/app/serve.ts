@@ -294,7 +294,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry, circuits, worker }, stopping.signal);
+      startCalendar({ settings, core, telemetry, circuits }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;

@@ -8,7 +8,7 @@ import { allBuckets } from './all-buckets.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { addConnectionCommands, untilApplied } from './connections.ts';
+import { addConnectionCommands, endUnproven, printApplied, unprovenText, untilApplied, untilFree } from './connections.ts';
 import { ageOfText } from './human.ts';
 import { fieldsText, tableText } from './output.ts';
 
@@ -73,6 +73,7 @@ function addAdd(bucket: Command, cli: Cli): void {
       });
       cli.print(options, record, () => bucketText(record));
       for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
+      if (record.connection !== undefined) endUnproven(cli, record.connection);
     },
   );
 }
@@ -122,7 +123,7 @@ function addSet(bucket: Command, cli: Cli): void {
         const applied = await cli.withControl((control, context) =>
           untilApplied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
         );
-        cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+        printApplied(cli, options, applied);
         return;
       }
       const change = { ...body, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
@@ -164,7 +165,9 @@ function addRemove(bucket: Command, cli: Cli): void {
       ...(options.keepAws === true && { keep_aws: 'true' as const }),
       ...(keepsDocuments && { keep_documents: 'true' as const }),
     };
-    const removed = await cli.withControl((control, context) => control.removeBucket({ params: { bucket: name }, query }, context));
+    const removed = await cli.withControl((control, context) =>
+      untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
+    );
     const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
     cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
     for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
@@ -174,6 +177,8 @@ function addRemove(bucket: Command, cli: Cli): void {
 /** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
 function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.state === 'applied') {
+    if (connection.unproven !== undefined)
+      return ['Its parts in AWS are made, and its events are not known to arrive.', unprovenText(cli, connection)];
     return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
   }
   if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];

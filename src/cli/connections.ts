@@ -1,12 +1,15 @@
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
+import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
+import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
+import { exitCodes } from './exit-codes.ts';
 import { fieldsText, linesText } from './output.ts';
 
 interface WishOptions {
@@ -106,10 +109,45 @@ function addApply(bucket: Command, cli: Cli): void {
       const applied = await cli.withControl((control, context) =>
         untilApplied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
       );
-      cli.print(options, applied, () => `${printable(name)} is applied: its events come by ${applied.source ?? 'its source'}.`);
+      printApplied(cli, options, applied);
       cli.hint(options, 'S3 needs about five minutes until it sends every event. A re-index follows then.');
     },
   );
+}
+
+/** Says that a bucket is applied, and what keeps its events from being known to arrive. */
+export function printApplied(cli: Cli, options: JsonOption, applied: ConnectionView): void {
+  const { bucket, source = 'its source', unproven = [] } = applied;
+  const name = printable(bucket);
+  cli.print(options, applied, () =>
+    unproven.length === 0
+      ? `${name} is applied: its events come by ${source}.`
+      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(cli, applied)}`,
+  );
+  endUnproven(cli, applied);
+}
+
+/** What keeps the events of an applied bucket from being known to arrive. */
+export function unprovenText(cli: Cli, { unproven = [] }: ConnectionView): string {
+  return linesText(unproven.map((finding) => findingText(finding, cli)).join('\n'));
+}
+
+/** The command did all that it can, and the exit code is that of the doctor. */
+export function endUnproven(cli: Cli, { unproven = [] }: ConnectionView): void {
+  if (unproven.length > 0) cli.endWith(exitCodeOf(unproven));
+}
+
+/** What could not be read counts as broken: it is not known to work. */
+export function exitCodeOf(findings: readonly Pick<FindingView, 'severity'>[]): number {
+  switch (statusOf(findings)) {
+    case 'ok':
+      return exitCodes.ok;
+    case 'degraded':
+      return exitCodes.degraded;
+    case 'broken':
+    case 'unknown':
+      return exitCodes.broken;
+  }
 }
 
 /** Ten minutes. AWS needs one at most until policies count. */
@@ -124,6 +162,23 @@ export async function untilApplied(cli: Cli, options: JsonOption, request: () =>
     await cli.clock.sleep(answer.retry_after_ms ?? 0);
   }
   throw new CommandError('declined', 'AWS does not show what was made: repeat the command later');
+}
+
+/** Two minutes: a change takes half of one, and that of a process that was killed is taken over after one. */
+const BUSY_REQUESTS_MAX = 60;
+const BUSY_RETRY_MS = 2_000;
+
+/** Repeats the request while another process changes a connection. */
+export async function untilFree<Answer>(cli: Cli, options: JsonOption, request: () => Promise<Answer>): Promise<Answer> {
+  for (let count = 1; ; count += 1) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof RequestError && error.code === 'connect.busy') || count === BUSY_REQUESTS_MAX) throw error;
+    }
+    cli.hint(options, 'Waiting for another change of a connection.');
+    await cli.clock.sleep(BUSY_RETRY_MS);
+  }
 }
 
 function addEmit(bucket: Command, cli: Cli): void {
@@ -148,7 +203,9 @@ function addPause(bucket: Command, cli: Cli): void {
     )
     .argument('<name>', 'the bucket');
   printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
-    const paused = await cli.withControl((control, context) => control.pauseNotification({ params: { bucket: name } }, context));
+    const paused = await cli.withControl((control, context) =>
+      untilFree(cli, options, () => control.pauseNotification({ params: { bucket: name } }, context)),
+    );
     cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
     cli.hint(options, `To restore it: ${cli.typed('bucket resume-notification', name)}`);
   });
@@ -165,6 +222,8 @@ function addResume(bucket: Command, cli: Cli): void {
       untilApplied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
+    if (resumed.unproven !== undefined) cli.hint(options, unprovenText(cli, resumed));
+    endUnproven(cli, resumed);
   });
 }
 

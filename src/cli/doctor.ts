@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import type { Diagnosis } from '../api/connections.ts';
 import { allBuckets } from './all-buckets.ts';
-import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { findingText } from './connections.ts';
-import { exitCodes } from './exit-codes.ts';
+import { exitCodeOf, findingText } from './connections.ts';
 import { linesText } from './output.ts';
 
 /** `tally doctor [NAME]`: what keeps events from arriving. */
@@ -27,22 +25,8 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME --apply')}`);
     else if (options.json !== true) cli.print(options, undefined, () => items.map((item) => diagnosisText(item, cli)).join('\n\n'));
     if (options.json === true) cli.print(options, { items }, () => '');
-    cli.endWith(exitCodeOf(items));
+    cli.endWith(exitCodeOf(items.flatMap(({ findings }) => findings)));
   });
-}
-
-/** What could not be read counts as broken: it is not known to work. */
-function exitCodeOf(items: readonly Diagnosis[]): number {
-  const status = statusOf(items.flatMap(({ findings }) => findings));
-  switch (status) {
-    case 'ok':
-      return exitCodes.ok;
-    case 'degraded':
-      return exitCodes.degraded;
-    case 'broken':
-    case 'unknown':
-      return exitCodes.broken;
-  }
 }
 
 function diagnosisText({ bucket, status, findings }: Diagnosis, cli: Cli): string {

@@ -56,7 +56,7 @@ export async function listen(state: string): Promise<Listener> {
       isAnswered = true;
       const text = 'the address of this login was opened twice, maybe by another user of this machine, so it was ended';
       void answer(response, 409, { title: 'The login has ended', text: `${text}. Begin it again.` });
-      returned.reject(new ClientError('login.failed', `${text}: run \`tally login\` again`));
+      returned.reject(new ClientError('login.failed', `${text}: repeat the login`));
     } else {
       isStarted = true;
       response.writeHead(303, { location: target, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', connection: 'close' });

@@ -91,7 +91,7 @@ async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>,
     throw new ClientError('login.failed', `the login was refused: ${reason}`);
   }
   const code = parameters.get('code');
-  if (code === undefined) throw new ClientError('login.failed', 'the browser returned without a code: run `tally login` again');
+  if (code === undefined) throw new ClientError('login.failed', 'the browser returned without a code: repeat the login');
   return redeem(attempt, { code, redirect_uri: redirectUri });
 }
 
@@ -126,7 +126,7 @@ async function redeem(
   }
   throw new ClientError(
     'login.failed',
-    'the registry refused the code: it is wrong, was used already, or is older than 60 s; run `tally login` again',
+    'the registry refused the code: it is wrong, was used already, or is older than 60 s; repeat the login',
   );
 }
 
@@ -162,7 +162,7 @@ async function failureOf(opening: Promise<boolean>): Promise<undefined> {
 async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
   const ended = Promise.withResolvers<never>();
   const late = AbortSignal.timeout(LOGIN_TIMEOUT_MS);
-  const end = (): void => ended.reject(new ClientError('login.failed', 'the login was not finished in time: run `tally login` again'));
+  const end = (): void => ended.reject(new ClientError('login.failed', 'the login was not finished in time: repeat the login'));
   const abort = (): void => ended.reject(signal.reason);
   late.addEventListener('abort', end, { once: true });
   signal.addEventListener('abort', abort, { once: true });

@@ -205,12 +205,17 @@ function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   return { state: 'differs', sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}`, sinceMs: atMs, act: 'gaps' };
 }
 
-function unprovenRule({ record: { provenAtMs, createdAtMs, connectionCheck: check } }: StatusFacts): ReturnType<Rule> {
+function unprovenRule({ record }: StatusFacts): ReturnType<Rule> {
+  const { provenAtMs, source, createdAtMs, lastEventAtMs, connectionCheck: check } = record;
   if (provenAtMs !== undefined) return undefined;
+  const none =
+    lastEventAtMs === undefined
+      ? 'No event has arrived since it was connected'
+      : `Events have arrived, but none that is known to come by its source ${source}`;
   const isMissing = check?.state === 'broken';
   return {
     state: 'events_unproven',
-    sentence: `No event has arrived since it was connected${check === undefined ? '' : whatOf(check)}`,
+    sentence: `${none}${check === undefined ? '' : whatOf(check)}`,
     sinceMs: createdAtMs,
     act: isMissing ? 'plan' : 'doctor',
   };

@@ -1,9 +1,23 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { Dialect } from './events/record.ts';
 
 /** How a bucket's events reach the bucket queue. */
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
 export type BucketSource = (typeof bucketSources)[number];
+
+/** Whether the events of a bucket with this source have the form of this dialect. */
+export function isFormOf(source: BucketSource, dialect: Dialect): boolean {
+  switch (dialect) {
+    case 'native':
+      return source === 'notification' || source === 'topic';
+    case 'eventbridge':
+      return source === 'eventbridge';
+    case 'trail':
+    case 'synthetic':
+      return source === 'routed';
+  }
+}
 
 /** Whether the source always reports lifecycle expirations. Audit trails never do, and a topic's configuration may leave them out. */
 export function reportsExpirations(source: BucketSource): boolean {
@@ -94,6 +108,8 @@ export const bucketRecordSchema = z.object({
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
   floor: z.number(),
+  /** The place of the job that began last among all beginnings of the bucket (src/domain/reindex/covers.ts); absent: none has begun. */
+  lastBeginOrder: z.number().optional(),
   createdAtMs: z.number(),
   createdBy: z.string(),
   /** When region and versioning were last read. */
@@ -109,7 +125,7 @@ export const bucketRecordSchema = z.object({
   indexId: z.string().optional(),
   /** Since when its events are known to arrive by its present connection: one has arrived, or S3's test event, or the watch found every part in order. */
   provenAtMs: z.number().optional(),
-  /** Since when its events come by its present way, if another one was given to it. What was sent before proves nothing. */
+  /** Since when events of its form come by its present way only, if another way was given to it. What was sent before proves nothing. */
   waySinceMs: z.number().optional(),
   /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */
   lastComparedAtMs: z.number().optional(),
@@ -143,6 +159,29 @@ export const bucketRecordSchema = z.object({
     .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
+
+/** Event times may be whole seconds, cut off. */
+const TIME_STEP_MS = 1_000;
+
+/** The latest moment at which the event can have happened. A dead letter that was sent back has a new time of sending, but not a new time of its event. */
+export function happenedByMs({
+  sentAtMs,
+  eventTimeMs = sentAtMs,
+}: {
+  readonly sentAtMs: number;
+  readonly eventTimeMs: number | undefined;
+}): number {
+  return Math.min(sentAtMs, eventTimeMs + TIME_STEP_MS);
+}
+
+/** Whether an event of this form that happened by this moment proves that the bucket's events arrive by its present way. S3's test event is `native`. */
+export function provesWay(
+  { source, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'waySinceMs' | 'createdAtMs'>,
+  dialect: Dialect,
+  happenedMs: number,
+): boolean {
+  return isFormOf(source, dialect) && happenedMs >= (waySinceMs ?? createdAtMs);
+}
 
 /** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
 const UNSUBSCRIBED_LATE_MS = 60_000;

@@ -90,6 +90,33 @@ describe('tally bucket apply', () => {
     expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
   });
 
+  const unchecked = {
+    code: 'connect.trail-unchecked',
+    severity: 'degraded',
+    what: 'a trail must record the data events of photos',
+    why: 'the rule matches nothing without them',
+    fix: '{}',
+    blocks: false,
+  } as const;
+  const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [unchecked] } as const;
+
+  it.each([
+    [['bucket', 'apply', 'photos'], unproven, 'degraded', 5],
+    [['bucket', 'set', 'photos', '--source', 'routed', '--apply'], unproven, 'degraded', 5],
+    [['bucket', 'add', 'photos', '--source', 'routed', '--apply'], { ...bucketAnswer, connection: unproven }, 'degraded', 5],
+    [['bucket', 'apply', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
+    [['bucket', 'resume-notification', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
+  ])('%j does not say that events come where that is not known', async (args, answer, severity, code) => {
+    const world = createCliWorld();
+    world.nextAnswers(answer);
+    const { exitCode, stdout, stderr } = await world.run(...args);
+    const text = `${stdout}${stderr}`;
+    expect(exitCode).toBe(code);
+    expect(text).toContain(`${severity}: a trail must record the data events of photos (connect.trail-unchecked)\n  why  the rule`);
+    expect(text).not.toContain('its events come by');
+    expect(isUnsafe(text)).toBe(false);
+  });
+
   it('ends with the reason when AWS must be changed by somebody else', async () => {
     const world = createCliWorld();
     world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));
@@ -132,6 +159,20 @@ describe('tally bucket', () => {
     const { stderr } = await world.run('bucket', 'pause-notification', 'photos');
     expect(stderr).toContain('tally bucket resume-notification photos\n');
     expect((await world.run('bucket', 'resume-notification', 'photos')).stdout).toContain('there again');
+  });
+
+  it('remove and pause-notification wait for another change of a connection', async () => {
+    for (const command of [
+      ['remove', 'photos', '--yes'],
+      ['pause-notification', 'photos'],
+    ]) {
+      const world = createCliWorld();
+      const busy = new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+      for (let times = 0; times < 2; times += 1) world.nextDoes(() => Promise.reject(busy));
+      const { exitCode, stderr } = await world.run('bucket', ...command);
+      expect({ exitCode, asked: world.asked.length }).toEqual({ exitCode: 0, asked: 3 });
+      expect(stderr).toContain('Waiting for another change of a connection.');
+    }
   });
 
   it('remove names what it leaves in AWS, and takes wishes', async () => {

@@ -45,7 +45,7 @@ describe('the program as it must be typed', () => {
     world.nextFails(new FaultError('index.state-missing', 'nothing is there'));
     const { stderr } = await world.run('jobs', ...at);
     expect(stderr).toContain('Start `npx tally serve` once');
-    expect(stderr).toContain('or `npx tally login`');
+    expect(stderr).toContain('or `npx tally login https://HOST`');
   });
 
   it('stands in what a registry says: findings, advice of a job and reasons of gaps', async () => {

@@ -16,7 +16,8 @@ export function tracesPage(): string {
   return withTable(textOf('docs/traces.md'), 'variables', tracesMarkdown());
 }
 
-function withTable(page: string, name: string, table: string): string {
+/** The page with this table between its two comments. */
+export function withTable(page: string, name: string, table: string): string {
   const written = page.replace(
     new RegExp(`(<!-- table of ${name}[^>]*-->\\n).*?(<!-- end of table -->)`, 's'),
     (_, begin: string, end: string) => `${begin}${table}\n${end}`,

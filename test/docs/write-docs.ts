@@ -1,12 +1,16 @@
 /** `npm run docs`: writes the pages, and the tables of pages, that are made from the code. */
 import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
+import { connectPage, daemonPolicy, installPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
 import { operationsPage, tracesPage } from './tables.ts';
 
-/** The pages by their paths in the repository. */
+/** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
+  'config/aws/daemon-policy.json': daemonPolicy,
   'docs/api.md': apiPage,
+  'docs/connect.md': connectPage,
+  'docs/install.md': installPage,
   'docs/operations.md': operationsPage,
   'docs/settings.md': settingsPage,
   'docs/traces.md': tracesPage,

@@ -90,6 +90,10 @@ describe('the status of a bucket', () => {
       sentence: 'No event has arrived since it was connected',
       act: 'doctor',
     });
+    expect(without({ ...unproven, source: 'eventbridge', lastEventAtMs: NOW_MS })).toMatchObject({
+      state: 'events_unproven',
+      sentence: 'Events have arrived, but none that is known to come by its source eventbridge',
+    });
     expect(without({ ...unproven, ...check('broken', { brokenSinceMs: NOW_MS }) })).toMatchObject({
       state: 'events_unproven',
       sentence: 'No event has arrived since it was connected: there is no topic',

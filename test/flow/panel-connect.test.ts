@@ -42,6 +42,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   /** What the registry answers; each test begins with these. */
   const fresh = () => ({
     bucket: watched,
+    /** The bucket is not connected before it is added. */
+    isNew: false,
     plan: hostilePlan,
     connections: [] as ConnectionView[],
     findings: [healable] as Diagnosis['findings'],
@@ -61,10 +63,12 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           listBuckets: async () => ({ items: [now.bucket], unconnected: [] }),
           planBucket: async ({ params, query }) => {
             noted.push(['planBucket', { params, query }]);
-            return now.plan;
+            return { ...now.plan, connected: !now.isNew };
           },
           addBucket: async ({ body }) => {
+            if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
             noted.push(['addBucket', { body }]);
+            now.isNew = false;
             return { ...bucketAnswer, ...(body.apply === true && { connection: reached() }) };
           },
           applyBucket: async ({ params, body }) => {
@@ -102,6 +106,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   const lastOf = (name: string): unknown => [...world.fake.asked, ...noted].findLast(([each]) => each === name)?.[1];
 
   async function showPlan(page: Page): Promise<void> {
+    now.isNew = true;
     await page.getByRole('button', { name: 'Add bucket' }).click();
     await page.getByRole('dialog').getByLabel('Name').fill('photos');
     await page.getByRole('button', { name: 'Show the plan…' }).click();
@@ -110,6 +115,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
 
   it('shows the plan of a new bucket, applies exactly that, and follows it until it is applied', async () => {
     now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: `S3 to take ${HOSTILE}`, retry_after_ms: 1_000 }];
+    now.isNew = true;
     const { page, complaints } = await open('');
     await page.getByRole('button', { name: 'Add bucket' }).click();
     const form = page.getByRole('dialog', { name: 'Add bucket' });
@@ -128,10 +134,40 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByText('Waiting for S3 to take').waitFor();
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
     const { token } = planAnswer;
-    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, apply: true, plan: token } });
+    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, only_new: true, apply: true, plan: token } });
     expect(lastOf('applyBucket')).toEqual({ params: { bucket: 'photos' }, body: { ...wish, plan: token } });
     expect(complaints).toEqual([]);
   });
+
+  it.each(['Show the plan…', 'Add bucket without changing AWS', 'Add and apply'])(
+    'Fix: “%s” leaves a bucket that is connected already as it is, and leads to its page',
+    async (button) => {
+      noted.length = 0;
+      const { page, complaints } = await open('');
+      if (button === 'Add and apply') {
+        // someone else connects it while its plan is shown
+        await showPlan(page);
+        now.isNew = false;
+      } else {
+        await page.getByRole('button', { name: 'Add bucket' }).click();
+        await page.getByRole('dialog').getByLabel('Name').fill('photos');
+        await page.getByRole('dialog').getByLabel('Enrichment').selectOption('tags');
+      }
+      await page.getByRole('dialog').getByRole('button', { name: button }).click();
+      await page.getByRole('dialog', { name: 'Add bucket' }).getByText('photos is connected already, and stays as it is').waitFor();
+      expect(await page.getByRole('dialog').locator('dl').textContent()).toContain(`Enrichment${now.bucket.enrich}`);
+      expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
+      // what was typed is there still
+      await page.getByRole('dialog').getByRole('button', { name: 'Add another bucket' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Add bucket without changing AWS' }).click();
+      expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
+      await page.getByRole('dialog').getByRole('link', { name: 'Show photos' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
+      expect(await page.getByRole('dialog').count()).toBe(0);
+      // Chromium itself notes what was refused
+      expect(complaints.filter((each) => !each.includes('409 (Conflict)'))).toEqual([]);
+    },
+  );
 
   it('offers what goes around an overlap, and applies nothing that is blocked', async () => {
     now.plan = { ...planAnswer, findings: [overlap] };

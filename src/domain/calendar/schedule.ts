@@ -4,13 +4,13 @@ import { z } from 'zod';
  * Calendar work as stored: when it is due, and which worker runs it now. Any number of workers may try; one succeeds.
  *
  *   due ──claimed──► running ──ended──► waits until dueAtMs ──► due
- *                       └── its worker died: the claim runs out ──► due
+ *                       └── its worker died: the claim is not renewed ──► due
  */
 export const scheduleSchema = z.object({
   name: z.string(),
   dueAtMs: z.number(),
-  /** The worker that claimed it, and when the claim ends by that worker's clock. */
-  claim: z.object({ worker: z.string(), untilMs: z.number() }).optional(),
+  /** The lease of the worker that runs it now (pipeline/records/lease.ts). */
+  claim: z.object({ holder: z.string(), renewals: z.number() }).optional(),
   lastStartedAtMs: z.number().optional(),
   lastEndedAtMs: z.number().optional(),
   lastError: z.string().optional(),
@@ -36,34 +36,26 @@ const RETRY_MIN_MS = 60_000;
 
 export interface ScheduleLook {
   readonly name: string;
-  readonly worker: string;
+  /** The random name of the claim that this look may lead to. */
+  readonly holder: string;
   readonly nowMs: number;
   readonly intervalMs: number;
-  readonly claimMs: number;
-  /** How long this worker has seen the current claim unchanged. It shows that a claim is over without comparing wall clocks. */
-  readonly watchedMs: number;
+  /** Whether this worker has watched the current record stay unchanged for the whole life of a lease. */
+  readonly isUnchanged: boolean;
 }
 
-/**
- * Claims a schedule that is due and that no other worker may still be running. A schedule that never ran is due at once. A
- * claim under this worker's own name is left over from an earlier look, since a worker runs each schedule once at a time.
- */
+/** Claims a schedule that is due and that no other worker may still be running. A schedule that never ran is due at once. */
 export function claimAction(current: ScheduleRecord | undefined, look: ScheduleLook): ScheduleAction {
-  const { name, worker, nowMs, claimMs } = look;
-  if (current !== undefined && (!isDue(current, look) || isClaimed(current, look))) return { kind: 'wait' };
-  const claim = { worker, untilMs: nowMs + claimMs };
+  const { name, holder, nowMs } = look;
+  if (current !== undefined && !isDue(current, look)) return { kind: 'wait' };
+  if (current?.claim !== undefined && !look.isUnchanged) return { kind: 'wait' };
+  const claim = { holder, renewals: 0 };
   return { kind: 'claim', record: { ...current, name, dueAtMs: current?.dueAtMs ?? nowMs, claim, lastStartedAtMs: nowMs } };
 }
 
 /** A time further ahead than a right clock can have set also counts as due: otherwise one clock in the year 2099 would stop the schedule for good. */
 function isDue({ dueAtMs }: ScheduleRecord, { nowMs, intervalMs }: ScheduleLook): boolean {
   return dueAtMs <= nowMs || dueAtMs > nowMs + intervalMs + SKEW_MAX_MS;
-}
-
-function isClaimed({ claim, lastStartedAtMs = 0 }: ScheduleRecord, { worker, nowMs, claimMs, watchedMs }: ScheduleLook): boolean {
-  if (claim === undefined || claim.worker === worker) return false;
-  const lengthMs = Math.max(claimMs, claim.untilMs - lastStartedAtMs);
-  return watchedMs < lengthMs && Math.abs(nowMs - claim.untilMs) < lengthMs + SKEW_MAX_MS;
 }
 
 /** The record after a run: due again one interval after the run began, or earlier if it failed. */

@@ -3,11 +3,13 @@
  *
  *   open ──quiet, or open for long, and the bucket and its index answer──► closing (a job)
  *     ▲                                                                      │
- *     │                     job done, and its floor is later than lastSeen ──┴──► closed
+ *     │                     job done, and it covers the latest report ───────┴──► closed
  *     └── the job failed, was cancelled, paused or removed; or the gap was seen again after the job's floor
+ *
+ * A gap of deletes whose job a person pauses or cancels is open and held: no other job begins until a person wants one.
  */
 import { commandOf } from '../commands.ts';
-import { isOfDeletes, type GapRecord } from './gap.ts';
+import { isOfDeletes, isTimedByAws, type GapRecord } from './gap.ts';
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/range-transitions.ts';
@@ -35,21 +37,11 @@ const UNPROVEN = 'no event of the bucket has arrived yet: a re-index follows onc
 
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
-  if (gap.held === true || isCoveredButUnproven(gap)) return Infinity;
+  if (gap.held === true || gap.awaitsProof === true) return Infinity;
   const sinceMs = Math.max(gap.openedAtMs, gap.reconciledBeforeMs ?? 0);
   const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
   return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
-}
-
-/** Whether a re-index has covered all that was reported, so that only the proof of the bucket's events is awaited: none could cover that now. */
-function isCoveredButUnproven({ unproven, reconciledBeforeMs = 0, lastSeenMs }: GapRecord): boolean {
-  return unproven === true && reconciledBeforeMs > lastSeenMs;
-}
-
-/** Whether a look at the job would say nothing new about a gap that awaits the proof of its bucket's events. */
-function isKnownToCover({ coversBeforeMs = Infinity }: JobRecord, gap: GapRecord): boolean {
-  return isCoveredButUnproven(gap) && coversBeforeMs <= (gap.reconciledBeforeMs ?? 0);
 }
 
 /**
@@ -61,9 +53,18 @@ export function canClose(job: JobRecord, gap: GapRecord): boolean {
   return job.mode === 'apply' && job.now !== true && (gap.prefix ?? '').startsWith(job.prefix) && readsEnough;
 }
 
-/** Whether the job covers every change that the gap stands for: its floor was stored after the latest one, or is not stored yet. */
+/**
+ * Whether the job covers every change that the gap stands for: it began after the latest change and after the latest report, or has
+ * not begun yet. What AWS dates may be reported late: of that, the time of the change is enough.
+ */
 function covers(job: JobRecord, gap: GapRecord): boolean {
-  return job.coversBeforeMs === undefined || job.coversBeforeMs > gap.lastSeenMs;
+  if (job.coversBeforeMs === undefined) return true;
+  return job.coversBeforeMs > gap.lastSeenMs && (isTimedByAws(gap.kind) || beganAfterReport(job, gap));
+}
+
+/** Whether the gap was not reported since the job began, whatever the clocks say: then the job covers all of it as soon as the clocks have come so far. */
+function beganAfterReport({ beginOrder = 0 }: JobRecord, { afterBeginOrder = 0 }: GapRecord): boolean {
+  return beginOrder > afterBeginOrder;
 }
 
 /**
@@ -78,7 +79,9 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
     case 'running':
       return covers(job, gap) ? closing(gap, job) : openWithJob(gap, job, whyUncovered(gap, job));
     case 'paused':
-      return failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
+      return isOfDeletes(gap.kind)
+        ? withheld(gap, job)
+        : failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
     case 'done':
       return afterDone(gap, job, nowMs);
     case 'failed':
@@ -88,7 +91,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
         nowMs,
       );
     case 'cancelled':
-      return failedOf(gap, `${job.id} was cancelled`, nowMs);
+      return isOfDeletes(gap.kind) ? withheld(gap, job) : failedOf(gap, `${job.id} was cancelled`, nowMs);
   }
 }
 
@@ -97,7 +100,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
  * reason. The gap is closed or closing if that job covers all of its changes; else the same object is returned.
  */
 export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  if (!canClose(job, gap) || !covers(job, gap) || isKnownToCover(job, gap)) return gap;
+  if (!canClose(job, gap) || !covers(job, gap) || gap.awaitsProof === true) return gap;
   switch (job.state) {
     case 'queued':
     case 'running':
@@ -120,7 +123,7 @@ function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): b
 /** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, held: ___, overBudgetSinceMs: ____, ...rest } = gap;
+  const { waits: _, refusedSinceMs: __, held: ___, overBudget: ____, ...rest } = gap;
   return { ...rest, state: 'closing', jobId: job.id };
 }
 
@@ -135,21 +138,15 @@ function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
   // the job was started with --now or for another prefix, so it proves nothing about this gap
   if (coversBeforeMs === undefined) return { ...rest, state: 'open' };
   const reconciledBeforeMs = Math.max(gap.reconciledBeforeMs ?? 0, coversBeforeMs);
-  if (gap.lastSeenMs >= coversBeforeMs)
-    return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly(gap, job, { coversBeforeMs, nowMs }) };
-  if (gap.unproven === true) return { ...rest, state: 'open', reconciledBeforeMs, waits: { reason: UNPROVEN } };
+  if (!covers(job, gap)) return { ...rest, state: 'open', reconciledBeforeMs, ...tooEarly(gap, job, { coversBeforeMs, nowMs }) };
+  if (gap.unproven === true) return { ...rest, state: 'open', reconciledBeforeMs, awaitsProof: true, waits: { reason: UNPROVEN } };
   return { ...rest, state: 'closed', jobId: job.id, closedAtMs: nowMs, reconciledBeforeMs };
-}
-
-/** Whether the gap was not reported since the job began: then the job covers all of it as soon as the clocks have come so far. */
-function isByClocks(gap: GapRecord, { startedAtMs }: JobRecord): boolean {
-  return startedAtMs !== undefined && gap.toldAtMs <= startedAtMs;
 }
 
 /** Why a job that began does not cover the gap. */
 function whyUncovered(gap: GapRecord, job: JobRecord): string {
   const { id, bucket, coversBeforeMs = 0 } = job;
-  if (!isByClocks(gap, job)) return `changes were reported after ${id} began, so another job will follow`;
+  if (!beganAfterReport(job, gap)) return `changes were reported after ${id} began, so another job will follow`;
   const seconds = Math.ceil((gap.lastSeenMs - coversBeforeMs) / 1_000);
   return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`${commandOf('doctor', bucket)}\` compares them`;
 }
@@ -161,7 +158,7 @@ function tooEarly(
   { coversBeforeMs, nowMs }: { readonly coversBeforeMs: number; readonly nowMs: number },
 ): Pick<GapRecord, 'tooEarlyUntilMs' | 'waits'> {
   const aheadMs = gap.lastSeenMs - coversBeforeMs;
-  const isClocks = isByClocks(gap, job);
+  const isClocks = beganAfterReport(job, gap);
   if (!isClocks && aheadMs <= GAP_OPEN_MAX_MS) return {};
   const fromMs = isClocks ? (job.startedAtMs ?? nowMs) + CLOCK_STEP_MS : nowMs;
   const untilMs = Math.max(nowMs, fromMs + Math.min(aheadMs, AHEAD_MAX_MS));
@@ -187,16 +184,28 @@ export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
 /** The gap without its job, and without anything that is known of attempts to close it. */
 function untried(gap: GapRecord): GapRecord {
   const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
-  const { overBudgetSinceMs: ________, tooEarlyUntilMs: _________, ...kept } = rest;
+  const { overBudget: ________, tooEarlyUntilMs: _________, ...kept } = rest;
   return kept;
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
 export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
-  const { jobId: _, overBudgetSinceMs: __, ...rest } = gap;
+  const { jobId: _, overBudget: __, ...rest } = gap;
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
   return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
+}
+
+/** The gap of deletes whose job a person has stopped. */
+function withheld(gap: GapRecord, { id, state }: JobRecord): GapRecord {
+  const { bucket, prefix } = gap;
+  const reindex = commandOf('reindex', bucket, ...(prefix === undefined ? [] : ['--prefix', prefix]));
+  const [what, act] =
+    state === 'paused'
+      ? ['is paused', `run \`${commandOf('jobs resume', id)}\`, or \`${reindex}\``]
+      : ['was cancelled', `run \`${reindex}\``];
+  const reason = `${id} ${what}, so nothing deletes what the gap stands for until a person decides: look at the bucket, and if it is as intended, ${act}`;
+  return { ...untried(gap), state: 'open', held: true, waits: { reason } };
 }
 
 /** The gap for which no job can begin now, because the bucket or its index refuses. That is not a failure: Tally asks again soon, later less often. */
@@ -216,7 +225,7 @@ export function overBudget(
   { fromMs, nowMs }: { readonly fromMs: number; readonly nowMs: number },
 ): GapRecord {
   const notBeforeMs = Math.min(fromMs, nowMs + BUDGET_CHECK_MS);
-  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudgetSinceMs: gap.overBudgetSinceMs ?? nowMs };
+  return { ...waiting(gap, reason, fromMs), notBeforeMs, overBudget: true };
 }
 
 /** The gap with the reason why it is still open. Returns the same object when it already has that reason. */

@@ -2,8 +2,8 @@
  * The times by which a record is folded: its message is deleted although the index does not have its change, because a gap
  * that is open, or that was closed by a later reconcile, repairs it.
  *
- * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began, by S3's clock
- * and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
+ * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began after it was written
+ * (src/domain/reindex/covers.ts) and, by S3's clock and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
  * later moment: the gap is open, and a reconcile that begins after L will run; or one that began after L has run. A reconcile
  * sees every change that S3 had made before it began. So a record may be acknowledged if its change was made before L, and it
  * stays true for every other record of the bucket whose change was made before L: one write is enough for all of them, those

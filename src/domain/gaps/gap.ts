@@ -4,7 +4,7 @@ import type { EnrichMode } from '../bucket.ts';
 
 /**
  * Gaps: changes that a source did not report, and deletions that wait for a person. They are stored. A reconcile that began
- * after `lastSeenMs` closes a gap.
+ * after the latest report and after `lastSeenMs` closes a gap (src/domain/reindex/covers.ts).
  */
 
 export const gapKinds = ['bulk-delete', 'lifecycle', 'loss', 'held-deletes'] as const;
@@ -43,6 +43,8 @@ export const gapSchema = z.object({
   /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
   openedAtMs: z.number(),
   toldAtMs: z.number(),
+  /** The latest beginning of a job of the bucket when the gap was last reported: only a job that began later covers the report. */
+  afterBeginOrder: z.number().optional(),
   /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
   reconciledBeforeMs: z.number().optional(),
   /** True while the keys of all its bulk deletes are known to be reported one by one: the gap is reconciled within a day. */
@@ -68,8 +70,8 @@ export const gapSchema = z.object({
    * them is behind, or that of the worker which reported is ahead. No job is begun for it before this time, unless the gap is reported again.
    */
   tooEarlyUntilMs: z.number().optional(),
-  /** Since when the budget of its bucket keeps it open. */
-  overBudgetSinceMs: z.number().optional(),
+  /** The budget of its bucket keeps it open: it is planned with the next gap that is due, so that none always overtakes it. */
+  overBudget: z.literal(true).optional(),
   /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its brake held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
@@ -78,7 +80,9 @@ export const gapSchema = z.object({
   differences: z.object({ jobId: z.string(), atMs: z.number(), missing: z.number(), stale: z.number(), phantom: z.number() }).optional(),
   /** The events of the bucket are not known to arrive, so no re-index closes the gap that began before they are. */
   unproven: z.boolean().optional(),
-  /** No job is started for it until a re-index is requested: the bucket was connected so. */
+  /** A re-index has covered every report, so that only the proof of the bucket's events is awaited: none could cover that now. */
+  awaitsProof: z.boolean().optional(),
+  /** No job is started for it until a re-index is requested: the bucket was connected so, or a person paused or cancelled the job that was to delete what it stands for. */
   held: z.boolean().optional(),
 });
 export type GapRecord = z.infer<typeof gapSchema>;
@@ -118,6 +122,26 @@ export interface GapSighting {
   readonly tags?: true;
 }
 
+/** Whether a person has stopped the job that was to delete what the gap stands for: consent is not assumed again. */
+export function isWithheld({ kind, held }: Pick<GapRecord, 'kind' | 'held'>): boolean {
+  return held === true && isOfDeletes(kind);
+}
+
+/**
+ * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is folded. Those of
+ * other kinds may be the time of a machine with a wrong clock.
+ */
+export function isTimedByAws(kind: GapKind): boolean {
+  switch (kind) {
+    case 'bulk-delete':
+      return true;
+    case 'lifecycle':
+    case 'loss':
+    case 'held-deletes':
+      return false;
+  }
+}
+
 /** The id of the gap record: there is one for each (bucket, kind, prefix). */
 export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>): string {
   const prefix = sighting.prefix ?? '';
@@ -129,6 +153,8 @@ export interface SightingFacts {
   readonly count: number;
   /** When the changes were reported, by this machine's clock. */
   readonly toldAtMs: number;
+  /** The latest beginning of a job of the bucket, as read after the changes were noticed. */
+  readonly afterBeginOrder: number;
   /** What the bucket's documents are enriched with. */
   readonly enrich: EnrichMode;
 }
@@ -137,25 +163,31 @@ export interface SightingFacts {
  * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
  * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
-export function withSighting(current: GapRecord | undefined, sighting: GapSighting, { count, toldAtMs, enrich }: SightingFacts): GapRecord {
+export function withSighting(current: GapRecord | undefined, sighting: GapSighting, facts: SightingFacts): GapRecord {
+  const { count, toldAtMs } = facts;
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
-  const { tooEarlyUntilMs: _, ...base } =
-    current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
-  return withCalls(
-    {
-      ...base,
-      reason: sighting.reason,
-      firstSeenMs: Math.min(base.firstSeenMs, sighting.seenAtMs),
-      lastSeenMs: Math.max(base.lastSeenMs, sighting.seenAtMs),
-      toldAtMs: Math.max(base.toldAtMs, toldAtMs),
-      count: base.count + count,
-      state: 'open',
-      ...(sighting.folded === true && { folded: true }),
-      ...(mayMissTags(sighting, enrich) && { tags: true }),
-    },
-    sighting,
-  );
+  const {
+    tooEarlyUntilMs: _,
+    awaitsProof: __,
+    ...base
+  } = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+  return withCalls(extended(base, sighting, facts), sighting);
+}
+
+function extended(gap: GapRecord, sighting: GapSighting, { count, toldAtMs, afterBeginOrder, enrich }: SightingFacts): GapRecord {
+  return {
+    ...gap,
+    reason: sighting.reason,
+    firstSeenMs: Math.min(gap.firstSeenMs, sighting.seenAtMs),
+    lastSeenMs: Math.max(gap.lastSeenMs, sighting.seenAtMs),
+    toldAtMs: Math.max(gap.toldAtMs, toldAtMs),
+    afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
+    count: gap.count + count,
+    state: 'open',
+    ...(sighting.folded === true && { folded: true }),
+    ...(mayMissTags(sighting, enrich) && { tags: true }),
+  };
 }
 
 /**
@@ -167,17 +199,21 @@ function mayMissTags({ kind, folded, tags }: GapSighting, enrich: EnrichMode): b
 }
 
 /** The gap once the events of its bucket are known to arrive: what changed until now may be missing. Returns the same object if it does not wait for that. */
-export function withProof(gap: GapRecord, atMs: number): GapRecord {
+export function withProof(
+  gap: GapRecord,
+  { atMs, afterBeginOrder }: { readonly atMs: number; readonly afterBeginOrder: number },
+): GapRecord {
   if (gap.unproven !== true) return gap;
-  const { unproven: _, waits, ...rest } = gap;
+  const { unproven: _, awaitsProof: __, waits, ...rest } = gap;
   // S3 needs its minutes all the same after a change
   const stillWaits = waits !== undefined && (gap.notBeforeMs ?? 0) > atMs ? { waits } : {};
   return {
     ...rest,
     ...stillWaits,
     state: 'open',
-    lastSeenMs: Math.max(gap.lastSeenMs, atMs, gap.reconciledBeforeMs ?? 0),
+    lastSeenMs: Math.max(gap.lastSeenMs, atMs),
     toldAtMs: Math.max(gap.toldAtMs, atMs),
+    afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
   };
 }
 
@@ -195,12 +231,9 @@ export function withKeysReported(gap: GapRecord, call: Pick<BulkDelete, 'request
   return withCover({ ...gap, unprovenCalls, keysToldMs: Math.max(gap.keysToldMs ?? 0, call.eventTimeMs) });
 }
 
-/**
- * Whether a bulk delete was reported late, after a reconcile that has seen its effect. Only bulk deletes are judged: their
- * times come from AWS, whereas other sightings may have the time of a machine with a wrong clock.
- */
+/** Whether a change was reported late, after a reconcile that has seen its effect. Only the times of AWS can say so. */
 function isReconciled({ state, kind, reconciledBeforeMs = 0 }: GapRecord, { seenAtMs }: GapSighting): boolean {
-  return state === 'closed' && kind === 'bulk-delete' && seenAtMs < reconciledBeforeMs;
+  return state === 'closed' && isTimedByAws(kind) && seenAtMs < reconciledBeforeMs;
 }
 
 function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs: number): GapRecord {

@@ -7,10 +7,11 @@
  *                                        └──┘ a job holds deletions back: it has the latest number
  *
  * While it is not closed, no job of its keys deletes more than a person allows. The other gaps of the job do not wait for the
- * decision: the job has repaired everything else.
+ * decision: the job has repaired everything else. A gap of deletes whose job a person has stopped (`held`) waits in the same way, until
+ * a job has compared its keys and knows their number.
  */
 import { commandOf } from '../commands.ts';
-import { gapId, withSighting, type GapRecord } from './gap.ts';
+import { gapId, isWithheld, withSighting, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
 
 const KIND = 'held-deletes';
@@ -44,16 +45,34 @@ export function holdsAnyOf({ prefix: held = '' }: Pick<GapRecord, 'prefix'>, pre
   return held.startsWith(prefix) || prefix.startsWith(held);
 }
 
+/**
+ * Whether the gap stands for deletions of keys with this prefix that wait for a person. Those of a job that a person stopped wait for
+ * every job but that one: who resumes it consents to what it was begun for.
+ */
+export function awaitsConsent(gap: GapRecord, { bucket, prefix = '', gapIds = [] }: Keys): boolean {
+  if (gap.state === 'closed' || !holdsAnyOf(gap, prefix)) return false;
+  return gap.id.startsWith(heldIdsOf(bucket)) || (isWithheld(gap) && !gapIds.includes(gap.id));
+}
+
+/** The keys that something may delete, and for a job the gaps that it was begun for. */
+export interface Keys {
+  readonly bucket: string;
+  readonly prefix?: string;
+  readonly gapIds?: readonly string[] | undefined;
+}
+
 /** What a job holds back, as far as it knows. */
 export interface HeldBack {
   readonly held: number;
   /** It has compared everything. If not, what was known before may be more. */
   readonly isWhole: boolean;
   readonly nowMs: number;
+  /** The latest beginning of a job of the bucket: that of this job, unless it does not wait. */
+  readonly afterBeginOrder: number;
 }
 
 /** The gap of what the job holds back. Any job that covers as much as this one closes it, this one included, once a person has released it. */
-export function withHeld(current: GapRecord | undefined, job: JobRecord, { held, isWhole, nowMs }: HeldBack): GapRecord {
+export function withHeld(current: GapRecord | undefined, job: JobRecord, { held, isWhole, nowMs, afterBeginOrder }: HeldBack): GapRecord {
   const { bucket, prefix } = job;
   const known = current === undefined || current.state === 'closed' || isWhole ? 0 : (current.heldDeletes ?? 0);
   const heldDeletes = Math.max(held, known);
@@ -64,11 +83,13 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     jobId: _,
     failures: __,
     refusedSinceMs: ___,
-    overBudgetSinceMs: ____,
+    overBudget: ____,
     ...gap
   } = withSighting(current, sighting, {
     count: 1,
     toldAtMs: nowMs,
+    // nor that it began after the report that it makes itself
+    afterBeginOrder: job.beginOrder === undefined ? afterBeginOrder : job.beginOrder - 1,
     // a deletion has no tags
     enrich: 'none',
   });
@@ -78,7 +99,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
 
 /** The gap after a look at the job that has compared everything and held deletions back. */
 export function afterHeld(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
-  return withHeld(gap, job, { held: heldBy(job), isWhole: true, nowMs });
+  return withHeld(gap, job, { held: heldBy(job), isWhole: true, nowMs, afterBeginOrder: gap.afterBeginOrder ?? 0 });
 }
 
 function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {

@@ -77,7 +77,8 @@ function roleRefusal(scope: Exclude<Scope, 'none'>, role: Role): Refusal | undef
 function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | undefined {
   const { role, scopes } = actor;
   const { keyScope } = needs[scope];
-  if (keyScope === undefined) return { code: 'session.required', detail: 'this needs a login (`tally login`): API keys may not do it' };
+  if (keyScope === undefined)
+    return { code: 'session.required', detail: 'this needs a login (`tally login https://HOST`): API keys may not do it' };
   if (needs[scope].role === 'admin' && role !== 'admin') {
     return { code: 'authorization.denied', detail: 'this needs the role admin, and the owner of this API key has the role user' };
   }

@@ -20,15 +20,18 @@ const partSchema = z.object({
   createdByUs: z.boolean(),
   /** SHA-256 of its content, by which changes of others are noticed. */
   fingerprint: z.string(),
+  /** Of a subscription, once SNS shows it: another one of the same queue is not the one that was made. */
+  subscriptionArn: z.string().optional(),
 });
 export type ConnectionPart = z.infer<typeof partSchema>;
 
+/** What the names of parts follow from, and where they lead. */
 const earlierSchema = z.object({
   source: z.enum(bucketSources),
   topicArn: z.string().optional(),
-  /** The queues of then. Absent: those of now. */
-  queueArn: z.string().optional(),
+  queueArn: z.string(),
   deadLetterArn: z.string().optional(),
+  installation: z.string(),
 });
 type Earlier = z.infer<typeof earlierSchema>;
 
@@ -52,7 +55,7 @@ export const connectionSchema = z.object({
   trailArn: z.string().optional(),
   trailBucket: z.string().optional(),
   state: z.enum(connectionStates),
-  /** What it was before its source or its queue was changed, as far as its parts may be left in AWS. */
+  /** What it was before its source, its queue or the name of the installation was changed, as far as its parts may be left in AWS. */
   earlier: z.array(earlierSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
@@ -73,27 +76,23 @@ export type ConnectionRecord = z.infer<typeof connectionSchema>;
 /** The name of this installation, and the id of this registry, each made once. An export and its import keep both. */
 export const installationSchema = z.object({ installation: z.string(), registry: z.string() });
 
-/** The most wirings that are remembered: each of the four sources, some topics and queues. */
+/** The most wirings that are remembered: each of the four sources, some topics, queues and names. */
 const EARLIER_MAX = 10;
 
-type Wired = Pick<ConnectionRecord, 'source' | 'topicArn' | 'queueArn' | 'deadLetterArn'>;
-
-/** What is left over after a connection becomes another: the sources and queues that it had, without those that it has now. */
-export function earlierAfter(before: ConnectionRecord | undefined, now: Wired): NonNullable<ConnectionRecord['earlier']> {
+/** What is left over after a connection becomes another: what it was wired as, without what it is wired as now. */
+export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
   if (before === undefined) return [];
-  const { source, topicArn, queueArn, deadLetterArn, earlier = [] } = before;
-  const isSame = (a: Earlier, b: Wired): boolean =>
-    a.source === b.source && a.topicArn === b.topicArn && (a.queueArn ?? queueArn) === b.queueArn;
-  // what was left to the queue of before stays there
-  const known = earlier.map((each) => withQueue(each, { queueArn, deadLetterArn }, now));
-  const last = withQueue({ source, ...(topicArn !== undefined && { topicArn }) }, { queueArn, deadLetterArn }, now);
-  return [...known.filter((each) => !isSame(each, before)), last].filter((each) => !isSame(each, now)).slice(-EARLIER_MAX);
-}
-
-/** The same with the queue that it leads to, if that is another one than now. */
-function withQueue(earlier: Earlier, { queueArn, deadLetterArn }: Pick<Wired, 'queueArn' | 'deadLetterArn'>, now: Wired): Earlier {
-  if (earlier.queueArn !== undefined || queueArn === now.queueArn) return earlier;
-  return { ...earlier, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+  const { source, topicArn, queueArn, deadLetterArn, installation, earlier = [] } = before;
+  const last: Earlier = {
+    source,
+    queueArn,
+    installation,
+    ...(topicArn !== undefined && { topicArn }),
+    ...(deadLetterArn !== undefined && { deadLetterArn }),
+  };
+  const isSame = (a: Earlier, b: Earlier): boolean =>
+    a.source === b.source && a.topicArn === b.topicArn && a.queueArn === b.queueArn && a.installation === b.installation;
+  return [...earlier.filter((each) => !isSame(each, last)), last].filter((each) => !isSame(each, now)).slice(-EARLIER_MAX);
 }
 
 /** The name of a subscription among the parts: its ARN is not known before it is made. */
@@ -101,7 +100,13 @@ export function subscriptionName({ topicArn, queueArn }: { readonly topicArn: st
   return `${topicArn} → ${queueArn}`;
 }
 
-/** Whether the record says that Tally made the subscription. */
-export function madeSubscription({ parts }: Pick<ConnectionRecord, 'parts'>, name: string): boolean {
-  return parts.some(({ kind, arn, createdByUs }) => kind === 'subscription' && arn === name && createdByUs);
+/** Whether the record says that Tally made this subscription. One that is being made has no ARN yet, and is known by its name. */
+export function madeSubscription({ parts }: Pick<ConnectionRecord, 'parts'>, name: string, subscriptionArn: string): boolean {
+  return parts.some(
+    (part) =>
+      part.kind === 'subscription' &&
+      part.arn === name &&
+      part.createdByUs &&
+      (part.subscriptionArn ?? subscriptionArn) === subscriptionArn,
+  );
 }

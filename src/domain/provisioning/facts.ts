@@ -31,6 +31,9 @@ export function queueOf({ queues }: Observed, arn: string): ObservedQueue | unde
   return queues.find((queue) => queue.arn === arn);
 }
 
+/** The redrive policy of a subscription without a dead-letter queue. */
+export const NO_LETTERS = '{}';
+
 /** The attributes of a subscription that must change: as they are, and as they must be. */
 export function subscriptionAttributes(
   present: ObservedSubscription,
@@ -38,7 +41,7 @@ export function subscriptionAttributes(
 ): readonly [before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>] {
   const isFiltered = present.filterPolicy !== undefined && canonicalJson(jsonOf(present.filterPolicy)) !== '{}';
   const hasWrongLetters = wanted.deadLetterArn !== undefined && present.deadLetterArn !== wanted.deadLetterArn;
-  const redrive = (arn: string | undefined): string => JSON.stringify(arn === undefined ? {} : { deadLetterTargetArn: arn });
+  const redrive = (arn: string | undefined): string => (arn === undefined ? NO_LETTERS : JSON.stringify({ deadLetterTargetArn: arn }));
   return [
     {
       ...(isFiltered && { FilterPolicy: present.filterPolicy }),

@@ -103,6 +103,12 @@ export function otherInstallationOf(id: string, owner: Owner): string | undefine
   return id === markOf(owner) ? undefined : new RegExp(MARK_PATTERN).exec(id)?.[1];
 }
 
+/** Whether an Id or a Sid is this registry's from a time at which TALLY_INSTALLATION had another value. */
+export function isOfEarlierName(id: string, owner: Owner): boolean {
+  const other = otherInstallationOf(id, owner);
+  return other !== undefined && id === markOf({ ...owner, installation: other });
+}
+
 /**
  * The name by which SNS of a region calls services of another region. Regions that must be enabled first have a separate one.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html

@@ -42,8 +42,8 @@ type Others = readonly Wish[];
 
 /** What the records say that Tally made, where neither name nor tag says it: what was there before belongs to others. */
 export interface Made {
-  /** This subscription to a topic of others. */
-  readonly subscription: (subscription: Subscription) => boolean;
+  /** The subscription with this ARN to a topic of others. */
+  readonly subscription: (subscription: Subscription, arn: string) => boolean;
   /** The selector of the bucket in this trail. */
   readonly selector: (trailArn: string) => boolean;
 }
@@ -56,12 +56,12 @@ export function removalOf(
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
-    ...(still.some(({ entry, subscription }) => entry !== undefined || subscription?.topicArn === facts.wiring.entry?.arn)
+    ...(still.some(({ entry, subscription }) => entry?.id === facts.wiring.entry?.id || subscription?.topicArn === facts.wiring.entry?.arn)
       ? []
       : [notificationRemoval(facts)]),
-    ...(still.some(({ rule }) => rule !== undefined && rule.name === facts.wiring.rule?.name)
-      ? []
-      : [ruleRemoval(facts), trailRemoval(facts, made)]),
+    ...(still.some(({ rule }) => rule?.name === facts.wiring.rule?.name) ? [] : [ruleRemoval(facts)]),
+    // its name is that of the registry and the bucket, whatever the rule is called
+    ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
     ...policyRemovals(facts, others),
   ];
@@ -123,16 +123,16 @@ function subscriptionRemovals(facts: Facts, others: Others, made: Made): readonl
     .flatMap((other) => wiringOf(other).subscription ?? [])
     .filter(({ topicArn }) => topicArn === subscription.topicArn);
   if (sharing.some(({ queueArn }) => queueArn === subscription.queueArn)) return [];
-  return [...subscriptionRemoval(facts, made.subscription(subscription)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
+  return [...subscriptionRemoval(facts, (arn) => made.subscription(subscription, arn)), ...(sharing.length > 0 ? [] : topicRemoval(facts))];
 }
 
-function subscriptionRemoval(facts: Facts, isMade: boolean): readonly (Removal | Kept)[] {
+function subscriptionRemoval(facts: Facts, isMade: (arn: string) => boolean): readonly (Removal | Kept)[] {
   const { wiring, observed } = facts;
   const name = existing(observed.subscription)?.arn;
   if (name === undefined) return [];
   if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
+  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 
@@ -169,7 +169,8 @@ function hasForeignStatements(text: string | undefined, { Sid = '' }: Statement)
 /** Our statements in the queues' policies, as far as no other bucket needs them. */
 function policyRemovals({ wish, wiring, observed }: Facts, others: Others): readonly Removal[] {
   const sids = sidsOf(wish);
-  const needed = others.flatMap((other) => wiringOf(other).queues);
+  // another name of the installation has other statements
+  const needed = others.filter((other) => sidsOf(other).topics === sids.topics).flatMap((other) => wiringOf(other).queues);
   return wiring.queues.flatMap(({ arn }) => {
     const policy = parsePolicy(queueOf(observed, arn)?.policy);
     if (policy === undefined) return [];

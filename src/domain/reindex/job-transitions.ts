@@ -36,12 +36,12 @@ export interface StartedJob {
 }
 
 export type JobTransition = { readonly atMs: number } & (
-  | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly waitUntilMs: number }
+  | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly beginOrder: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
   /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
   | { readonly kind: 'brake'; readonly waiting: number }
-  /** `isHeld`: deletions of its keys wait for a person, so that it deletes only what is allowed now. */
+  /** `isHeld`: deletions of its keys wait for a person, or nobody announces them any more, so that it deletes only what is allowed now. */
   | { readonly kind: 'resume'; readonly allowDeletes?: number; readonly isHeld?: boolean }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
   | { readonly kind: 'finish'; readonly sums: JobSums }
@@ -171,6 +171,7 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
         ...withoutWait(job),
         startedAtMs: transition.atMs,
         coversBeforeMs: transition.coversBeforeMs,
+        beginOrder: transition.beginOrder,
         waitUntilMs: transition.waitUntilMs,
       };
     case 'compare':

@@ -61,6 +61,8 @@ export const jobSchema = z.object({
    * it are covered. Absent for reports and `--now`.
    */
   coversBeforeMs: z.number().optional(),
+  /** Its place among the beginnings of jobs of its bucket: gaps that were last reported after an earlier one are covered. Stored with coversBeforeMs. */
+  beginOrder: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),
   /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: all phantoms that it holds back, once everything is compared. */
   brake: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),

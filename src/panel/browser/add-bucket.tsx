@@ -3,13 +3,17 @@
  *
  *   form ──► plan ──► applying ──► its page
  *     └───────┴──without AWS──► its page, or its first re-index
+ *
+ * A bucket that is connected already stays as it is, and the dialog leads to its page.
  */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { ConnectionView } from '../../api/connections.ts';
 import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
 import { emptySettings, handMade, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
 import { Check, Field, Form, useIsShown } from './form.tsx';
-import { announce, Dialog, Text } from './parts.tsx';
+import { Status } from './bucket-act.tsx';
+import { useLoaded } from './load.ts';
+import { announce, Details, Dialog, Link, Shown, Text } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { PlanStep, type PlanWish } from './plan.tsx';
 
@@ -22,14 +26,24 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
   const [isIndexed, setIndexed] = useState(true);
   const [isPlanned, setPlanned] = useState(false);
   const [isAdopted, setAdopted] = useState(false);
+  const [connected, setConnected] = useState<string>();
+  /** The name that this dialog asked to connect: after a failure the same is tried again. */
+  const asked = useRef('');
   const isShown = useIsShown();
   const bucket = name.trim();
   const owner = { ...(account.trim() !== '' && { bucket_account: account.trim() }) };
   const wish: PlanWish = { ...wishOf(settings), ...owner, ...(isAdopted && { adopt: 'true' }) };
 
-  function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']> = {}): Promise<Added> {
-    const body = { bucket, ...settingsBody(settings), ...owner, reindex: isIndexed, ...more };
-    return call('POST /v1/buckets', { body });
+  async function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']> = {}): Promise<Added> {
+    const isFirst = asked.current !== bucket;
+    const body = { bucket, ...settingsBody(settings), ...owner, reindex: isIndexed, ...(isFirst && { only_new: true }), ...more };
+    asked.current = bucket;
+    try {
+      return await call('POST /v1/buckets', { body });
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'bucket.already-connected') setConnected(bucket);
+      throw error;
+    }
   }
   async function record(): Promise<void> {
     const added = await add();
@@ -46,7 +60,13 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
     if (byHand !== undefined) throw new Problem(byHand, 'plan.by-hand', { advice: 'Add the bucket without changing AWS.' });
     setPlanned(true);
   }
+  function another(): void {
+    asked.current = '';
+    setConnected(undefined);
+    setPlanned(false);
+  }
   const without = { text: 'Add bucket without changing AWS', act: record };
+  if (connected !== undefined) return <Connected name={connected} onClose={onClose} onBack={another} />;
   if (isPlanned) {
     return (
       <Dialog title={`Plan for ${bucket}`} onClose={onClose}>
@@ -59,6 +79,9 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
           begin={begin}
           apply="Add and apply"
           record={without}
+          onConnected={() => {
+            if (asked.current !== bucket) setConnected(bucket);
+          }}
           onWish={(other) => {
             setAdopted(other.adopt === 'true');
             setSettings(settingsAfter(settings, other));
@@ -91,6 +114,44 @@ export function AddBucket({ name: first, onClose }: { readonly name: string; rea
           hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
         />
       </Form>
+    </Dialog>
+  );
+}
+
+interface ConnectedProps {
+  readonly name: string;
+  readonly onClose: () => void;
+  readonly onBack: () => void;
+}
+
+/** What there is in place of a bucket that can be added. */
+function Connected({ name, onClose, onBack }: ConnectedProps) {
+  const loaded = useLoaded(`bucket ${name}`, (signal) => call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal));
+  return (
+    <Dialog title="Add bucket" onClose={onClose}>
+      <p role="alert">
+        <Text>{name}</Text> is connected already, and stays as it is. Its page is where its settings are changed.
+      </p>
+      <Shown loaded={loaded}>
+        {(bucket) => (
+          <Details
+            of={[
+              ['Source', bucket.source],
+              ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
+              ['Enrichment', bucket.enrich],
+              ['Status', <Status key="status" of={bucket} />],
+            ]}
+          />
+        )}
+      </Shown>
+      <p class="actions">
+        <Link page="bucket" choices={{ bucket: name }}>
+          Show <Text>{name}</Text>
+        </Link>
+        <button type="button" class="secondary outline" onClick={onBack}>
+          Add another bucket
+        </button>
+      </p>
     </Dialog>
   );
 }

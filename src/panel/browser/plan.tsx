@@ -65,6 +65,8 @@ interface PlanStepProps {
   readonly apply: string;
   /** What can be done without AWS. */
   readonly record?: { readonly text: string; readonly act: () => Promise<void> } | undefined;
+  /** The plan is that of a bucket that is connected. */
+  readonly onConnected?: () => void;
   /** Another wish is to be planned. */
   readonly onWish: (wish: PlanWish) => void;
   /** Something was applied. */
@@ -74,14 +76,18 @@ interface PlanStepProps {
 
 /** Shows the plan of a wish, and applies exactly that. */
 export function PlanStep(props: PlanStepProps) {
-  const { bucket, wish, record, onWish, onClose } = props;
+  const { bucket, wish, record, onConnected, onWish, onClose } = props;
   const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wish }, signal);
   const loaded = useLoaded(`plan ${bucket} ${JSON.stringify(wish)}`, read);
   const applying = useApply(props);
-  if (applying.applied !== undefined) return <Applied applied={applying.applied} onClose={onClose} />;
   const { problem } = loaded;
   // what was read before is no plan of what could not be read again
   const plan = problem === undefined ? loaded.value : undefined;
+  const isConnected = plan?.connected === true;
+  useEffect(() => {
+    if (isConnected) onConnected?.();
+  }, [isConnected]);
+  if (applying.applied !== undefined) return <Applied applied={applying.applied} onClose={onClose} />;
   const again = (): void => {
     applying.reset();
     loaded.reload();

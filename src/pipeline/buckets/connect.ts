@@ -4,10 +4,12 @@
  * already was never compared.
  */
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, isFormOf, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { dialects } from '../../domain/events/record.ts';
+import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
-import { openChangeGap } from '../gaps/changed-connection.ts';
+import { appliedWithinMs, openChangeGap } from '../gaps/changed-connection.ts';
 import { proveGap } from '../gaps/proven-events.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -67,12 +69,27 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: atMs, createdBy: by };
     // the event that it is connected for has arrived, and the embedded storage sends its own
     const proof = isProven ? { provenAtMs: atMs } : {};
-    const after = (stored: BucketRecord | undefined): BucketRecord =>
-      requireTopic(stored === undefined ? { ...changed(fresh, wishes), ...proof } : changed(withRead(stored, read), wishes));
+    const after = (stored: BucketRecord | undefined): BucketRecord => {
+      if (stored === undefined) return requireTopic({ ...changed(fresh, wishes), ...proof });
+      if (wishes.only_new === true) {
+        throw new RequestError(
+          'bucket.already-connected',
+          `${bucket} is connected already, and was not changed. Change its settings instead.`,
+        );
+      }
+      return requireTopic(changed(withRead(stored, read), wishes));
+    };
     const planned = after(current);
     await objects.createBucket(bucket, signal);
     const indexId = await indexIdOf(dependencies, bucket, signal);
-    const firstGap = { bucket, enrich: planned.enrich, seenAtMs: beforeFirstJob(read), isHeld: wishes.reindex === false, isProven };
+    const firstGap = {
+      bucket,
+      enrich: planned.enrich,
+      seenAtMs: beforeFirstJob(read),
+      afterBeginOrder: lastBeginOf(fresh),
+      isHeld: wishes.reindex === false,
+      isProven,
+    };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else {
       await noteIndex(dependencies, bucket, signal);
@@ -82,7 +99,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
       // another process connected it meanwhile, by an event
-      if (record.provenAtMs !== undefined) await proveGap(dependencies, bucket);
+      if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
       telemetry.bucketConnected(bucket, by);
       // its gap covers the events that were dropped before
       await removeRecord(state, refs.unconnected(bucket).id);
@@ -123,6 +140,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
     if (isOtherWay(before, after)) await openChangeGap({ state, clock }, { ...after, isUnproven: after.provenAtMs === undefined });
+    if (before.enrich !== 'tags' && after.enrich === 'tags') {
+      const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
+      await gaps.report({ bucket: after.bucket, kind: 'loss', reason: NO_TAGS, seenAtMs, tags: true });
+    }
     await reportLossOf(before, after);
   }
 
@@ -146,6 +167,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   };
 }
 
+const NO_TAGS = 'documents from before the bucket was enriched with tags have none';
 const UNSUBSCRIBED = 'the bucket queue was unsubscribed from the topic of the bucket';
 
 /** The settings of a bucket whose request names none. */
@@ -193,9 +215,15 @@ interface Way {
 
 /** What arrived by another way proves nothing, and what was found of it says nothing. */
 function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'connectionCheck' | 'waySinceMs'> {
-  const { provenAtMs, connectionCheck, checkedAtMs } = record;
-  if (isOtherWay(record, way)) return { waySinceMs: checkedAtMs };
+  const { provenAtMs, connectionCheck } = record;
+  if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
   return { ...(provenAtMs !== undefined && { provenAtMs }), ...(connectionCheck !== undefined && { connectionCheck }) };
+}
+
+/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
+function waySinceMs({ source, checkedAtMs, versioning }: BucketRecord, way: Way): number {
+  const isSameForm = dialects.some((dialect) => isFormOf(source, dialect) && isFormOf(way.source, dialect));
+  return Math.max(checkedAtMs, versioning.observedAtMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
 }
 
 /** Whether its events come by another way. A topic that is forgotten still delivers. */

@@ -2,16 +2,23 @@
  * When the last event of each bucket arrived, from which queue, and how long events wait there. It is kept in memory and
  * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
  */
-import { withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
+import { happenedByMs, provesWay, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
+import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { noteProof } from '../gaps/proven-events.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {
-  /** Notes that an event of this connected bucket arrived from this queue, to which it was sent at `sentAtMs`. It only writes to memory. */
-  seen(bucket: string, queueUrl: string, sentAtMs: number): void;
-  /** Stores the notes since the last call. Throws the store's fault; the notes that were not stored remain for the next call. */
+  /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`. It only writes to memory. */
+  seen(
+    record: Pick<ChangeRecord, 'bucket' | 'dialect' | 'eventTimeMs'>,
+    message: { readonly queueUrl: string; readonly sentAtMs: number },
+  ): void;
+  /**
+   * Stores the notes since the last call. Those of a bucket that fails remain for the next call, and the others are stored all the
+   * same; throws the first fault then.
+   */
   store(): Promise<void>;
 }
 
@@ -22,41 +29,49 @@ interface Note {
   atMs: number;
   /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
   waitedMs: number;
-  /** When the one that was sent last was sent. */
-  sentAtMs: number;
+  /** When the last one of each form can have happened. */
+  readonly happenedMs: Partial<Record<Dialect, number>>;
 }
 
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
 export function createLastEvents({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): LastEvents {
   const noted = new Map<string, Map<string, Note>>();
 
-  async function storeOf(bucket: string, queue: EventQueue, sentAtMs: number): Promise<void> {
+  async function storeOf(bucket: string, queue: EventQueue, happenedMs: Note['happenedMs']): Promise<void> {
     const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
-    // an event that was sent before belongs to an earlier life of the bucket
-    if (stored !== undefined && sentAtMs >= (stored.waySinceMs ?? stored.createdAtMs)) await noteProof({ state, clock }, stored);
+    // what happened before belongs to an earlier life of the bucket, or came by another way
+    if (stored !== undefined && dialects.some((dialect) => provesWay(stored, dialect, happenedMs[dialect] ?? -Infinity)))
+      await noteProof({ state, clock }, stored);
+  }
+
+  async function storeQueues(bucket: string, queues: Map<string, Note>): Promise<void> {
+    for (const [queueUrl, { atMs, waitedMs, happenedMs }] of queues) {
+      await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, happenedMs);
+      if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
+    }
   }
 
   return {
-    seen(bucket, queueUrl, sentAtMs) {
+    seen({ bucket, dialect, eventTimeMs }, { queueUrl, sentAtMs }) {
       const atMs = clock.nowMs();
+      const happenedMs = happenedByMs({ sentAtMs, eventTimeMs });
       const queues = noted.get(bucket) ?? new Map<string, Note>();
       const note = queues.get(queueUrl);
       if (note === undefined) {
-        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs, sentAtMs }));
+        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs, happenedMs: { [dialect]: happenedMs } }));
         return;
       }
       note.atMs = atMs;
-      note.sentAtMs = Math.max(note.sentAtMs, sentAtMs);
+      note.happenedMs[dialect] = Math.max(note.happenedMs[dialect] ?? -Infinity, happenedMs);
       note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
     },
     async store() {
+      const faults: unknown[] = [];
       for (const [bucket, queues] of noted) {
-        for (const [queueUrl, { atMs, waitedMs, sentAtMs }] of queues) {
-          await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, sentAtMs);
-          if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
-        }
+        await storeQueues(bucket, queues).catch((error: unknown) => faults.push(error));
         if (queues.size === 0) noted.delete(bucket);
       }
+      if (faults.length > 0) throw faults[0];
     },
   };
 }

@@ -15,7 +15,7 @@ import {
   waiting,
   withClockReason,
 } from '../../domain/gaps/closing.ts';
-import { chooseJob, commonPrefix, isFirstInLine, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
+import { chooseJob, commonPrefix, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
@@ -82,7 +82,7 @@ const CLOSED_KEPT_MS = 7 * 86_400_000;
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing = () => false } = dependencies;
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
-  const budgets = createGapBudgets({ state, scan, limits });
+  const budgets = createGapBudgets({ state, scan, requestsPerDay });
   const jobs = createJobReads(state);
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
@@ -158,7 +158,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const costs = await budgets.costsOf(bucket, gaps.due, signal);
     const budget = await budgets.read(bucket, signal);
     const requestsOf = (prefix: string): number => costs.get(prefix) ?? Infinity;
-    const choice = chooseJob(jobsOf({ ...gaps, requestsOf }), requestsOf, { budget, limits: limits() });
+    const choice = chooseJob(jobsOf({ ...gaps, requestsOf, requestsPerDay }), requestsOf, { budget, limits: limits() });
     if (choice.kind === 'start') await start(bucket, choice.plan, { requests: choice.requests, signal });
     else for (const gap of gaps.due) await change(gap, (current) => unaffordable(current, choice, limits()));
     return 'done';
@@ -231,11 +231,17 @@ async function readAgain(state: StateStore, open: readonly GapRecord[], signal: 
   return current;
 }
 
-/** Removes the gaps of a bucket that is no longer connected: no job can close them. */
+/**
+ * Removes the gaps of a bucket that is no longer connected: no job can close them. A bucket that is connected at this moment stores its
+ * gap before its record, and looks for the gap after it: so the gap is read before the record here, and removed only as it was read.
+ */
 async function forget(state: StateStore, bucket: string, gaps: readonly GapRecord[]): Promise<void> {
-  if ((await readRecord(state, refs.bucket(bucket))) !== undefined) return;
-  // deletions that wait for a person wait also where the bucket was disconnected and its documents stay
-  for (const { id, kind } of gaps) if (kind !== 'held-deletes') await removeRecord(state, id);
+  for (const { id, kind } of gaps) {
+    // deletions that wait for a person wait also where the bucket was disconnected and its documents stay
+    const entry = kind === 'held-deletes' ? undefined : await state.get(id);
+    const isGone = entry !== undefined && (await readRecord(state, refs.bucket(bucket))) === undefined;
+    if (isGone) await state.remove(id, entry.version);
+  }
 }
 
 /** The latest apply job of each bucket, by one list. */
@@ -278,12 +284,11 @@ function createJobReads(state: StateStore): JobReads {
 
 const BUCKET_ID = refs.bucket('').id;
 
-/** The gaps to plan now: those that are due, and those that the budget is kept for, so that no other job is begun instead of theirs. */
+/** The gaps to plan now: those that are due, and with them those that wait for the budget, so that none is always overtaken. */
 function dueOf(open: readonly GapRecord[], nowMs: number): readonly GapRecord[] {
   const isDue = (gap: GapRecord): boolean => gapDueAtMs(gap) <= nowMs;
-  const firsts = open.filter((gap) => isFirstInLine(gap, nowMs));
-  const others = open.filter((gap) => isDue(gap) && !firsts.includes(gap));
-  return others.length === 0 && !firsts.some(isDue) ? [] : [...firsts, ...others].slice(0, DUE_MAX);
+  if (!open.some(isDue)) return [];
+  return open.filter((gap) => gap.overBudget === true || isDue(gap)).slice(0, DUE_MAX);
 }
 
 /** The gap for which the budget allows no job now. */
@@ -292,12 +297,8 @@ function unaffordable(gap: GapRecord, choice: Exclude<Choice, { readonly kind: '
     const reason = 'gaps stay open while TALLY_GAPS_LIST_REQUESTS_PER_DAY is 0: re-index the bucket';
     return { ...waiting(gap, reason), notBeforeMs: nowMs + NO_BUDGET_CHECK_MS };
   }
-  const { spent, fromMs, first } = choice;
-  const reason =
-    first === undefined || first.id === gap.id
-      ? `its bucket has spent ${spent} of ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`
-      : `the LIST requests of its bucket are kept for ${first.id}, which has waited for them for a day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
-  return overBudget(gap, reason, { fromMs, nowMs });
+  const reason = `the jobs of its bucket have used the ${requestsPerDay} LIST requests of the day (TALLY_GAPS_LIST_REQUESTS_PER_DAY)`;
+  return overBudget(gap, reason, { fromMs: choice.fromMs, nowMs });
 }
 
 /** Removes gaps of single keys that were closed long ago. */

@@ -1,5 +1,5 @@
 /** The LIST requests that closing gaps costs each bucket: estimated and noted when a job starts, and corrected when it has ended. */
-import { freshBudget, withEnded, withJob, type GapBudget, type Limits } from '../../domain/gaps/budget.ts';
+import { freshBudget, withEnded, withJob, type GapBudget } from '../../domain/gaps/budget.ts';
 import { prefixesOf } from '../../domain/gaps/plan.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
@@ -14,11 +14,11 @@ const PAGE_KEYS = 1_000;
 export function createGapBudgets({
   state,
   scan,
-  limits,
+  requestsPerDay,
 }: {
   readonly state: StateStore;
   readonly scan: Pick<ObjectScan, 'countLive'>;
-  readonly limits: () => Limits;
+  readonly requestsPerDay: number;
 }) {
   /** Estimates the LIST requests from the documents in the index. One page is read in any case. */
   async function requestsOf(bucket: string, prefix: string, signal: AbortSignal): Promise<number> {
@@ -32,7 +32,7 @@ export function createGapBudgets({
   /** Notes a job that was started, with its estimated requests. */
   async function note({ id, bucket, createdAtMs }: JobRecord, requests: number): Promise<void> {
     const entry = { jobId: id, atMs: createdAtMs, requests };
-    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry));
+    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry, requestsPerDay));
   }
 
   return {
@@ -58,7 +58,7 @@ export function createGapBudgets({
         if (job !== undefined && !hasEnded(job)) continue;
         const ended = { jobId, requests: job?.counts?.listRequests ?? expected };
         const ref = refs.gapBudget(budget.bucket);
-        await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, ended, limits())));
+        await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, ended, requestsPerDay)));
       }
     },
   };

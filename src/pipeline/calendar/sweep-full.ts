@@ -40,8 +40,7 @@ export function createFullDue({ state, clock, intervalMs }: Pick<FullSweepDepend
 
 /** Creates the visit of one bucket. A bucket that a job occupies, or whose requests of the day are used up, is visited again later. */
 export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }: FullSweepDependencies): Visit {
-  const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
-  const budgets = createGapBudgets({ state, scan, limits });
+  const budgets = createGapBudgets({ state, scan, requestsPerDay });
 
   return async function visitFull({ bucket, enrich }, signal) {
     if (intervalMs === 0) return undefined;
@@ -62,7 +61,7 @@ export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, 
 
   async function begin({ bucket, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>, signal: AbortSignal): Promise<number | undefined> {
     const requests = (await budgets.costsOf(bucket, [], signal)).get('') ?? 0;
-    if (affordable(await budgets.read(bucket, signal), requests, limits()) !== 'yes') return undefined;
+    if (affordable(await budgets.read(bucket, signal), requests, { nowMs: clock.nowMs(), requestsPerDay }) !== 'yes') return undefined;
     try {
       // without gap ids the brake keeps its limit; gaps that the job covers are closed all the same
       const tags = enrich === 'tags' ? { tags: true } : {};

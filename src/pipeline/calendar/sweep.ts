@@ -27,7 +27,7 @@ interface SweepDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly telemetry: Telemetry;
-  /** A run begins no visit after this time, so that the last one ends before the claim of the run does. */
+  /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
   readonly runMaxMs: number;
 }
 

@@ -27,9 +27,6 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly adopt?: 'true' | 'false';
 }
 
-/** Passes of an apply that a repair waits for: together below the 30 s of a verb. */
-const REPAIR_PASSES_MAX = 2;
-
 /** Creates the functions. */
 export function createConnections({ state, provisioning, connectBucket, look }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
@@ -82,8 +79,9 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
       return diagnosisView(bucket, await look(record, signal));
     },
     /**
-     * Makes the notification of the bucket again before its re-index. Throws `job.repair-refused` for every other source, with
-     * nothing changed, and what an apply throws.
+     * Makes the notification of the bucket again before its re-index, in one pass of an apply: a second one would last longer than
+     * the request may. Throws `job.repair-refused` for every other source, with nothing changed, `connect.busy` if the pass was too
+     * short, and what an apply throws.
      */
     async repair(bucket: string, by: string, signal: AbortSignal): Promise<void> {
       const { source } = await requireBucket(state, bucket, signal);
@@ -92,11 +90,12 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
         throw new RequestError('job.repair-refused', detail);
       }
       const isConnected = (await readRecord(state, refs.connection(bucket), signal)) !== undefined;
-      for (let pass = 0; pass < REPAIR_PASSES_MAX; pass += 1) {
-        const { state: reached } = await apply({ bucket }, { isAgreed: isConnected }, by, signal);
-        if (reached === 'applied') return;
-      }
-      throw new RequestError('connect.busy', `AWS does not show the notification of ${bucket} yet: repeat the request`);
+      const { state: reached } = await apply({ bucket }, { isAgreed: isConnected }, by, signal);
+      if (reached === 'applied') return;
+      throw new RequestError(
+        'connect.busy',
+        `AWS does not show the notification of ${bucket} yet, and no re-index has begun: repeat the request`,
+      );
     },
   };
 }
@@ -124,7 +123,10 @@ function wishRequest(bucket: string, fields: WishFields): WishRequest {
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
-  if (applied.state === 'applied') return connectionView(applied.connection);
+  if (applied.state === 'applied') {
+    const { connection, unproven } = applied;
+    return { ...connectionView(connection), ...(unproven.length > 0 && { unproven }) };
+  }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }
 

@@ -2,6 +2,7 @@
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { heldIdsOf } from '../../domain/gaps/held-deletes.ts';
+import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
@@ -52,7 +53,7 @@ export function createDisconnectBucket({
       const isProven = again.provenAtMs !== undefined;
       await openNeverCompared(
         { state, clock },
-        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), isHeld: false, isProven },
+        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), afterBeginOrder: lastBeginOf(again), isHeld: false, isProven },
         'after',
       );
       await objects.createBucket(bucket, signal);

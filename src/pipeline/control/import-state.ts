@@ -15,6 +15,7 @@ import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.t
 import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
+import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
@@ -55,9 +56,11 @@ export function createImportState({ store, clock, telemetry }: ImportDependencie
   }
 
   /** The gap is stored before the record, so that no crash leaves a bucket without it. */
-  async function prepareBucket({ bucket, enrich }: BucketRecord, signal: AbortSignal): Promise<void> {
+  async function prepareBucket(record: BucketRecord, signal: AbortSignal): Promise<void> {
+    const { bucket, enrich } = record;
     await objects.createBucket(bucket, signal);
-    await openNeverCompared({ state, clock }, { bucket, enrich, seenAtMs: clock.nowMs() - CLOCK_SLACK_MS, isHeld: false }, 'before');
+    const first = { bucket, enrich, seenAtMs: clock.nowMs() - CLOCK_SLACK_MS, afterBeginOrder: lastBeginOf(record), isHeld: false };
+    await openNeverCompared({ state, clock }, first, 'before');
   }
 
   async function requireEmpty(records: readonly ExportedRecord[], signal: AbortSignal): Promise<void> {

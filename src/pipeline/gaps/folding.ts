@@ -15,7 +15,7 @@ import { gapId, withSighting, type GapKind, type GapSighting } from '../../domai
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { FoldingPermission } from './folding-permission.ts';
 import { createKeyGaps } from './key-gaps.ts';
-import { isConnected } from './reports.ts';
+import { factsOf } from './reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -99,12 +99,13 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     const lane = laneOf(id);
     const sum = lane.uncounted === undefined ? asked : mergeSums(lane.uncounted, asked);
     lane.uncounted = undefined;
-    if (!(await isConnected(state, sum.bucket))) return forget(lane);
+    const facts = await factsOf(state, sum.bucket);
+    if (facts === undefined) return forget(lane);
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
       // a folded record says itself whether it is of tags
-      const next = withSighting(current, sightingOf(sum, seenAtMs), { count: sum.count, toldAtMs: nowMs, enrich: 'none' });
+      const next = withSighting(current, sightingOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
       // lastSeen is ahead of the changes; firstSeen is not
       return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });

@@ -21,6 +21,8 @@ export interface FirstGap {
   readonly enrich: EnrichMode;
   /** Every re-index that begins from now on covers this time. */
   readonly seenAtMs: number;
+  /** The latest beginning of a job of the bucket, as in the record that is stored with the gap. */
+  readonly afterBeginOrder: number;
   /** The gap is shown, but no job is started for it until a re-index is requested. */
   readonly isHeld: boolean;
   /** The events of the bucket are known to arrive. */
@@ -33,11 +35,11 @@ export interface FirstGap {
  */
 export async function openNeverCompared(
   { state, clock }: NeverComparedPorts,
-  { bucket, enrich, seenAtMs, isHeld, isProven }: FirstGap,
+  { bucket, enrich, seenAtMs, afterBeginOrder, isHeld, isProven }: FirstGap,
   at: 'before' | 'after',
 ): Promise<void> {
   const sighting = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
-  const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs(), enrich });
+  const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs(), afterBeginOrder, enrich });
   const stored: GapRecord = {
     ...gap,
     ...(isProven !== true && { unproven: true }),

@@ -1,7 +1,7 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
 import { z } from 'zod';
 import type { GapsRequest } from '../../api/gaps.ts';
-import { enrichModes, type EnrichMode } from '../../domain/bucket.ts';
+import { enrichModes } from '../../domain/bucket.ts';
 import {
   CALLS_MAX,
   gapId,
@@ -14,6 +14,7 @@ import {
   type SightingFacts,
 } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
+import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -64,11 +65,11 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
     const { bucket, kind, reason } = sum.sighting;
-    const enrich = await enrichOf(state, bucket);
-    if (enrich === undefined) return;
+    const facts = await factsOf(state, bucket);
+    if (facts === undefined) return;
     let isOpen = false;
     await updateRecord(state, refs.gap(id), (current) => {
-      const next = withSightings(current, sum, { toldAtMs: clock.nowMs(), enrich });
+      const next = withSightings(current, sum, { toldAtMs: clock.nowMs(), ...facts });
       isOpen = next !== current && next.state !== 'closed';
       return next;
     });
@@ -86,19 +87,24 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
 
 /** Whether the bucket has a record, which is all that a gap needs. Throws the store's fault. */
 export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
-  return (await enrichOf(state, bucket)) !== undefined;
+  return (await factsOf(state, bucket)) !== undefined;
 }
 
-const enrichSchema = z.object({ enrich: z.enum(enrichModes) });
+const factsSchema = z.object({
+  enrich: z.enum(enrichModes).catch('tags'),
+  lastBeginOrder: z.number().optional().catch(undefined),
+  createdAtMs: z.number().catch(0),
+});
 
 /**
- * What a connected bucket's documents are enriched with; undefined: it is not connected. A record that this version cannot read
- * must not keep a loss from being stored, and counts as one that asks for tags. Throws the store's fault.
+ * What a gap of the bucket needs of its record, which must be read after the loss was noticed; undefined: it is not connected. A
+ * record that this version cannot read must not keep a loss from being stored, and counts as one that asks for tags. Throws the store's fault.
  */
-export async function enrichOf(state: StateStore, bucket: string): Promise<EnrichMode | undefined> {
+export async function factsOf(state: StateStore, bucket: string): Promise<Pick<SightingFacts, 'enrich' | 'afterBeginOrder'> | undefined> {
   const entry = await state.get(refs.bucket(bucket).id);
   if (entry === undefined) return undefined;
-  return enrichSchema.safeParse(entry.record).data?.enrich ?? 'tags';
+  const { enrich, ...counted } = factsSchema.catch({ enrich: 'tags', createdAtMs: 0 }).parse(entry.record);
+  return { enrich, afterBeginOrder: lastBeginOf(counted) };
 }
 
 /**

@@ -160,7 +160,7 @@ function requireUser(actor: Actor): SessionActor | KeyActor {
   if (actor.kind !== 'local') return actor;
   throw new RequestError(
     'session.required',
-    'only users have API keys, and this request comes from no user: log in with `tally login`, or use `tally admin keys list` for the keys of all users',
+    'only users have API keys, and this request comes from no user: log in with `tally login https://HOST`, or use `tally admin keys list` for the keys of all users',
   );
 }
 
@@ -171,12 +171,12 @@ function requireSession(actor: Actor): SessionActor {
     case 'api_key':
       throw new RequestError(
         'session.required',
-        'an API key cannot create API keys: log in with `tally login`, and create the key in that session',
+        'an API key cannot create API keys: log in with `tally login https://HOST`, and create the key in that session',
       );
     case 'local':
       throw new RequestError(
         'session.required',
-        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login`, then use `tally keys create NAME`',
+        'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login https://HOST`, then use `tally keys create NAME`',
       );
   }
 }

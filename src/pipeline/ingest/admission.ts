@@ -56,6 +56,8 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     if (held.isFull) return 'held-full';
     if (queueWatch.inFlight > inFlightMax) return 'in-flight-cap';
     if (!(await anyBucket())) return isPaused() || isUnknown ? 'paused' : 'no-bucket';
+    // the store may have failed, or another poller taken the trial, while this one waited
+    if (isPaused() && !takeTrial()) return 'paused';
     return 'on';
   }
 
@@ -84,7 +86,12 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
 
   /** Where the indices opened the circuit, one batch is received now and then: their trials are records, and all of them may be hidden. */
   function isTrialDue(): boolean {
-    if (!circuits.cluster().isOpenByIndices || clock.monotonicMs() < trialAtMs) return false;
+    return circuits.cluster().isOpenByIndices && clock.monotonicMs() >= trialAtMs;
+  }
+
+  /** Whether this receive is the trial. Only a receive that follows may take it. */
+  function takeTrial(): boolean {
+    if (!isTrialDue()) return false;
     trialAtMs = clock.monotonicMs() + TRIAL_MS;
     return true;
   }

@@ -108,8 +108,8 @@ export function createAttemptRecord<Start extends AttemptStart>(
   /** The attempt at a record of a bucket that is connected. */
   async function decide(record: ChangeRecord, start: Start, bucket: BucketRecord): Promise<Attempt> {
     const { hand, tie, byListing } = start;
-    const { sentAtMs, queueUrl } = hand.message;
-    lastEvents.seen(record.bucket, queueUrl, sentAtMs);
+    const { sentAtMs } = hand.message;
+    lastEvents.seen(record, hand.message);
     noteSingleDelete(record);
     const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
     switch (hint.kind) {

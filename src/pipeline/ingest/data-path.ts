@@ -129,20 +129,18 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
-        await settler.remove(hand.message);
-        break;
+        settled(hand, 'delete', await settler.remove(hand.message));
+        return true;
       case 'defer':
-        await settler.hide(hand.message, settlement.delayS);
-        break;
+        settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS), settlement.fault.code);
+        return true;
       case 'wait':
         if (isLastReceive(receivesOf(hand))) return waitInHand(hand, settlement.delayS);
-        await settler.hide(hand.message, settlement.delayS);
-        break;
+        settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
+        return true;
       case 'dead-letter':
         return deadLetter(hand, settlement);
     }
-    settled(hand, settlement.kind, 'fault' in settlement ? settlement.fault.code : undefined);
-    return true;
   }
 
   /** Waits here until a provisional answer is due: at its last permitted receive SQS would move a hidden message to the dead-letter queue. */
@@ -161,8 +159,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
-    await settler.remove(hand.message);
-    settled(hand, 'dead-letter', letter.fault.code);
+    settled(hand, 'dead-letter', await settler.remove(hand.message), letter.fault.code);
     return true;
   }
 
@@ -181,8 +178,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
       if (await waiting.forCluster(hand)) return false;
     }
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
-    await settler.hide(hand.message, deferDelayS(hand.message.receiveCount));
-    settled(hand, 'defer', fault.code);
+    settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)), fault.code);
     return true;
   }
 
@@ -190,12 +186,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function giveBack(hand: InHand, error: unknown): Promise<void> {
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', 'internal.unexpected', faultOf(error).reason);
-    await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
-    settled(hand, 'give-back', isStop ? undefined : 'internal.unexpected');
+    const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
+    settled(hand, 'give-back', isDone, isStop ? undefined : 'internal.unexpected');
   }
 
-  function settled(hand: InHand, kind: SettlementKind, fault?: FaultCode): void {
-    telemetry.messageSettled(kind);
+  /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
+  function settled(hand: InHand, kind: SettlementKind, isDone: boolean, fault?: FaultCode): void {
+    if (isDone) telemetry.messageSettled(kind);
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
 }

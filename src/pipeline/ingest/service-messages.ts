@@ -1,6 +1,6 @@
 /** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
+import { bucketRecordSchema, mayBeFedBy, provesWay } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
@@ -71,11 +71,10 @@ export function createFinishServiceMessage({
     return unsubscribed(message.topicArn, hand.message);
   }
 
-  /** S3 reaches the queue from this bucket. A test from before it was connected says nothing about the way of now. */
+  /** S3's notification of this bucket reaches the queue, which proves nothing of another source, or if it is from before the way of now. */
   async function tested(bucket: string | undefined, hand: InHand): Promise<Outcome> {
     const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), hand.signal);
-    if (record !== undefined && hand.message.sentAtMs >= (record.waySinceMs ?? record.createdAtMs))
-      await noteProof({ state, clock }, record);
+    if (record !== undefined && provesWay(record, 'native', hand.message.sentAtMs)) await noteProof({ state, clock }, record);
     return { kind: 'ignored', reason: 'no-effect' };
   }
 

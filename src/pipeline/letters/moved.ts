@@ -8,7 +8,6 @@ import { unwrap } from '../../domain/events/envelope.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapSighting } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
-import type { QueueRecord } from '../../domain/queue-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { bucketsFedBy } from '../gaps/fed-buckets.ts';
 import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
@@ -17,12 +16,11 @@ import type { StateStore } from '../ports/state.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { DeadLetterQueue } from '../queues/watch.ts';
+import { createTakeLease } from '../records/lease.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
 
-/** One worker reads a queue whose number of letters has changed; the others find that in its record. */
-const CLAIM_MS = 25_000;
 /**
  * A queue is read this often although its number of letters is unchanged: one letter may have been removed while another was
  * moved. It bounds how late such a letter is found; 1,000 letters then cost some 30,000 requests a day for all workers together.
@@ -46,7 +44,7 @@ interface MovedLettersDependencies {
   readonly browse: BrowseLetters;
   readonly state: StateStore;
   readonly gaps: GapReports;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Clock;
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly deadLetterQueues: () => readonly DeadLetterQueue[];
   readonly bucketQueueUrls: readonly string[];
@@ -61,10 +59,22 @@ interface MovedLettersDependencies {
 export function createMovedLetters(dependencies: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
   const { browse, state, gaps, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
   const known = new Set<string>();
+  const takeLease = createTakeLease({ state, clock });
 
   async function look(queue: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
     if (letters > LETTERS_MAX) return reportOverflow(queue, letters);
-    if (!(await claim(queue, letters))) return;
+    if (!(await isDue(queue, letters, signal))) return;
+    const lease = await takeLease(`letters:${queue.queueUrl}`, signal);
+    if (lease === undefined) return;
+    // two readers at once do no harm: each moved letter has one record
+    try {
+      await read(queue, letters, signal);
+    } finally {
+      await lease.release();
+    }
+  }
+
+  async function read(queue: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
     const seen = new Set<string>();
     const visit = async (batch: readonly QueueMessage[]) => {
       for (const letter of batch) {
@@ -79,18 +89,19 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
       // if not all letters were seen, the record may be that of one of the others
       return isOfQueue && seen.size >= letters && !seen.has(messageId);
     });
-    await updateRecord(state, refs.queue(queue.queueUrl), (current) => current && { ...current, letters });
+    await updateRecord(state, refs.queue(queue.queueUrl), (current) => ({
+      ...current,
+      queueUrl: queue.queueUrl,
+      letters,
+      readAtMs: clock.nowMs(),
+    }));
   }
 
-  /** Whether this worker reads the queue now. The others wait until the queue is due again. */
-  async function claim({ queueUrl, attributes }: DeadLetterQueue, letters: number): Promise<boolean> {
-    const isRedriven = attributes?.maxReceiveCount !== undefined;
-    let isClaimed = false;
-    await updateRecord(state, refs.queue(queueUrl), (current) => {
-      isClaimed = isReadDue(current, { letters, isRedriven, nowMs: clock.nowMs() });
-      return isClaimed ? { ...current, queueUrl, readAtMs: clock.nowMs() } : undefined;
-    });
-    return isClaimed;
+  async function isDue({ queueUrl, attributes }: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<boolean> {
+    const current = await readRecord(state, refs.queue(queueUrl), signal);
+    const everyMs = attributes?.maxReceiveCount === undefined ? READ_EVERY_MS : READ_REDRIVEN_EVERY_MS;
+    // a time in the future was stored by a wrong clock
+    return current?.readAtMs === undefined || letters !== current.letters || Math.abs(clock.nowMs() - current.readAtMs) >= everyMs;
   }
 
   async function report(letter: QueueMessage): Promise<void> {
@@ -148,20 +159,6 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
       }
     }
   };
-}
-
-interface ReadFacts {
-  readonly letters: number;
-  readonly isRedriven: boolean;
-  readonly nowMs: number;
-}
-
-function isReadDue(current: QueueRecord | undefined, { letters, isRedriven, nowMs }: ReadFacts): boolean {
-  if (current?.readAtMs === undefined) return true;
-  // a time in the future was stored by a wrong clock
-  const ageMs = Math.abs(nowMs - current.readAtMs);
-  if (letters !== current.letters) return ageMs >= CLAIM_MS;
-  return ageMs >= (isRedriven ? READ_REDRIVEN_EVERY_MS : READ_EVERY_MS);
 }
 
 /** The losses that a letter stands for which SQS moved: one of each bucket that its body names. */

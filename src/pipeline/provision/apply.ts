@@ -20,6 +20,8 @@ import {
 } from '../../domain/provisioning/connection.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -56,7 +58,8 @@ export interface ApplyOptions {
 }
 
 export type Applied =
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord }
+  /** `unproven`: what keeps its events from being known to arrive, although nothing is left to be made. */
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly unproven: readonly Finding[] }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
 /**
@@ -109,7 +112,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
         continue;
       }
       refuse(plan, connection, at.options);
-      if (change === undefined) return finish(wish, connection);
+      if (change === undefined) return finish(plan, observed, connection);
       const begun = await begin(plan, observed, connection);
       await at.keep();
       const ended = await attempt(at, change, begun);
@@ -120,17 +123,25 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /**
-   * The part for a subscription to a topic of others that was there already. Whether an apply for another bucket made it is
+   * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
    * stored here as well, because that bucket may be removed first.
    */
-  async function foundSubscription(wish: Wish, parts: readonly ConnectionPart[]): Promise<readonly ConnectionPart[]> {
+  async function withSubscription(
+    wish: Wish,
+    parts: readonly ConnectionPart[],
+    shown: string | undefined,
+  ): Promise<readonly ConnectionPart[]> {
     const { subscription, topic } = wiringOf(wish);
-    if (subscription === undefined || (topic !== undefined && topic.isForeign !== true)) return [];
+    if (subscription === undefined || shown === undefined) return parts;
     const arn = subscriptionName(subscription);
-    if (parts.some((part) => part.kind === 'subscription' && part.arn === arn)) return [];
-    const all = await listAllRecords(state, 'connection', connectionSchema);
-    const createdByUs = all.some((each) => madeSubscription(each, arn));
-    return [{ kind: 'subscription', arn, createdByUs, fingerprint: fingerprintOf(subscription) }];
+    const isIt = (part: ConnectionPart): boolean => part.kind === 'subscription' && part.arn === arn;
+    const known = parts.find(isIt);
+    if (known === undefined && topic !== undefined && topic.isForeign !== true) return parts;
+    const all = known === undefined ? await listAllRecords(state, 'connection', connectionSchema) : [{ parts: [...parts] }];
+    const createdByUs = all.some((each) => madeSubscription(each, arn, shown));
+    const fingerprint = known?.fingerprint ?? fingerprintOf(subscription);
+    const part: ConnectionPart = { kind: 'subscription', arn, createdByUs, fingerprint, subscriptionArn: shown };
+    return known === undefined ? [...parts, part] : parts.map((each) => (isIt(each) ? part : each));
   }
 
   /** Stores what is about to be made, before it is made. */
@@ -187,23 +198,24 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
-  async function finish(applied: Wish, before: ConnectionRecord | undefined): Promise<Applied> {
-    const wish = storedWish(applied);
+  async function finish(plan: Plan, { subscription }: Observed, before: ConnectionRecord | undefined): Promise<Applied> {
+    const wish = storedWish(plan.wish);
+    const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
-    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before };
+    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, unproven };
     await openChangeGap({ state, clock }, wish);
     const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
-      parts: [...parts, ...(await foundSubscription(wish, parts))],
+      parts: [...(await withSubscription(wish, parts, existing(subscription)?.arn))],
       earlier: earlierAfter(before, wish),
       state: 'applied',
       changedAtMs: nowMs,
       lastCheckMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
-    return { state: 'applied', connection: next };
+    return { state: 'applied', connection: next, unproven };
   }
 }
 

@@ -185,17 +185,19 @@ function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish
 }
 
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
-  const { bucket = '', earlier = [] } = connection ?? {};
+  if (connection === undefined) return [];
+  const { bucket, earlier = [] } = connection;
   if (earlier.length === 0) return [];
-  const names = earlier.map(({ source, topicArn, queueArn }) => {
+  const names = earlier.map(({ source, topicArn, queueArn, installation }) => {
     const by = topicArn === undefined ? source : `${source} (${topicArn})`;
-    return queueArn === undefined ? by : `${by} to ${queueArn}`;
+    const to = queueArn === connection.queueArn ? '' : ` to ${queueArn}`;
+    return `${by}${to}${installation === connection.installation ? '' : ` with the name ${installation}`}`;
   });
   return [
     {
       code: 'connect.left-over',
       severity: 'degraded',
-      what: `parts of ${bucket} may be left in AWS from before its source or queue was changed: ${names.join(', ')}`,
+      what: `parts of ${bucket} may be left in AWS from before its source, its queue or the name of the installation was changed: ${names.join(', ')}`,
       why: 'they stay until the present ones have proved themselves, and cost messages',
       fix: commandOf('bucket clean', bucket),
       blocks: false,

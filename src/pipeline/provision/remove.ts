@@ -124,7 +124,8 @@ export function createRemoveParts({
     return {
       others: [...wishes, ...unrecorded],
       made: {
-        subscription: (subscription) => [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription))),
+        subscription: (subscription, arn) =>
+          [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription), arn)),
         selector: (trailArn) => connection.parts.some(({ kind, arn }) => kind === 'trail' && arn === trailArn),
       },
     };

@@ -27,10 +27,11 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
     const found = new Map<string, Wish>();
     for (const record of buckets) {
       if (recorded.has(record.bucket) || record.bucket === like.bucket) continue;
-      const wish = wishLike(like, record);
-      // one bucket that uses a part is enough
-      const uses = `${wish.source} ${wish.region} ${wish.topicArn ?? ''}`;
-      if (!found.has(uses) && (await isWired(wish, signal))) found.set(uses, wish);
+      for (const wish of waysOf(like, record)) {
+        // one bucket that uses a part is enough
+        const uses = `${wish.source} ${wish.region} ${wish.topicArn ?? ''}`;
+        if (!found.has(uses) && (await isWired(wish, signal))) found.set(uses, wish);
+      }
     }
     return [...found.values()];
   };
@@ -56,6 +57,21 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
       if (error instanceof RequestError && error.code === 'connect.denied') return true;
       throw error;
     }
+  }
+}
+
+/** How the bucket may be wired: as its record says, and by the topic of the bucket that is removed, which a record need not name. */
+function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
+  const own = wishLike(like, record);
+  const { topicArn } = wiringOf(like).subscription ?? {};
+  switch (record.source) {
+    case 'notification':
+    case 'topic':
+      return topicArn === undefined ? [own] : [own, { ...own, source: 'topic', topicArn }];
+    case 'routed':
+      return like.source === 'routed' && like.topicArn !== undefined ? [own, { ...own, topicArn: like.topicArn }] : [own];
+    case 'eventbridge':
+      return [own];
   }
 }
 

@@ -168,12 +168,12 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
   };
 }
 
-/** The wishes that a connection had before its source or its queue was changed. */
+/** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn }) => {
+  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn, installation }) => {
     const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
-    const earlier = { ...wish, source, ...(topicArn !== undefined && { topicArn }) };
-    return queueArn === undefined ? earlier : atQueue(earlier, { arn: queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) });
+    const earlier = { ...wish, source, installation, ...(topicArn !== undefined && { topicArn }) };
+    return atQueue(earlier, { arn: queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) });
   });
 }
 

@@ -26,13 +26,13 @@ const EXTEND_EVERY_MS = 1_000;
 export interface Settler {
   /** Holds a message: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
-  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it, or after the last attempt. Never rejects. */
-  remove(message: QueueMessage): Promise<void>;
+  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it, or with false after the last attempt: then the message comes again. Never rejects. */
+  remove(message: QueueMessage): Promise<boolean>;
   /** Hides the message for `delayS` (0: it is visible at once). Resolves as remove() does. */
-  hide(message: QueueMessage, delayS: number): Promise<void>;
+  hide(message: QueueMessage, delayS: number): Promise<boolean>;
   /** How many messages are held now. */
   readonly inHand: number;
-  /** How many messages were deleted since the start. */
+  /** How many messages SQS has deleted since the start. */
   readonly removedTotal: number;
   /** Gives all held messages back to their queues, at the end of a stop. */
   giveBackAll(): Promise<void>;
@@ -55,9 +55,12 @@ interface Entry {
   readonly attemptsMax: number;
   /** Whether the entry still has to be sent. */
   readonly isWanted: () => boolean;
-  /** Called once, with false if the last permitted attempt failed. */
-  readonly done: (isDone: boolean) => void;
+  /** Called once. */
+  readonly done: (end: EntryEnd) => void;
 }
+
+/** `refused`: SQS does not know the message by this receipt handle, and never will. `failed`: so did the last permitted attempt. */
+type EntryEnd = 'done' | 'refused' | 'failed';
 
 type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
 type Lane = Map<string, Entry[]>;
@@ -89,17 +92,18 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let isExtending = false;
 
-  async function settle(message: QueueMessage, change: Change): Promise<void> {
+  async function settle(message: QueueMessage, change: Change): Promise<boolean> {
     const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
-    await enqueue(message, change);
-    if (change.timeoutS === undefined) removedTotal += 1;
+    const end = await enqueue(message, change);
+    // a message that SQS did not delete comes again, and is work that is left
+    if (change.timeoutS === undefined && end === 'done') removedTotal += 1;
+    return end === 'done';
   }
 
-  /** Resolves with false if the last permitted attempt failed. */
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<boolean> {
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<EntryEnd> {
     return new Promise((resolve) => {
       const lane = timeoutS === undefined ? deleteLane : visibilityLane;
       const entries = lane.get(queueUrl) ?? [];
@@ -130,23 +134,29 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
 
   /** Sends the entries once and reports those that are done or have used their attempts. Returns those to be tried again. */
   async function attemptOnce(batch: readonly Entry[], attempt: number): Promise<readonly Entry[]> {
-    const failed = await send(batch.filter((entry) => entry.isWanted()));
-    const again = failed.filter((entry) => attempt < entry.attemptsMax);
-    for (const entry of batch) if (!again.includes(entry)) entry.done(!failed.includes(entry));
+    const endOf = await send(batch.filter((entry) => entry.isWanted()));
+    const again: Entry[] = [];
+    for (const entry of batch) {
+      const end = endOf(entry);
+      if (end === 'failed' && attempt < entry.attemptsMax) again.push(entry);
+      else entry.done(end);
+    }
     return again;
   }
 
-  /** Sends one request. Returns the entries that failed and may be tried again. */
-  async function send(batch: readonly Entry[]): Promise<readonly Entry[]> {
+  /** Sends one request. Returns how it ended for each entry. */
+  async function send(batch: readonly Entry[]): Promise<(entry: Entry) => EntryEnd> {
     const queueUrl = batch[0]?.queueUrl;
-    if (queueUrl === undefined) return [];
+    if (queueUrl === undefined) return () => 'done';
     try {
       const failures = await request(queueUrl, batch);
-      return batch.filter((entry) => failures.some((failure) => failure.receiptHandle === entry.receiptHandle && canRetry(failure)));
+      const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
+      return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
       const { code, reason } = faultOf(error);
       telemetry.requestFailed('settle messages', code, reason);
-      return batch;
+      // the others were settled meanwhile, and not sent
+      return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
   }
 
@@ -159,11 +169,11 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     );
   }
 
-  function canRetry(failure: BatchFailure): boolean {
+  function endOfFailure({ senderFault, code }: BatchFailure): EntryEnd {
     // the receipt handle has expired or is foreign, so the message is visible again already
-    if (!failure.senderFault) return true;
-    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${failure.code}`);
-    return false;
+    if (!senderFault) return 'failed';
+    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${code}`);
+    return 'refused';
   }
 
   /** Runs as long as messages are held. */
@@ -180,9 +190,9 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     const { message } = held;
     held.extendAtMs = clock.monotonicMs() + extendAfterMs;
     const isWanted = (): boolean => inHand.get(message.receiptHandle) === held;
-    const isDone = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
+    const end = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
     // due at the next look, until an extension succeeds or the message is settled
-    if (!isDone) held.extendAtMs = clock.monotonicMs();
+    if (end === 'failed') held.extendAtMs = clock.monotonicMs();
   }
 
   return {

@@ -79,7 +79,8 @@ export async function readRecord<Schema extends z.ZodObject>(
  * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
  * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
  * version of Tally stored are kept. `listed: 'soon'` does not wait until lists show the record (see StateStore.put). Throws the
- * store's fault, and `record.contended` after ten lost rounds (at most 4 s).
+ * store's fault, `record.contended` after ten lost rounds (at most 4 s), and `internal.unexpected` for a record that could not be
+ * read again.
  */
 export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
   state: StateStore,
@@ -92,7 +93,7 @@ export async function updateRecord<Schema extends z.ZodObject, Next extends z.in
     const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
     const next = change(current);
     if (next === undefined || next === current) return { done: next };
-    const record = keepingUnknown(entry, ref.schema, next);
+    const record = keepingUnknown(entry, ref.schema, next, ref.id);
     const stored = await state.put({ id: ref.id, kind: ref.kind, record, listed }, entry?.version ?? null);
     return stored === 'conflict' ? 'conflict' : { done: next };
   });
@@ -145,12 +146,21 @@ export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema
   throw new FaultError('record.newer', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
 }
 
-/** The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored. */
+/**
+ * The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored.
+ * Throws `internal.unexpected` for a record that could not be read again, such as one with an infinite number: JSON has none.
+ */
 export function keepingUnknown<Schema extends z.ZodObject>(
   entry: StateEntry | undefined,
   schema: Schema,
   next: z.infer<Schema>,
+  id = entry?.id,
 ): Record<string, unknown> {
+  const again = schema.safeParse(JSON.parse(JSON.stringify(next)));
+  if (!again.success) {
+    const reason = `the record ${id} was not stored, because it could not be read again: ${z.prettifyError(again.error)}`;
+    throw new FaultError('internal.unexpected', reason);
+  }
   if (typeof entry?.record !== 'object' || entry.record === null) return next;
   return { ...Object.fromEntries(Object.entries(entry.record).filter(([name]) => !(name in schema.shape))), ...next };
 }

@@ -9,20 +9,17 @@
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { isOfDeletes, type GapRecord } from '../../domain/gaps/gap.ts';
-import { holdsAnyOf } from '../../domain/gaps/held-deletes.ts';
-import { gapsOf } from '../buckets/statuses.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { coversBefore } from '../../domain/reindex/covers.ts';
+import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
 import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { closesDeletesOf } from './announced-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -109,7 +106,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     }
   }
 
-  /** Rule 8. The floor is stored first, so that every waiting job has one. */
+  /** Rule 8. The floor is stored first, with the place of this beginning, so that every waiting job has one. */
   async function wait(
     job: JobRecord,
     look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
@@ -119,14 +116,15 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     const bucket = await updateRecord(
       state,
       refs.bucket(job.bucket),
-      (current) => current && { ...current, floor: Math.max(current.floor, floor) },
+      (current) => current && { ...current, floor: Math.max(current.floor, floor), lastBeginOrder: nextBeginOf(current, clock.nowMs()) },
     );
     if (bucket === undefined) return again(0);
     // the latest moment, by S3's clock, at which the floor was stored
     const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
     const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
-    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, waitUntilMs });
+    const beginOrder = lastBeginOf(bucket);
+    await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, beginOrder, waitUntilMs });
     return again(RECONCILE_WAIT_MS);
   }
 
@@ -229,21 +227,4 @@ function isOpen(job: JobRecord): boolean {
 
 function again(delayMs: number): TaskEnd {
   return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
-}
-
-/**
- * Whether what the job finds to delete was announced: it closes gaps of deletes and no others, one of them announces deletes of all
- * of its keys, and no change of its keys was lost. A gap of a single key announces one delete.
- */
-async function closesDeletesOf(state: StateStore, { bucket, prefix, gapIds = [] }: JobRecord): Promise<boolean> {
-  if (gapIds.length === 0) return false;
-  const all = await gapsOf(state, bucket);
-  const own = all.filter(({ id }) => gapIds.includes(id));
-  const isAnnounced = own.some((gap) => !isOfKey(gap) && prefix.startsWith(gap.prefix ?? ''));
-  const isAnyLost = all.some((gap) => gap.kind === 'loss' && gap.state !== 'closed' && !isOfKey(gap) && holdsAnyOf(gap, prefix));
-  return isAnnounced && !isAnyLost && own.every(({ kind }) => isOfDeletes(kind));
-}
-
-function isOfKey({ folded, prefix }: GapRecord): boolean {
-  return folded === true && prefix !== undefined;
 }

@@ -6,7 +6,7 @@ import { gapId, withSighting, withoutDifferences } from '../../domain/gaps/gap.t
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { gapsOf } from '../buckets/statuses.ts';
-import { isConnected } from '../gaps/reports.ts';
+import { factsOf } from '../gaps/reports.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
@@ -47,7 +47,8 @@ export async function noteEarlyReport(state: StateStore, job: JobRecord, compare
 /** In-flight differences are left out: live events handle them. */
 async function noteReport(state: StateStore, { id, bucket, prefix }: JobRecord, { atMs, counts }: Compared): Promise<void> {
   const { missing, stale, phantom } = counts;
-  if (!(await isConnected(state, bucket))) return;
+  const facts = await factsOf(state, bucket);
+  if (facts === undefined) return;
   if (missing + stale + phantom === 0) return forgetDifferences(state, bucket, prefix);
   const reason = `the report ${id} found differences`;
   const sighting = { bucket, kind: 'loss', reason, seenAtMs: atMs, ...(prefix !== '' && { prefix }) } as const;
@@ -56,7 +57,7 @@ async function noteReport(state: StateStore, { id, bucket, prefix }: JobRecord, 
       ? current
       : // a report compares no tags
         {
-          ...withSighting(current, sighting, { count: 1, toldAtMs: atMs, enrich: 'none' }),
+          ...withSighting(current, sighting, { ...facts, count: 1, toldAtMs: atMs, enrich: 'none' }),
           differences: { jobId: id, atMs, missing, stale, phantom },
         },
   );

@@ -172,7 +172,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     return job === undefined ? REMOVE : { kind: 'again', delayS: waitMs(job.waits.sinceMs, nowMs) / 1_000 };
   }
 
-  async function settle(message: QueueMessage, task: Task, end: TaskEnd): Promise<void> {
+  async function settle(message: QueueMessage, task: Task, end: TaskEnd): Promise<unknown> {
     switch (end.kind) {
       case 'remove':
         return settler.remove(message);

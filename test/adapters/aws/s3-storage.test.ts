@@ -29,6 +29,7 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
       sizeBytes: 5,
       lastModifiedMs: expect.any(Number) as number,
       contentType: expect.any(String) as string,
+      storageClass: 'STANDARD',
       userMetadata: {},
     });
     expect(Math.abs(observedAtMs - Date.now())).toBeLessThan(60_000);

@@ -11,7 +11,7 @@ const sighting = (more: Partial<GapSighting> = {}): GapSighting => ({
   seenAtMs: NOW_MS,
   ...more,
 });
-const told = { count: 1, toldAtMs: NOW_MS + 5_000, enrich: 'none' } as const;
+const told = { count: 1, toldAtMs: NOW_MS + 5_000, afterBeginOrder: 0, enrich: 'none' } as const;
 const opened = (more: Partial<GapSighting> = {}): GapRecord => withSighting(undefined, sighting(more), told);
 const closed = (more: Partial<GapRecord> = {}): GapRecord => ({
   ...opened(),
@@ -63,6 +63,7 @@ describe('a sighting', () => {
     const again = withSighting(closed({ failures: 3, count: 7 }), sighting({ seenAtMs: NOW_MS + 60_000 }), {
       count: 2,
       toldAtMs: 9,
+      afterBeginOrder: 0,
       enrich: 'none',
     });
     expect(again).toEqual({
@@ -70,6 +71,7 @@ describe('a sighting', () => {
       count: 2,
       openedAtMs: 9,
       toldAtMs: 9,
+      afterBeginOrder: 0,
       reconciledBeforeMs: NOW_MS + 60_000,
     });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { closing, gapAfterLook, gapAfterOther, gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
-import { heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
+import { awaitsConsent, heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
@@ -17,12 +17,19 @@ function jobOf(more: Partial<JobRecord> = {}): JobRecord {
     requestedBy: 'gap',
     createdAtMs: FLOOR_MS,
     coversBeforeMs: FLOOR_MS,
+    beginOrder: 1,
   } as const;
   return { id: 'job-1', ...facts, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more };
 }
 
+function deletesOf(more: Partial<GapRecord> = {}): GapRecord {
+  const at = FLOOR_MS - 1;
+  const times = { firstSeenMs: at, lastSeenMs: at, openedAtMs: at, toldAtMs: at, count: 1 };
+  return { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', state: 'open', ...times, ...more };
+}
+
 function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
-  return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS });
+  return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS, afterBeginOrder: 1 });
 }
 
 describe('the gap of what a job holds back', () => {
@@ -54,16 +61,18 @@ describe('the gap of what a job holds back', () => {
   });
 
   it('has the latest number of a job that compared everything, and never less than was known of one that did not', () => {
-    const gap = withHeld(heldOf(), jobOf(), { held: 3, isWhole: true, nowMs: NOW_MS });
+    const gap = withHeld(heldOf(), jobOf(), { held: 3, isWhole: true, nowMs: NOW_MS, afterBeginOrder: 1 });
     expect(gap.heldDeletes).toBe(3);
-    expect(withHeld(gap, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(3);
-    expect(withHeld(gap, jobOf(), { held: 4, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(4);
-    expect(withHeld({ ...gap, state: 'closed' }, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS }).heldDeletes).toBe(2);
+    expect(withHeld(gap, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(3);
+    expect(withHeld(gap, jobOf(), { held: 4, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(4);
+    expect(withHeld({ ...gap, state: 'closed' }, jobOf(), { held: 2, isWhole: false, nowMs: NOW_MS, afterBeginOrder: 1 }).heldDeletes).toBe(
+      2,
+    );
   });
 
   it('is looked at again four times a day, whatever waited and failed before', () => {
     expect(gapDueAtMs(heldOf())).toBe(NOW_MS + 6 * HOUR_MS);
-    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudgetSinceMs: 1, refusedSinceMs: 1 })).not.toHaveProperty('failures');
+    expect(heldOf(jobOf(), { ...heldOf(), failures: 5, overBudget: true, refusedSinceMs: 1 })).not.toHaveProperty('failures');
   });
 
   it('stays as its job has stored it, and is stored again if a look came in between', () => {
@@ -93,13 +102,27 @@ describe('the gap of what a job holds back', () => {
       expect(gapAfterOther(heldOf(), jobOf({ counts: noCounts, ...more }), NOW_MS).state).toBe('open');
   });
 
+  it('and those of deletes whose job was stopped await consent for every job but that one', () => {
+    const keys = { bucket: 'photos', prefix: '' };
+    const stopped = gapAfterLook(deletesOf({ jobId: 'job-1' }), jobOf({ state: 'cancelled' }), NOW_MS);
+    for (const gap of [heldOf(), stopped]) {
+      expect(awaitsConsent(gap, keys)).toBe(true);
+      expect(awaitsConsent({ ...gap, prefix: 'a/' }, { ...keys, prefix: 'b/' })).toBe(false);
+      expect(awaitsConsent({ ...gap, state: 'closed' }, keys)).toBe(false);
+    }
+    expect(awaitsConsent(stopped, { ...keys, gapIds: [stopped.id] })).toBe(false);
+    expect(awaitsConsent(heldOf(), { ...keys, gapIds: [heldOf().id] })).toBe(true);
+    // neither a loss of a bucket that was connected without a re-index, nor deletes whose job was not stopped
+    for (const gap of [deletesOf({ kind: 'loss', held: true }), deletesOf()]) expect(awaitsConsent(gap, keys)).toBe(false);
+  });
+
   it('of a prefix is closed by a job of the whole bucket, whose own gap has what it holds back', () => {
     expect(gapAfterOther(heldOf(jobOf({ prefix: 'p' })), jobOf(), NOW_MS)).toMatchObject({ state: 'closed' });
   });
 
   it('of a job that stored no floor begins now', () => {
-    const { coversBeforeMs: _, ...job } = jobOf({ now: true });
-    expect(heldOf(job).lastSeenMs).toBe(NOW_MS);
+    const { coversBeforeMs: _, beginOrder: __, ...job } = jobOf({ now: true });
+    expect(heldOf(job)).toMatchObject({ lastSeenMs: NOW_MS, afterBeginOrder: 1 });
   });
 
   it('holds the keys of its prefix, and so those of each prefix within it and around it', () => {

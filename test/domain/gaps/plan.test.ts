@@ -22,7 +22,7 @@ function gapOf(prefix: string, kind: GapRecord['kind'] = 'lifecycle'): GapRecord
 function plansOf(due: readonly string[], costs: Readonly<Record<string, number>> = {}, others: readonly string[] = []) {
   const gaps = due.map((prefix) => gapOf(prefix));
   const open = [...gaps, ...others.map((prefix) => gapOf(prefix, 'loss'))];
-  const plans = jobsOf({ due: gaps, open, requestsOf: (prefix) => costs[prefix] ?? 10 });
+  const plans = jobsOf({ due: gaps, open, requestsOf: (prefix) => costs[prefix] ?? 10, requestsPerDay: 1_000 });
   return plans.map((plan) => [plan.prefix, plan.gaps.map(({ prefix = '' }) => prefix)]);
 }
 
@@ -33,6 +33,24 @@ describe('gaps of one bucket', () => {
       ['b/', ['b/']],
       ['a/', ['a/']],
     ]);
+  });
+
+  it('wait for a dearer one that is older by more than what it costs more', () => {
+    const order = (olderMs: number) => {
+      const gaps = [
+        { ...gapOf('a/'), openedAtMs: 0 },
+        { ...gapOf('b/'), openedAtMs: olderMs },
+      ];
+      const plans = jobsOf({
+        due: gaps,
+        open: gaps,
+        requestsOf: (prefix) => ({ 'a/': 600, 'b/': 100 })[prefix] ?? 9_000,
+        requestsPerDay: 1_000,
+      });
+      return plans.map(({ prefix }) => prefix);
+    };
+    expect(order(0.5 * 86_400_000 - 1)).toEqual(['b/', 'a/']);
+    expect(order(0.5 * 86_400_000 + 1)).toEqual(['a/', 'b/']);
   });
 
   it('take with them what is open within their prefix, due or not', () => {
@@ -70,7 +88,7 @@ describe('gaps of one bucket', () => {
     fc.assert(
       fc.property(prefixes, fc.func(fc.integer({ min: 1, max: 1_000 })), (all, requestsOf) => {
         const due = all.map((prefix) => gapOf(prefix));
-        const plans = jobsOf({ due, open: due, requestsOf });
+        const plans = jobsOf({ due, open: due, requestsOf, requestsPerDay: 1_000 });
         expect(new Set(plans.flatMap(({ gaps }) => gaps))).toEqual(new Set(due));
         for (const { prefix, gaps } of plans) expect(gaps.every((gap) => (gap.prefix ?? '').startsWith(prefix))).toBe(true);
       }),

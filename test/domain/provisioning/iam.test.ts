@@ -28,14 +28,6 @@ describe('the table of permissions', () => {
     expect(actionsFor('daemon').filter((action) => /:(?:Put|Set|Create|Subscribe|Unsubscribe|Tag|Remove)/.test(action))).toEqual([]);
   });
 
-  it('contains what config/aws/daemon-policy.json permits, but for keys', () => {
-    const { Statement } = JSON.parse(readFileSync(`${ROOT}/config/aws/daemon-policy.json`, 'utf8')) as {
-      Statement: { Sid: string; Action: string | string[] }[];
-    };
-    const documented = Statement.filter(({ Sid }) => Sid !== 'UseTheKeyOfTheQueues').flatMap(({ Action }) => Action);
-    expect(documented.filter((action) => !actionsFor('daemon').includes(action))).toEqual([]);
-  });
-
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
     const names = {
       partition: 'aws',

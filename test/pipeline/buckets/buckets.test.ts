@@ -179,6 +179,33 @@ describe('connecting a bucket', () => {
     expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
   });
 
+  it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before', async () => {
+    const world = setUp();
+    const connect = (topicArn: string) => world.buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: topicArn }, 'someone');
+    await connect(TOPIC);
+    const { waySinceMs } = await connect(`${TOPIC}-2`);
+    expect(waySinceMs).toBe(world.clock.nowMs() + 6 * 60_000);
+  });
+
+  it('again is refused where the request is for a new bucket only, and nothing changes', async () => {
+    const world = setUp();
+    await world.buckets.connect({ bucket: 'photos', only_new: true, source: 'eventbridge', enrich: 'tags' }, 'someone');
+    const before = await requireBucket(world.state, 'photos');
+    await expect(world.buckets.connect({ bucket: 'photos', only_new: true, source: 'notification' }, 'other')).rejects.toMatchObject({
+      code: 'bucket.already-connected',
+    });
+    expect(await requireBucket(world.state, 'photos')).toEqual(before);
+  });
+
+  it('again is refused also where another one connects the bucket at the same moment', async () => {
+    const world = setUp();
+    const wishes = (['eventbridge', 'notification'] as const).map((source) => ({ bucket: 'photos', only_new: true, source }));
+    const ends = await Promise.allSettled(wishes.map((wish) => world.buckets.connect(wish, 'someone')));
+    const [kept, ...others] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value.source] : []));
+    expect(others).toEqual([]);
+    expect(await requireBucket(world.state, 'photos')).toMatchObject({ source: kept });
+  });
+
   it('again makes a missing index anew', async () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');

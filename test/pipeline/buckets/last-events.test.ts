@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import type { ChangeRecord } from '../../../src/domain/events/record.ts';
+import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
@@ -18,15 +21,17 @@ const photos = {
   checkedAtMs: 0,
 };
 
+const native = (bucket: string) => ({ bucket, dialect: 'native' }) as const;
+
 test('the last event of a bucket is stored once for many, never earlier than it was, and not for one that is gone', async () => {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const entry = await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
   const lastEvents = createLastEvents({ state, clock });
-  lastEvents.seen('photos', 'http://q/one', clock.nowMs());
+  lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
   await clock.advance(1_000);
-  lastEvents.seen('photos', 'http://q/one', clock.nowMs());
-  lastEvents.seen('gone', 'http://q/one', clock.nowMs());
+  lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  lastEvents.seen(native('gone'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
   await lastEvents.store();
   const stored = await state.get('bucket:photos');
   expect(stored?.record).toEqual({
@@ -51,7 +56,7 @@ test('the queue of the last event is stored beside the queues of the last thirty
   const lastEvents = createLastEvents({ state, clock });
   const queuesAfter = async (waitMs: number, queueUrl: string): Promise<unknown> => {
     await clock.advance(waitMs);
-    lastEvents.seen('photos', queueUrl, clock.nowMs());
+    lastEvents.seen(native('photos'), { queueUrl, sentAtMs: clock.nowMs() });
     await lastEvents.store();
     return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
   };
@@ -70,11 +75,97 @@ test('how long events wait in a queue is stored where all of them have waited', 
   const lastEvents = createLastEvents({ state, clock });
   const queuesAfter = async (...waitsMs: readonly number[]): Promise<unknown> => {
     await clock.advance(60_000);
-    for (const waitMs of waitsMs) lastEvents.seen('photos', 'http://q/one', clock.nowMs() - waitMs);
+    for (const waitMs of waitsMs) lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() - waitMs });
     await lastEvents.store();
     return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
   };
   expect(await queuesAfter(190_000, 180_000, 185_000)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs(), waitedMs: 180_000 }]);
   // a redelivery among others
   expect(await queuesAfter(190_000, 20)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs() }]);
+});
+
+test('Fix: a bucket whose record cannot be stored does not keep the others from being stored', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:broken', kind: 'bucket', record: { bucket: 'broken' } }, null);
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  for (const bucket of ['broken', 'photos']) lastEvents.seen(native(bucket), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  await expect(lastEvents.store()).rejects.toMatchObject({ code: 'record.newer' });
+  expect(await readRecord(state, refs.bucket('photos'))).toMatchObject({ lastEventAtMs: clock.nowMs() });
+  // what was not stored is stored once it can be
+  const entry = await state.get('bucket:broken');
+  await state.put({ id: 'bucket:broken', kind: 'bucket', record: { ...photos, bucket: 'broken' } }, entry?.version ?? null);
+  await lastEvents.store();
+  expect(await readRecord(state, refs.bucket('broken'))).toMatchObject({ lastEventAtMs: clock.nowMs() });
+});
+
+describe('an event', () => {
+  const WAY_MS = 1_800_000_000_000;
+  type Way = Pick<BucketRecord, 'source'> & Partial<Pick<BucketRecord, 'waySinceMs' | 'createdAtMs'>>;
+  type Event = Pick<ChangeRecord, 'dialect' | 'eventTimeMs'> & { readonly sentAtMs: number };
+  const changed: Way = { source: 'eventbridge', waySinceMs: WAY_MS };
+
+  async function after(way: Way, events: readonly Event[], gap?: Partial<GapRecord>) {
+    const { state } = createMemoryStore();
+    const clock = createFakeClock();
+    const unproven = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'r', state: 'open', unproven: true } as const;
+    const seen = { firstSeenMs: 0, lastSeenMs: 0, count: 1 };
+    await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...photos, ...way } }, null);
+    if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...seen, ...gap } }, null);
+    const lastEvents = createLastEvents({ state, clock });
+    for (const { sentAtMs, ...event } of events) lastEvents.seen({ bucket: 'photos', ...event }, { queueUrl: 'http://q/one', sentAtMs });
+    await lastEvents.store();
+    const record = await readRecord(state, refs.bucket('photos'));
+    return { isProven: record?.provenAtMs !== undefined, gap: await readRecord(state, refs.gap(unproven.id)) };
+  }
+
+  it.each<[string, boolean, Way, readonly Event[]]>([
+    ['by the new way proves it', true, changed, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }]],
+    [
+      'among many by the old way proves it',
+      true,
+      changed,
+      [
+        { dialect: 'native', sentAtMs: WAY_MS + 9 },
+        { dialect: 'eventbridge', sentAtMs: WAY_MS + 5 },
+        { dialect: 'native', sentAtMs: WAY_MS + 9 },
+      ],
+    ],
+    ['that was sent before the way was changed does not prove it', false, changed, [{ dialect: 'eventbridge', sentAtMs: WAY_MS - 1 }]],
+    ['in the form of the old way does not prove it', false, changed, [{ dialect: 'native', sentAtMs: WAY_MS + 60_000 }]],
+    ['of a trail does not prove a notification', false, { source: 'notification' }, [{ dialect: 'trail', sentAtMs: WAY_MS }]],
+    ['of a transformer proves a routed source', true, { source: 'routed' }, [{ dialect: 'synthetic', sentAtMs: WAY_MS }]],
+    ['of S3 proves a topic', true, { source: 'topic' }, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    [
+      'whose time has no milliseconds proves it',
+      true,
+      changed,
+      [{ dialect: 'eventbridge', sentAtMs: WAY_MS + 700, eventTimeMs: WAY_MS - 999 }],
+    ],
+    [
+      'that a dead letter brings back does not prove it',
+      false,
+      changed,
+      [{ dialect: 'eventbridge', sentAtMs: WAY_MS + 60_000, eventTimeMs: WAY_MS - 60_000 }],
+    ],
+  ])('%s', async (_, isProven, way, events) => {
+    const found = await after(way, events, {});
+    expect(found).toMatchObject({ isProven, gap: { state: 'open' } });
+    expect(found.gap?.unproven).toBe(isProven ? undefined : true);
+  });
+
+  it.each<[string, Partial<GapRecord> | undefined]>([
+    ['is missing', undefined],
+    ['is closed', { state: 'closed', closedAtMs: 1 }],
+    // the proof of an earlier way was stored while the way was changed
+    ['knows of none that is missing', { unproven: false }],
+  ])('Fix: that proves the way of a bucket whose gap %s leaves an open gap', async (_, gap) => {
+    const known = gap && { unproven: false, ...gap };
+    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], known);
+    expect(found).toMatchObject({
+      isProven: true,
+      gap: { state: 'open', reason: 'until now it was not known whether the events of the bucket arrive' },
+    });
+  });
 });

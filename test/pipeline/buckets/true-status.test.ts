@@ -24,6 +24,7 @@ import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { reindexRequest } from '../../support/requests.ts';
+import { beginOrderNow } from '../../support/worlds/begin-order.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
 const BUCKET = 'photos';
@@ -91,7 +92,8 @@ async function createWorld() {
   const known = new Set<string>();
 
   const fresh = { ...bucketRecord, bucket: BUCKET, createdAtMs: clock.nowMs() };
-  await openNeverCompared({ state, clock }, { bucket: BUCKET, seenAtMs: clock.nowMs(), isHeld: false, enrich: 'none' }, 'before');
+  const first = { bucket: BUCKET, seenAtMs: clock.nowMs(), afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
+  await openNeverCompared({ state, clock }, first, 'before');
   await updateRecord(state, refs.bucket(BUCKET), () => bucketRecordSchema.parse(fresh));
 
   const differing = (prefix = ''): readonly string[] =>
@@ -110,7 +112,8 @@ async function createWorld() {
     const phantoms = keys.filter((key) => !inBucket.has(key));
     const held = job.mode === 'apply' && isBraked ? phantoms : [];
     const nowMs = clock.nowMs();
-    await keepHeld(state, { ...job, coversBeforeMs: nowMs }, { held: held.length, isWhole: true, nowMs });
+    const beginOrder = await beginOrderNow(state, BUCKET, nowMs);
+    await keepHeld(state, { ...job, coversBeforeMs: nowMs, beginOrder }, { held: held.length, isWhole: true, nowMs });
     if (held.length > 0 && job.holds !== true)
       return set(job, { state: 'paused', pausedBecause: 'brake', brake: { reserved: 0, waiting: held.length } });
     const [missing, stale] = [
@@ -120,7 +123,7 @@ async function createWorld() {
     const counts = { ...noCounts, missing, stale, phantom: phantoms.length, held: held.length };
     if (job.mode === 'apply') for (const key of keys.filter((each) => !held.includes(each))) copy(key);
     else for (const key of keys) known.add(key);
-    const covers = job.mode === 'apply' ? { coversBeforeMs: clock.nowMs() } : {};
+    const covers = job.mode === 'apply' ? { coversBeforeMs: clock.nowMs(), beginOrder } : {};
     await clock.advance(1_000);
     await noteCompared(state, { ...job, ...covers }, { atMs: clock.nowMs(), counts });
     await set(job, { ...covers, state: 'done', counts, finishedAtMs: clock.nowMs() });
@@ -155,7 +158,7 @@ async function createWorld() {
     else inBucket.delete(key);
     if (event === 'arrives') {
       copy(key);
-      lastEvents.seen(BUCKET, 'http://queue', clock.nowMs());
+      lastEvents.seen({ bucket: BUCKET, dialect: 'native' }, { queueUrl: 'http://queue', sentAtMs: clock.nowMs() });
     }
     if (event !== 'reported') return;
     if (differing().includes(key)) known.add(key);

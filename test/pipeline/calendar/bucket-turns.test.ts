@@ -76,8 +76,8 @@ it.each([
   }
   await told;
   const dueAtMs = clock.nowMs() + MINUTE_MS;
-  createSchedules({ state, clock, telemetry, worker: 'w' }).every(
-    { name: 'close-gaps', intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS },
+  createSchedules({ state, clock, telemetry }).every(
+    { name: 'close-gaps', intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS },
     closeGaps,
     stop.signal,
   );

@@ -3,6 +3,8 @@ import { gapBudgetSchema } from '../../../src/domain/gaps/budget.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
+import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
+import { isAnyHeld } from '../../../src/pipeline/gaps/held-deletes.ts';
 import { listAllRecords, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
 import { reindexRequest } from '../../support/requests.ts';
@@ -238,16 +240,64 @@ describe('a gap', () => {
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: own?.id });
   });
 
-  it('of deletes whose job is paused is closed by another job', async () => {
+  it('of a loss whose job is paused is closed by another job', async () => {
     const world = await createGapWorld();
-    await world.tell();
+    const loss = { bucket: 'photos', kind: 'loss' } as const;
+    await world.tell(loss);
     await world.after(MINUTE_MS);
     await world.setJob(await world.lastJob(), { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs() });
     await world.after(15_000);
-    expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: expect.stringContaining('paused (brake)') } });
+    expect(await world.gap(loss)).toMatchObject({ state: 'open', waits: { reason: expect.stringContaining('paused (brake)') } });
     await world.after(MINUTE_MS);
     expect(await world.allJobs()).toHaveLength(2);
-    expect(await world.gap()).toMatchObject({ state: 'closing' });
+    expect(await world.gap(loss)).toMatchObject({ state: 'closing' });
+  });
+
+  it.each(['pause', 'cancel'] as const)(
+    'Fix: of deletes gets no other job when a person chooses to %s its job, whatever else is reported',
+    async (act) => {
+      const world = await createGapWorld();
+      await world.tell();
+      await world.after(MINUTE_MS);
+      const stopped = await world.lastJob();
+      await world.jobs[act](stopped?.id ?? '');
+      await world.round();
+      for (let hours = 0; hours < 48; hours += 1) {
+        await world.after(3_600_000);
+        await world.tell();
+      }
+      expect(await world.allJobs()).toHaveLength(1);
+      expect(await world.gap()).toMatchObject({ state: 'open', held: true });
+      // a loss is repaired all the same, and does not consent for the person
+      await world.tell({ kind: 'loss' });
+      await world.after(MINUTE_MS);
+      const repair = await world.lastJob();
+      expect(repair).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:loss'] });
+      expect(await isAnyHeld(world.state, repair ?? { bucket: '' })).toBe(true);
+      await world.setJob(repair, { brake: { limit: 0, reserved: 0, waiting: 0 } });
+      await world.after(15_000);
+      expect(await world.gap()).toMatchObject({ state: 'open', held: true });
+      // a job that has compared all of it knows what is left: that has a gap of its own
+      await world.finish(repair);
+      await world.after(15_000);
+      expect(await world.gap()).toMatchObject({ state: 'closed' });
+    },
+  );
+
+  it('of deletes is closed by the job that a person paused and resumes', async () => {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    const job = await world.lastJob();
+    await world.jobs.pause(job?.id ?? '');
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ held: true });
+    await world.jobs.resume(job?.id ?? '', {});
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: job?.id });
+    await world.finish(job);
+    await world.after(15_000);
+    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: job?.id });
   });
 
   it('of a single key is removed a week after it was closed, and that of a bucket stays', async () => {
@@ -276,16 +326,52 @@ describe('a gap', () => {
     expect(await world.gap({ bucket: 'newer', kind: 'bulk-delete' })).toMatchObject({ state: 'open' });
   });
 
-  it('whose job was cancelled is open, and tried again', async () => {
+  it('of a loss whose job was cancelled is open, and tried again', async () => {
     const world = await createGapWorld();
-    await world.tell();
+    const loss = { bucket: 'photos', kind: 'loss' } as const;
+    await world.tell(loss);
     await world.after(MINUTE_MS);
     await world.jobs.cancel((await world.lastJob())?.id ?? '');
     await world.round();
-    expect(await world.gap()).toMatchObject({ state: 'open', failures: 1 });
+    expect(await world.gap(loss)).toMatchObject({ state: 'open', failures: 1 });
     await world.after(MINUTE_MS);
     expect(await world.allJobs()).toHaveLength(2);
   });
+
+  it.each(['before the gap is read', 'before it is removed'] as const)(
+    'Fix: of a bucket that is connected again stays, also if that happens %s',
+    async (moment) => {
+      let isMeant = false;
+      const connect = async (): Promise<void> => {
+        if (!isMeant) return;
+        isMeant = false;
+        const first = { bucket: 'photos', seenAtMs: 1, afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
+        await openNeverCompared(world, first, 'before');
+        if (moment === 'before it is removed') return;
+        await world.connect('photos');
+        await openNeverCompared(world, first, 'after');
+      };
+      const world = await createGapWorld({
+        wrap: (state) => ({
+          ...state,
+          get: async (id, signal) => {
+            if (moment === 'before the gap is read' && id === 'gap:photos:loss') await connect();
+            return state.get(id, signal);
+          },
+          remove: async (id, version, signal) => {
+            if (id === 'gap:photos:loss') await connect();
+            return state.remove(id, version, signal);
+          },
+        }),
+      });
+      await world.tell({ kind: 'loss' });
+      await removeRecord(world.state, refs.bucket('photos').id);
+      isMeant = true;
+      await world.round();
+      expect(isMeant).toBe(false);
+      expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'open', reason: 'never compared' });
+    },
+  );
 
   it('of a bucket that is disconnected goes away, with the bucket’s budget', async () => {
     const world = await createGapWorld();

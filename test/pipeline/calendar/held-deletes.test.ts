@@ -161,7 +161,8 @@ describe('deletions that wait for a person', () => {
 
   it('wait although their bucket is connected again, if its documents stayed', async () => {
     const world = await createHeldWorld();
-    await openNeverCompared(world, { bucket: BUCKET, seenAtMs: world.clock.nowMs(), isHeld: false, enrich: 'none' }, 'before');
+    const first = { bucket: BUCKET, seenAtMs: world.clock.nowMs(), afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
+    await openNeverCompared(world, first, 'before');
     await world.calm(30 * MINUTE_MS);
     expect(await world.left()).toBe(205);
     expect((await world.open()).map(([kind]) => kind)).toContain('held-deletes');

@@ -3,32 +3,44 @@ import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule, type Schedules } from '../../../src/pipeline/calendar/schedules.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { LEASE_MS, RENEW_MS } from '../../../src/pipeline/records/lease.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const MINUTE_MS = 60_000;
-const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, claimMs: 10 * MINUTE_MS };
+const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
 const never = new AbortController().signal;
 
 interface World {
   readonly state: StateStore;
   readonly clock: FakeClock;
   readonly telemetry: ReturnType<typeof createFakeTelemetry>;
-  /** The schedules of one more process, whose wall clock is off by so much. */
-  readonly worker: (name: string, skewMs?: number) => Schedules;
+  /** The schedules of one more process, whose wall clock is off by so much. One that was killed sleeps for ever. */
+  readonly worker: (skewMs?: number) => Schedules & { kill(): void };
 }
 
 function setUp(): World {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  const skewed = (skewMs: number): Clock => ({ ...clock, nowMs: () => clock.nowMs() + skewMs });
   return {
     state,
     clock,
     telemetry,
-    worker: (name, skewMs = 0) => createSchedules({ state, clock: skewed(skewMs), telemetry, worker: name }),
+    worker(skewMs = 0) {
+      let isKilled = false;
+      const its: Clock = {
+        ...clock,
+        nowMs: () => clock.nowMs() + skewMs,
+        async sleep(delayMs, signal) {
+          await clock.sleep(delayMs, signal);
+          if (isKilled) await new Promise(() => {});
+        },
+      };
+      const kill = (): void => void (isKilled = true);
+      return { ...createSchedules({ state, clock: its, telemetry }), kill };
+    },
   };
 }
 
@@ -49,7 +61,7 @@ const recordOf = (state: StateStore) => readRecord(state, refs.schedule('purge')
 describe('schedules', () => {
   it('run what never ran at once, and then once an interval', async () => {
     const { clock, worker } = setUp();
-    const schedules = worker('a');
+    const schedules = worker();
     const ran: boolean[] = [];
     for (const waitMs of [0, 1, 59 * MINUTE_MS, MINUTE_MS]) {
       await clock.advance(waitMs);
@@ -60,7 +72,7 @@ describe('schedules', () => {
 
   it('let exactly one of many workers run what all find due at one moment', async () => {
     const { clock, worker } = setUp();
-    const workers = Array.from({ length: 20 }, (_, at) => worker(`w${at}`));
+    const workers = Array.from({ length: 20 }, () => worker());
     for (let round = 0; round < 3; round += 1) {
       const { runs, work } = createWork();
       const looks = workers.map((each) => each.runIfDue(purge, work, never));
@@ -75,9 +87,9 @@ describe('schedules', () => {
   it('let nobody else begin while one is at it, however the clocks of the workers differ', async () => {
     const { clock, worker } = setUp();
     const { runs, work } = createWork();
-    const first = worker('slow', -14 * MINUTE_MS).runIfDue(purge, work, never);
+    const first = worker(-14 * MINUTE_MS).runIfDue(purge, work, never);
     await settled();
-    const others = [worker('right'), worker('fast', 14 * MINUTE_MS)];
+    const others = [worker(), worker(14 * MINUTE_MS)];
     for (let minutes = 0; minutes < 9; minutes += 1) {
       for (const other of others) expect(await other.runIfDue(purge, work, never)).toBe(false);
       await clock.advance(MINUTE_MS);
@@ -87,51 +99,55 @@ describe('schedules', () => {
     expect(runs).toHaveLength(1);
   });
 
-  it('begin anew after a worker died, once its claim is over', async () => {
+  it('begin anew after a worker died, once its claim was not renewed for its life, however fast its clock was', async () => {
     const { clock, worker } = setUp();
-    const dead = createWork();
-    void worker('dead').runIfDue(purge, dead.work, never);
+    const dead = worker(14 * 60 * MINUTE_MS);
+    void dead.runIfDue(purge, createWork().work, never);
     await settled();
-    const schedules = worker('heir', 14 * MINUTE_MS);
+    await clock.advance(MINUTE_MS);
+    dead.kill();
+    const schedules = worker(-14 * MINUTE_MS);
     const ranAtMs: number[] = [];
     for (let minutes = 0; minutes < 15; minutes += 1) {
       if (await schedules.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
       await clock.advance(MINUTE_MS);
     }
-    expect(ranAtMs).toEqual([10 * MINUTE_MS]);
+    expect(ranAtMs).toEqual([MINUTE_MS]);
   });
 
-  it('begin at once after the only worker was down for longer than clocks can differ', async () => {
-    const { clock, worker } = setUp();
-    void worker('dead').runIfDue(purge, createWork().work, never);
+  it('abort work that takes too long, and give its claim back', async () => {
+    const { state, clock, telemetry, worker } = setUp();
+    const { runs, work } = createWork();
+    const run = worker().runIfDue(purge, work, never);
     await settled();
-    await clock.advance(2 * purge.intervalMs);
-    expect(await worker('restarted').runIfDue(purge, async () => {}, never)).toBe(true);
+    await clock.advance(purge.runMaxMs);
+    expect(runs[0]?.signal.aborted).toBe(true);
+    expect(await run).toBe(true);
+    expect(await recordOf(state)).toMatchObject({ failures: 1 });
+    expect((await recordOf(state))?.claim).toBeUndefined();
+    expect(telemetry.recorded('requestFailed')).toHaveLength(1);
   });
 
-  it('abort work that outlives its claim, and leave the record to whoever took over', async () => {
-    const { state, clock, worker } = setUp();
-    const late = createWork();
-    const heirWork = createWork();
-    let finish = (): void => {};
-    // ignores its signal, as work that stands still does
-    const deaf = (signal: AbortSignal): Promise<void> => {
-      void late.work(signal).catch(() => undefined);
-      return new Promise((resolve) => {
-        finish = resolve;
-      });
-    };
-    const heir = worker('heir');
-    const lost = worker('late').runIfDue(purge, deaf, never);
+  it('abort work whose claim another process has taken, and leave the record to that one', async () => {
+    const { state, clock, telemetry, worker } = setUp();
+    let isCut = false;
+    const cutOff: StateStore = { ...state, put: (...args) => (isCut ? Promise.reject(new Error('cut off')) : state.put(...args)) };
+    const lost = createWork();
+    const run = createSchedules({ state: cutOff, clock, telemetry })
+      .runIfDue(purge, lost.work, never)
+      .catch(() => undefined);
     await settled();
+    isCut = true;
+    const [heir, heirWork] = [worker(), createWork()];
     expect(await heir.runIfDue(purge, heirWork.work, never)).toBe(false);
-    await clock.advance(purge.claimMs);
-    expect(late.runs[0]?.signal.aborted).toBe(true);
+    await clock.advance(LEASE_MS);
+    isCut = false;
     const taken = heir.runIfDue(purge, heirWork.work, never);
     await settled();
-    finish();
-    await lost;
-    expect((await recordOf(state))?.claim?.worker).toBe('heir');
+    await clock.advance(RENEW_MS);
+    expect(lost.runs[0]?.signal.aborted).toBe(true);
+    await run;
+    expect((await recordOf(state))?.claim).toBeDefined();
     heirWork.runs[0]?.end();
     expect(await taken).toBe(true);
     expect((await recordOf(state))?.claim).toBeUndefined();
@@ -139,7 +155,7 @@ describe('schedules', () => {
 
   it('tell a failure, store it, and try again soon', async () => {
     const { state, clock, telemetry, worker } = setUp();
-    const schedules = worker('a');
+    const schedules = worker();
     await schedules.runIfDue(purge, async () => Promise.reject(new Error('no luck')), never);
     expect(telemetry.recorded('requestFailed')).toEqual([['purge', 'internal.unexpected', 'Error: no luck']]);
     expect(await recordOf(state)).toMatchObject({ lastError: 'internal.unexpected: Error: no luck', failures: 1 });
@@ -151,17 +167,17 @@ describe('schedules', () => {
   it('leave what a stop cut short to the next worker, at once', async () => {
     const { telemetry, worker } = setUp();
     const stopping = new AbortController();
-    const run = worker('stopping').runIfDue(purge, createWork().work, stopping.signal);
+    const run = worker().runIfDue(purge, createWork().work, stopping.signal);
     await settled();
     stopping.abort(new Error('the process stops'));
     await run;
     expect(telemetry.recorded('requestFailed')).toEqual([]);
-    expect(await worker('other').runIfDue(purge, async () => {}, never)).toBe(true);
+    expect(await worker().runIfDue(purge, async () => {}, never)).toBe(true);
   });
 
   it('do not begin twice in one process', async () => {
     const { worker } = setUp();
-    const schedules = worker('a');
+    const schedules = worker();
     const { runs, work } = createWork();
     const both = [schedules.runIfDue(purge, work, never), schedules.runIfDue(purge, work, never)];
     await settled();
@@ -174,7 +190,7 @@ describe('schedules', () => {
     const { state, clock, telemetry } = setUp();
     let isDown = true;
     const failing: StateStore = { ...state, get: (...args) => (isDown ? Promise.reject(new Error('down')) : state.get(...args)) };
-    const schedules = createSchedules({ state: failing, clock, telemetry, worker: 'a' });
+    const schedules = createSchedules({ state: failing, clock, telemetry });
     const stopping = new AbortController();
     let runs = 0;
     schedules.every(
@@ -195,16 +211,15 @@ describe('schedules', () => {
     const step = fc.record({
       worker: fc.nat({ max: 3 }),
       waitMs: fc.integer({ min: 1, max: 20 * MINUTE_MS }),
-      // of its claim
+      // of the longest run
       runsFor: fc.constantFrom<number | 'dies'>(0.1, 0.5, 0.9, 'dies'),
     });
     const skews = fc.array(fc.integer({ min: -14 * MINUTE_MS, max: 14 * MINUTE_MS }), { minLength: 4, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(skews, fc.array(step, { minLength: 1, maxLength: 40 }), async (offsets, steps) => {
         const { clock, worker } = setUp();
-        const workers = offsets.map((skewMs, at) => worker(`w${at}`, skewMs));
+        const workers = offsets.map((skewMs) => worker(skewMs));
         const busyUntilMs: number[] = [];
-        let deaths = 0;
         let overlaps = 0;
         for (const { worker: at, waitMs, runsFor } of steps) {
           const begin = clock.monotonicMs();
@@ -212,11 +227,11 @@ describe('schedules', () => {
             purge,
             (signal) => {
               overlaps += busyUntilMs.filter((untilMs) => untilMs > begin).length;
-              busyUntilMs.push(begin + (runsFor === 'dies' ? purge.claimMs : runsFor * purge.claimMs));
-              if (runsFor !== 'dies') return clock.sleep(runsFor * purge.claimMs, signal);
-              deaths += 1;
-              // a dead worker's claim ends by itself; a successor has another name
-              workers[at] = worker(`w${at}-${deaths}`, offsets[at]);
+              busyUntilMs.push(begin + (runsFor === 'dies' ? LEASE_MS : runsFor * purge.runMaxMs));
+              if (runsFor !== 'dies') return clock.sleep(runsFor * purge.runMaxMs, signal);
+              // a dead worker's claim ends by itself
+              workers[at]?.kill();
+              workers[at] = worker(offsets[at]);
               return new Promise(() => {});
             },
             never,

@@ -12,6 +12,7 @@ import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../s
 import { createProvingLook } from '../../support/fakes/proving-look.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
+import { beginOrderNow } from '../../support/worlds/begin-order.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -57,7 +58,8 @@ function setUp({ hasWorkQueue = true }: { readonly hasWorkQueue?: boolean } = {}
     /** The latest job is done, and covers what was before this time. */
     async finish(coversBeforeMs: number): Promise<void> {
       const job = (await allJobs()).at(-1);
-      const done = { state: 'done', coversBeforeMs, finishedAtMs: clock.nowMs() } as const;
+      const beginOrder = await beginOrderNow(state, job?.bucket ?? '', coversBeforeMs);
+      const done = { state: 'done', coversBeforeMs, beginOrder, finishedAtMs: clock.nowMs() } as const;
       await updateRecord(state, refs.job(job?.id ?? ''), (each) => each && { ...each, ...done });
     },
   };

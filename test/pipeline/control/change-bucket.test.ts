@@ -14,6 +14,7 @@ import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../suppor
 import { createProvingLook } from '../../support/fakes/proving-look.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { beginOrderNow } from '../../support/worlds/begin-order.ts';
 
 const signal = new AbortController().signal;
 const MINUTE_MS = 60_000;
@@ -56,8 +57,12 @@ async function startWorld() {
       for (let minute = 0; minute < minutes; minute += 1) {
         await clock.advance(MINUTE_MS);
         for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
-        for (const { id, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
-          const done = { state: 'done' as const, finishedAtMs: clock.nowMs(), ...(now !== true && { coversBeforeMs: clock.nowMs() }) };
+        for (const { id, bucket, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
+          const done = {
+            state: 'done' as const,
+            finishedAtMs: clock.nowMs(),
+            ...(now !== true && { coversBeforeMs: clock.nowMs(), beginOrder: await beginOrderNow(state, bucket, clock.nowMs()) }),
+          };
           await updateRecord(state, refs.job(id), (job) => job && { ...job, ...done });
         }
         await closeGaps(signal);
@@ -122,10 +127,20 @@ describe('a change of a bucket', () => {
     expect(world.aws.snapshot()).toEqual(parts);
   });
 
-  it('of its enrichment opens no gap, and says that documents lack it', async () => {
+  it('of its enrichment to head opens no gap, and says that documents lack it', async () => {
     const world = await startConnected();
-    expect(await world.change('photos', { enrich: 'tags' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'tags' } });
+    expect(await world.change('photos', { enrich: 'head' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'head' } });
     expect(await world.gap()).toMatchObject({ state: 'closed' });
+  });
+
+  it('of its enrichment to tags opens the gap of the documents that have none, once', async () => {
+    const world = await startConnected();
+    await world.change('photos', { enrich: 'head' }, 'test');
+    expect(await world.change('photos', { enrich: 'tags' }, 'test')).toMatchObject({ isFillWanted: true, record: { enrich: 'tags' } });
+    expect(await world.gap()).toMatchObject({ state: 'open', tags: true, reason: expect.stringContaining('tags'), count: 1 });
+    await world.change('photos', { enrich: 'tags' }, 'test');
+    await world.change('photos', { enrich: 'none' }, 'test');
+    expect(await world.gap()).toMatchObject({ count: 1 });
   });
 
   it('forgets a topic on request', async () => {

@@ -8,6 +8,7 @@ import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { settled } from '../../support/worlds/ingest.ts';
 
 const signal = new AbortController().signal;
 
@@ -28,7 +29,7 @@ async function startWorld() {
     connectBucket,
     look: (...args) => provisioning.diagnose(...args),
   });
-  return { aws, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
+  return { aws, clock, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
 }
 
 describe('an apply', () => {
@@ -90,6 +91,29 @@ describe('a repair', () => {
     await connectBucket.connect({ bucket: 'photos', source, topic_arn: THEIR_TOPIC }, 'test');
     await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
     expect(aws.writes).toEqual([]);
+  });
+
+  it('Fix: ends before its request does while S3 takes nothing, and says that no re-index has begun', async () => {
+    const { aws, clock, connections } = await startWorld();
+    await connections.apply('photos', {}, 'test', signal);
+    aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    aws.before = (call) => {
+      if (call === 'putNotification') throw new RequestError('connect.busy', 'another change is under way');
+    };
+    const begunMs = clock.monotonicMs();
+    let endedMs = Infinity;
+    const repair = connections.repair('photos', 'test', signal).finally(() => (endedMs = clock.monotonicMs()));
+    const refusal = expect(repair).rejects.toMatchObject({
+      code: 'connect.busy',
+      message: expect.stringContaining('no re-index has begun'),
+    });
+    for (let second = 0; second < 60; second += 1) {
+      await clock.advance(1_000);
+      await settled();
+    }
+    await refusal;
+    // after 30 s the listener answers in its place
+    expect(endedMs - begunMs).toBeLessThan(25_000);
   });
 
   it('fails as its apply does, and leaves a paused bucket alone', async () => {

@@ -14,6 +14,7 @@ import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { beginOrderNow } from '../../support/worlds/begin-order.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
 const BUCKET = 'photos';
@@ -29,6 +30,7 @@ interface Acknowledged {
 }
 
 interface Reconcile {
+  readonly beginOrder: number;
   /** By S3's clock. */
   readonly beganAtMs: number;
   readonly prefix: string;
@@ -133,8 +135,9 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
   }
 
   /** The first LIST page is older than now by the time that the request took, and states whole seconds. */
-  function begin(prefix: string, tags: boolean): void {
-    running.push({ beganAtMs: Math.floor((clock.nowMs() - 200) / 1_000) * 1_000, prefix, tags });
+  async function begin(prefix: string, tags: boolean): Promise<void> {
+    const beginOrder = await beginOrderNow(state, BUCKET, clock.nowMs());
+    running.push({ beginOrder, beganAtMs: Math.floor((clock.nowMs() - 200) / 1_000) * 1_000, prefix, tags });
   }
 
   async function end(): Promise<void> {
@@ -142,9 +145,9 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
     if (first === undefined) return;
     running = rest;
     ended.push(first);
-    const { beganAtMs: coversBeforeMs, prefix, tags } = first;
+    const { beganAtMs: coversBeforeMs, beginOrder, prefix, tags } = first;
     const facts = { id: 'job-1', bucket: BUCKET, mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0 } as const;
-    const job: JobRecord = { ...facts, prefix, coversBeforeMs, ...(tags && { tags }) };
+    const job: JobRecord = { ...facts, prefix, coversBeforeMs, beginOrder, ...(tags && { tags }) };
     for (const { id } of await gaps()) {
       await updateRecord(state, refs.gap(id), (gap) => (gap?.state === 'open' ? gapAfterOther(gap, job, clock.nowMs()) : undefined));
     }
@@ -204,7 +207,7 @@ describe('a record that was folded', () => {
         repairedEarly += world.acknowledged.filter((each) => isRepaired(each, world.ended)).length;
         // the outage ends: a reconcile that begins after all that was seen closes everything
         await world.clock.advance(3 * DAY_MS);
-        world.begin('', true);
+        await world.begin('', true);
         while ((await world.gaps()).some((gap) => gap.state !== 'closed')) await world.end();
         expect(world.acknowledged.filter((each) => !isRepaired(each, world.ended))).toEqual([]);
       }),

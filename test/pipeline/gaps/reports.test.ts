@@ -55,6 +55,7 @@ describe('gap reports', () => {
     expect((await world.list({ limit: 100 })).items).toEqual([
       {
         id: 'gap:photos:bulk-delete',
+        afterBeginOrder: 0,
         bucket: 'photos',
         kind: 'bulk-delete',
         reason: 'DeleteObjects',

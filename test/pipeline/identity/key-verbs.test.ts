@@ -89,11 +89,11 @@ describe('creating a key', () => {
     const { a } = await createKeyWorld();
     await expect(a.create(keyActor({ role: 'admin', scopes: ['read', 'operate', 'admin'] }))).rejects.toMatchObject({
       code: 'session.required',
-      message: expect.stringContaining('an API key cannot create API keys: log in with `tally login`'),
+      message: expect.stringContaining('an API key cannot create API keys: log in with `tally login https://HOST`'),
     });
     await expect(a.create(localActor)).rejects.toMatchObject({
       code: 'session.required',
-      message: expect.stringContaining('log in with `tally login`, then use `tally keys create`'),
+      message: expect.stringContaining('log in with `tally login https://HOST`, then use `tally keys create NAME`'),
     });
   });
 
@@ -195,7 +195,7 @@ describe('listing keys', () => {
     expect(await idsOf(a.operations.listApiKeys({}, a.contextOf(actor)))).toEqual([key.id]);
     await expect(a.operations.listApiKeys({}, a.contextOf(localActor))).rejects.toMatchObject({
       code: 'session.required',
-      message: expect.stringContaining('`tally admin keys`'),
+      message: expect.stringContaining('`tally admin keys list`'),
     });
   });
 });

@@ -867,6 +867,21 @@ describe('a stop', () => {
   });
 });
 
+describe('a message that SQS does not delete', () => {
+  it('is counted as settled when it was deleted at a later receive, once', async () => {
+    const world = await createIngestWorld();
+    world.queues.broken.beforeSettling = () => Promise.reject(new FaultError('queue.unreachable', 'gone'));
+    await world.send(world.put('k'));
+    await world.run(10_000);
+    expect(world.outcomes()).toEqual(['written']);
+    expect(world.settlements()).toEqual([]);
+    world.queues.broken.beforeSettling = undefined;
+    await world.run(5 * MINUTE_MS);
+    expect(world.outcomes()).toHaveLength(2);
+    expect(world.settlements()).toEqual(['delete']);
+  });
+});
+
 describe('time', () => {
   it('of this machine decides nothing: a clock hours off leads to the same documents', async () => {
     const documents = [];

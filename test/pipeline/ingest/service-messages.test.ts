@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { bucketSources } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld } from '../../support/worlds/ingest.ts';
@@ -17,6 +18,23 @@ describe('S3’s test event', () => {
     expect(world.messages()).toEqual([]);
     expect(world.telemetry.recorded('serviceMessage')).toEqual([['test-event']]);
     expect(world.settlements()).toEqual(['delete']);
+  });
+
+  it.each(bucketSources)('proves that events arrive by a notification or a topic, and nothing of another source (%s)', async (source) => {
+    const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0 } });
+    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
+    await world.run(200);
+    const isProven = source === 'notification' || source === 'topic';
+    expect((await world.bucketRecord())?.provenAtMs !== undefined).toBe(isProven);
+  });
+
+  it('from before the way was changed proves nothing', async () => {
+    const world = await connected();
+    const waySinceMs = world.clock.nowMs() + 60_000;
+    await updateRecord(world.store.plainState, refs.bucket(BUCKET), (record) => record && { ...record, waySinceMs });
+    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
+    await world.run(200);
+    expect(await world.bucketRecord()).not.toHaveProperty('provenAtMs');
   });
 });
 

@@ -30,12 +30,15 @@ function idsOf(world: World): readonly string[] {
 }
 
 describe('the notification of an earlier installation', () => {
-  it('is an overlap that is not touched, and the plan says how it can be taken over', async () => {
+  it('is an overlap that is not touched, and no printed remedy takes it over: that registry may be in use', async () => {
     const world = await startAfterAnother();
     const { plan } = await world.provisioning.plan({ bucket: 'photos' });
     expect(plan.findings).toContainEqual(
-      expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --adopt', blocks: true }),
+      expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --source eventbridge', blocks: true }),
     );
+    const { plan: other } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+    expect(other.findings.map(({ code }) => code)).toContain('connect.earlier-installation');
+    expect(JSON.stringify([plan.findings, other.findings])).not.toContain('--adopt');
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
     expect(world.aws.writes).toEqual([]);
   });

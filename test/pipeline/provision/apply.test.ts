@@ -8,13 +8,12 @@ import { RequestError } from '../../../src/domain/request-error.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
 const ID = MARK;
-/** A process that was killed keeps the lock so long. */
-const LOCK_MS = 60_001;
 /** The wishes for every source. */
 const wishes: readonly (readonly [BucketSource, object])[] = [
   ['notification', {}],
@@ -83,7 +82,9 @@ describe.each(wishes)('an apply for the source %s', (source, wish) => {
         const killed = await world.apply(wish, { token: plan.token }).catch((error: unknown) => String(error));
         if (typeof killed !== 'string') continue;
         world.aws[hook] = () => undefined;
-        await world.clock.advance(LOCK_MS);
+        // the lease that was taken by a request without an answer is watched from now on
+        await world.apply(wish, { token: plan.token });
+        await world.clock.advance(LEASE_MS);
         expect({ at, hook, ...(await world.apply(wish, { token: plan.token })) }).toMatchObject({ state: 'applied' });
         expect(fingerprintOf(world.aws.snapshot())).toBe(fingerprintOf(end));
         expect(await world.gap()).toMatchObject({ state: 'open' });
@@ -95,13 +96,13 @@ describe.each(wishes)('an apply for the source %s', (source, wish) => {
     const world = await startPopulated(source);
     const before = foreignOf(world);
     await world.agree(wish);
-    for (let at = 1; at <= 60; at += 1) {
+    for (let at = 1; at <= 90; at += 1) {
       world.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at);
       const done = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
       world.aws.before = () => undefined;
       world.aws.after = () => undefined;
       if (done !== 'killed') break;
-      await world.clock.advance(LOCK_MS);
+      await world.clock.advance(LEASE_MS);
     }
     expect(await world.connection()).toBeUndefined();
     expect(foreignOf(world)).toEqual(before);
@@ -324,15 +325,15 @@ describe('an apply', () => {
     expect(refusals).toBe(4);
   });
 
-  it('waits for another one, and takes over from one that was killed a minute ago', async () => {
+  it('waits for another one, and takes over from one that was killed, however fast its clock was', async () => {
     const world = await startWorld();
-    const record = { holder: 'another', expiresAtMs: world.clock.nowMs() + 60_000 };
-    await world.state.put({ id: 'lock:connect', kind: 'lock', record }, null);
+    const record = { claim: { holder: 'another', renewals: 0 }, expiresAtMs: world.clock.nowMs() + 86_400_000 };
+    await world.state.put({ id: 'lease:connections', kind: 'lock', record }, null);
     expect(await world.apply()).toMatchObject({ state: 'applying', waitingFor: expect.stringContaining('another') });
     expect(world.aws.writes).toEqual([]);
-    await world.clock.advance(60_001);
+    await world.clock.advance(LEASE_MS);
     expect(await world.apply()).toMatchObject({ state: 'applied' });
-    expect(await world.state.get('lock:connect')).toBeUndefined();
+    expect(await world.state.get('lease:connections')).toBeUndefined();
   });
 
   it('of two at once makes everything once', async () => {
@@ -488,7 +489,7 @@ describe('a change of the source', () => {
     const world = await startPopulated('notification');
     const before = foreignOf(world);
     for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
-    expect((await world.connection())?.earlier).toEqual([{ source: 'routed' }, { source: 'eventbridge' }]);
+    expect((await world.connection())?.earlier).toMatchObject([{ source: 'routed' }, { source: 'eventbridge' }]);
     await world.provisioning.remove('photos', { keepAws: false });
     expect(foreignOf(world)).toEqual(before);
     expect(JSON.stringify(world.aws.snapshot())).not.toContain(ID);
@@ -524,7 +525,8 @@ describe('a pause', () => {
         world.aws[hook] = interruptAt(at);
         await world.provisioning.pause('photos', signal).catch(() => undefined);
         world.aws[hook] = () => undefined;
-        await world.clock.advance(LOCK_MS);
+        await world.provisioning.pause('photos', signal).catch(() => undefined);
+        await world.clock.advance(LEASE_MS);
         expect(await world.provisioning.pause('photos', signal)).toMatchObject({ state: 'paused' });
         expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
       }
@@ -538,7 +540,6 @@ describe('a pause', () => {
     world.aws.before = interruptAt(1, (call) => call === 'setQueuePolicy');
     await expect(world.apply({}, { token: plan.token })).rejects.toThrow('killed');
     expect(await world.connection()).toMatchObject({ state: 'applying' });
-    await world.clock.advance(LOCK_MS);
     await expect(world.provisioning.resume('photos', signal)).rejects.toMatchObject({ code: 'connect.not-paused' });
   });
 

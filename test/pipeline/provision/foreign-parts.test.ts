@@ -1,9 +1,9 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
 import { prefixOf } from '../../../src/domain/provisioning/names.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
-import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from './world.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { interruptAt, startWorld, THEIR_QUEUE } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -16,25 +16,32 @@ const everything = {
 } as const;
 const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
 
-/** Both buckets send everything to the topic of others. */
-async function startWithTopic(): Promise<World> {
+/** These buckets send everything to the topic of others. */
+async function startWithTopic(...buckets: readonly string[]): Promise<World> {
   const world = await startWorld();
   world.populate();
-  for (const bucket of ['photos', 'videos']) world.aws.parts.notifications.set(bucket, { entries: [everything], eventBridge: false });
+  for (const bucket of buckets) world.aws.parts.notifications.set(bucket, { entries: [everything], eventBridge: false });
   return world;
 }
 
 const subscriptions = ({ aws }: World) => [...aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.keys()];
 
+/** As the registry disconnects a bucket: its record goes after its parts. */
+async function disconnect(world: World, bucket: string) {
+  const kept = await world.provisioning.remove(bucket, { keepAws: false });
+  await removeRecord(world.state, refs.bucket(bucket).id);
+  return kept;
+}
+
 describe('the subscription of the bucket queue to a topic of others', () => {
   it('stays if a person made it before, and is named', async () => {
-    const world = await startWithTopic();
+    const world = await startWithTopic('photos', 'videos');
     const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
     await world.agree(byTopic);
     await world.agree({ ...byTopic, bucket: 'videos' });
-    await world.provisioning.remove('photos', { keepAws: false });
-    expect(await world.provisioning.remove('videos', { keepAws: false })).toEqual([
+    await disconnect(world, 'photos');
+    expect(await disconnect(world, 'videos')).toEqual([
       { name: theirs.arn, reason: expect.stringContaining('nothing says that Tally has made this subscription') },
     ]);
     expect(subscriptions(world)).toEqual([QUEUE_ARN]);
@@ -44,23 +51,116 @@ describe('the subscription of the bucket queue to a topic of others', () => {
     ['photos', 'videos'],
     ['videos', 'photos'],
   ] as const)('goes with the last bucket if Tally made it, when %s is removed before %s', async (first, last) => {
-    const world = await startWithTopic();
+    const world = await startWithTopic('photos', 'videos');
     await world.agree(byTopic);
     await world.agree({ ...byTopic, bucket: 'videos' });
-    expect(await world.provisioning.remove(first, { keepAws: false })).toEqual([]);
+    expect(await disconnect(world, first)).toEqual([]);
     expect(subscriptions(world)).toEqual([QUEUE_ARN]);
-    expect(await world.provisioning.remove(last, { keepAws: false })).toEqual([]);
+    expect(await disconnect(world, last)).toEqual([]);
     expect(subscriptions(world)).toEqual([]);
   });
 
   it("is Tally's if the one that a person had made was gone", async () => {
-    const world = await startWithTopic();
+    const world = await startWithTopic('photos');
     const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
     await world.agree(byTopic);
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.clear();
     await world.agree(byTopic);
+    expect(await disconnect(world, 'photos')).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+});
+
+describe('a subscription of the bucket queue', () => {
+  const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
+
+  it('that a person made in place of the one that Tally had made is theirs', async () => {
+    const world = await startWithTopic('photos');
+    await world.agree(byTopic);
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ name: theirs.arn }]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+  });
+
+  it('that a person made in its place stays theirs when the bucket is applied again', async () => {
+    const world = await startWithTopic('photos');
+    await world.agree(byTopic);
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    await world.agree({ ...byTopic, enrich: 'head' });
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ name: theirs.arn }]);
+  });
+
+  it('goes if an apply was killed right after it had made it', async () => {
+    const world = await startWithTopic('photos');
+    world.aws.after = interruptAt(1, (call) => call === 'subscribe');
+    await expect(world.agree(byTopic)).rejects.toThrow('killed');
+    world.aws.after = () => undefined;
     expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+
+  it.each([
+    ['FilterPolicy', { filterPolicy: '{"a":["b"]}' }],
+    ['RawMessageDelivery', { isRaw: true }],
+    ['RedrivePolicy', { deadLetterArn: THEIR_QUEUE }],
+  ])('whose %s others have set is changed only where a person has seen it', async (name, change) => {
+    const world = await startWorld();
+    await world.apply();
+    const { subscriptions: all } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    all.set(QUEUE_ARN, { ...all.get(QUEUE_ARN)!, ...change });
+    const before = world.aws.snapshot();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    expect(plan.foreign).toEqual([expect.stringContaining(`the ${name} of the subscription`)]);
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(world.aws.snapshot()).toEqual(before);
+    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(found.map(({ fix }) => fix)).toEqual(['tally bucket plan photos']);
+    expect(await world.agree()).toMatchObject({ state: 'applied' });
+    expect(all.get(QUEUE_ARN)).toMatchObject({ isRaw: false, deadLetterArn: LETTERS_ARN });
+  });
+
+  it('gets its missing dead-letter queue without a question', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const { subscriptions: all } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const { deadLetterArn: _, ...without } = all.get(QUEUE_ARN)!;
+    all.set(QUEUE_ARN, without);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(all.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
+  });
+
+  it.each(['notification', 'topic'] as const)(
+    'stays for a bucket of the source %s that a person wired to the same topic, although its record names none',
+    async (source) => {
+      const world = await startWithTopic('photos', 'videos');
+      await world.agree(byTopic);
+      await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source });
+      expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+      expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+      expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
+    },
+  );
+
+  it('stays for a bucket that a person wired to the topic that Tally made', async () => {
+    const world = await startWorld();
+    await world.apply();
+    await updateRecord(
+      world.state,
+      refs.bucket('videos'),
+      (record) => record && { ...record, source: 'topic' as const, topicArn: TOPIC_ARN },
+    );
+    world.aws.parts.notifications.set('videos', { entries: [{ ...everything, arn: TOPIC_ARN }], eventBridge: false });
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect([...world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(`${MARK}-topics`);
+  });
+
+  it('goes where the other bucket of the same source sends to another topic', async () => {
+    const world = await startWithTopic('photos');
+    await world.agree(byTopic);
+    world.aws.parts.notifications.set('videos', { entries: [{ ...everything, arn: `${THEIR_TOPIC}-2` }], eventBridge: false });
+    await world.provisioning.remove('photos', { keepAws: false });
     expect(subscriptions(world)).toEqual([]);
   });
 });
@@ -69,19 +169,19 @@ describe('a removal that leaves the parts in AWS', () => {
   it('waits for whoever changes connections now, who would store the record again', async () => {
     const world = await startWorld();
     await world.apply();
-    const held = { holder: 'another process', expiresAtMs: world.clock.nowMs() + 60_000 };
-    const lock = await world.state.put({ id: 'lock:connect', kind: 'lock', record: held }, null);
+    const held = { claim: { holder: 'another process', renewals: 0 } };
+    const lock = await world.state.put({ id: 'lease:connections', kind: 'lock', record: held }, null);
     if (lock === 'conflict') throw new Error('the lock is held');
     await expect(world.provisioning.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
     expect(await world.connection()).toMatchObject({ state: 'applied' });
-    await world.state.remove('lock:connect', lock.version);
+    await world.state.remove('lease:connections', lock.version);
     await world.provisioning.remove('photos', { keepAws: true });
     expect(await world.connection()).toBeUndefined();
   });
 
   it('needs no lock where nothing was made', async () => {
     const world = await startWorld();
-    await world.state.put({ id: 'lock:connect', kind: 'lock', record: { holder: 'x', expiresAtMs: world.clock.nowMs() + 60_000 } }, null);
+    await world.state.put({ id: 'lease:connections', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
     await expect(world.provisioning.remove('photos', { keepAws: true })).resolves.toBeUndefined();
   });
 });

@@ -3,6 +3,7 @@ import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts
 import { advancedSelector, foreignSelectors, recordsBucket } from '../../../src/domain/provisioning/trail.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
+import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { interruptAt, startWorld } from './world.ts';
 
 const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
@@ -50,19 +51,32 @@ describe('the trail of a routed bucket', () => {
     expect(await world.diagnose()).toEqual([]);
   });
 
+  it.each([
+    ['no settings name it', undefined, 'connect.trail-unchecked'],
+    ['it is stopped', { isLogging: false }, 'connect.trail-stopped'],
+  ])('keeps an apply from saying that events arrive if %s', async (_, change, code) => {
+    const world = await startTrail(change, change === undefined ? {} : { trailArn: TRAIL });
+    const applied = await world.agree();
+    expect(applied).toMatchObject({ state: 'applied', unproven: [{ code }] });
+    // nothing is left to be made, and it is said again
+    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven: [{ code }] });
+  });
+
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
     for (let at = 1; at <= 80; at += 4) {
       const world = await startTrail();
       world.aws.before = interruptAt(at);
       await world.agree().catch(() => undefined);
       world.aws.before = () => undefined;
-      await world.clock.advance(60_001);
+      await world.agree();
+      await world.clock.advance(LEASE_MS);
       expect(await world.agree()).toMatchObject({ state: 'applied' });
       expect(recordsBucket(world.selectors(), photos)).toBe(true);
       world.aws.after = interruptAt(at);
       const removed = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
       world.aws.after = () => undefined;
-      await world.clock.advance(60_001);
+      if (removed === 'killed') await world.provisioning.remove('photos', { keepAws: false }).catch(() => undefined);
+      await world.clock.advance(LEASE_MS);
       if (removed === 'killed') await world.provisioning.remove('photos', { keepAws: false });
       expect(world.selectors()).toEqual(trail.selectors);
     }

@@ -128,6 +128,23 @@ describe('settling', () => {
     await removed;
     expect(world.requests).toHaveLength(5);
   });
+
+  it.each<[string, Answer]>([
+    ['did not answer for', () => Promise.reject(new FaultError('queue.unreachable', 'gone'))],
+    ['failed to delete each time', ({ handles }) => handles.map((handle) => failed(handle))],
+    ['refused to delete', ({ handles }) => handles.map((handle) => failed(handle, true))],
+  ])('counts no message as deleted that SQS %s', async (_, answer) => {
+    const world = setUp();
+    world.answers((request) => (request.queueUrl === QUEUE ? answer(request) : []));
+    const all = Promise.all([
+      world.settler.remove(world.hold('a')),
+      world.settler.remove(world.hold('b')),
+      world.settler.remove(world.hold('beside', 'http://queues/other')),
+    ]);
+    await world.run(10_000);
+    await all;
+    expect(world.settler.removedTotal).toBe(1);
+  });
 });
 
 describe('a message in hand', () => {

@@ -24,6 +24,16 @@ describe('stored records', () => {
     expect(await readRecord(state, ref)).toBeUndefined();
   });
 
+  it('Fix: are refused by name if they could not be read again', async () => {
+    const { state } = createMemoryStore();
+    await updateRecord(state, ref, counted);
+    await expect(updateRecord(state, ref, (current) => ({ ...counted(current), lastSeenMs: Infinity }))).rejects.toMatchObject({
+      code: 'internal.unexpected',
+      reason: expect.stringMatching(/unconnected:one.*lastSeenMs/s) as string,
+    });
+    expect(await readRecord(state, ref)).toMatchObject({ count: 1, lastSeenMs: 2 });
+  });
+
   it('count every one of many changes at once', async () => {
     const { state } = createMemoryStore();
     await Promise.all(Array.from({ length: 5 }, () => updateRecord(state, ref, counted)));

@@ -304,16 +304,17 @@ export function provisioningOn(
     readonly moreQueueUrls?: readonly string[];
     readonly deadLetterUrl?: string;
     readonly newRegistryId?: () => string;
+    readonly installation?: string;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
   return createProvisioning({
     queueUrl: QUEUE_URL,
     newRegistryId: () => REGISTRY,
+    installation: INSTALLATION,
     ...world,
     clock,
     aws,
-    installation: INSTALLATION,
     isEmbedded: false,
   });
 }

@@ -30,7 +30,7 @@ const BUCKET = 'large';
 const QUEUE_URL = 'http://queues/work';
 const VISIBILITY_S = 60;
 /** As the program's own. */
-const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, claimMs: 120_000 };
+const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, runMaxMs: 120_000 };
 const LISTINGS = 8;
 const WRITER_LIMITS = { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 4 };
 /** How often `--wait` and the event streams read the job. */
@@ -186,7 +186,7 @@ function startWorker({ shared, state, queue, index, work, turns, stopping }: Wor
     limits: { ...RANGE_LIMITS, listings: LISTINGS, visibilityS: VISIBILITY_S },
   });
   role.start();
-  createSchedules({ state, clock, telemetry, worker: name }).every(OVERDUE, createOverdueTasks({ state, clock, sendTask }), stopping);
+  createSchedules({ state, clock, telemetry }).every(OVERDUE, createOverdueTasks({ state, clock, sendTask }), stopping);
 }
 
 /** Nothing differs in a way that only a HEAD decides. */

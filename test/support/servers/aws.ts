@@ -27,7 +27,7 @@ import {
 import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 
-interface TestQueue {
+export interface TestQueue {
   readonly url: string;
   readonly arn: string;
 }

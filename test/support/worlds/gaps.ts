@@ -10,6 +10,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+import { beginOrderNow } from './begin-order.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 
 const never = new AbortController().signal;
@@ -77,7 +78,10 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
     allJobs: () => listAllRecords(state, 'job', jobSchema),
     async setJob(job: JobRecord | undefined, more: Partial<JobRecord>) {
       if (job === undefined) throw new Error('there is no such job');
-      await updateRecord(state, refs.job(job.id), (current) => current && { ...current, ...more });
+      // it begins with its floor
+      const isBegin = more.coversBeforeMs !== undefined && job.beginOrder === undefined;
+      const begun = isBegin ? { beginOrder: await beginOrderNow(state, job.bucket, clock.nowMs()) } : {};
+      await updateRecord(state, refs.job(job.id), (current) => current && { ...current, ...begun, ...more });
     },
     refuse: (error: Error | undefined) => {
       refusal = error;

@@ -299,13 +299,13 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
     askToRepair,
     requestsPerDay: 200_000,
   });
-  const schedules = createSchedules({ ...common, worker });
-  const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, claimMs: 2 * MINUTE_MS };
+  const schedules = createSchedules({ ...common });
+  const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, runMaxMs: 2 * MINUTE_MS };
   // the record of this schedule shows the workers that gaps are closed
   await schedules.runIfDue(gapSchedule, closeGaps, end.signal).catch(() => false);
   schedules.every(gapSchedule, closeGaps, end.signal);
   schedules.every(
-    { name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS },
+    { name: 'overdue-tasks', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS },
     createOverdueTasks({ ...common, sendTask }),
     end.signal,
   );

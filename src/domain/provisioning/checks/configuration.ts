@@ -1,9 +1,10 @@
 /** Checks of the notification configuration of the bucket. */
 import { commandOf } from '../../commands.ts';
 import { canonicalJson } from '../canonical.ts';
-import { otherInstallationOf } from '../names.ts';
+import { isOfEarlierName, otherInstallationOf } from '../names.ts';
 import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
 import { completeTopic, overlapsOf } from '../overlap.ts';
+import type { Wish } from '../wiring.ts';
 import { blocking, healable, unchecked, type Check, type Finding } from './finding.ts';
 
 export const configurationUnknown: Check = ({ wish, observed: { notification } }) =>
@@ -34,7 +35,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const [first, ...more] = overlapsOf(wiring.entry, others);
   if (first === undefined) return undefined;
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
-  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish.bucket, first);
+  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = commandOf('bucket plan', wish.bucket, ...other);
@@ -47,13 +48,23 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   );
 };
 
-/** The other registry may be in use: only a person knows. */
-function earlierOverlap(bucket: string, { id, arn }: NotificationEntry): Finding {
+/** What this registry made under an earlier name is its own to take over. Another registry may be in use: nothing is printed that takes its events away. */
+function earlierOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
+  const { bucket } = wish;
+  const refused = 'S3 refuses overlapping configurations of one bucket';
+  if (isOfEarlierName(id, wish)) {
+    return blocking(
+      'connect.overlap',
+      `${bucket} has the notification ${id} (${arn}) for the same events, which this registry made while TALLY_INSTALLATION had another value`,
+      `${refused}. A plan can take it over`,
+      commandOf('bucket plan', bucket, '--adopt'),
+    );
+  }
   return blocking(
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
-    'S3 refuses overlapping configurations of one bucket. If that registry is not used any more, its notification can be taken over',
-    commandOf('bucket plan', bucket, '--adopt'),
+    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: docs/connect.md, “An earlier registry”`,
+    commandOf('bucket plan', bucket, '--source', 'eventbridge'),
   );
 }
 
@@ -106,14 +117,18 @@ export const earlierInstallation: Check = ({ wish, observed: { notification } })
   if (!notification.ok) return undefined;
   const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish) !== undefined);
   if (found === undefined) return undefined;
+  const isOwn = isOfEarlierName(found.id, wish);
   return {
     code: 'connect.earlier-installation',
     severity: 'degraded',
-    what: `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
-    why: 'it is not touched, because that registry may be in use',
-    fix: isOfEarlierInstallation(found, wish)
-      ? commandOf('bucket plan', wish.bucket, '--adopt')
-      : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
+    what: isOwn
+      ? `${wish.bucket} has the notification ${found.id}, which this registry made while TALLY_INSTALLATION had another value`
+      : `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
+    why: isOwn ? 'its events come twice, or to a queue that is not read' : 'it is not touched, because that registry may be in use',
+    fix:
+      isOwn && isOfEarlierInstallation(found, wish)
+        ? commandOf('bucket plan', wish.bucket, '--adopt')
+        : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
     blocks: false,
   };
 };

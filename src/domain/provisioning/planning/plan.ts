@@ -13,6 +13,7 @@ import {
   isRuleForeign,
   isTargetRight,
   isTopicForeign,
+  NO_LETTERS,
   queueOf,
   queuePolicies,
   samePattern,
@@ -83,7 +84,11 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...trailChanges(facts),
     ...(notification === undefined ? [] : [notification]),
   ];
-  const foreign = [...(notification === undefined ? [] : foreignOf(wish, notification)), ...foreignTrails(facts, changes)];
+  const foreign = [
+    ...(notification === undefined ? [] : foreignOf(wish, notification)),
+    ...foreignSubscriptions(changes),
+    ...foreignTrails(facts, changes),
+  ];
   const findings = checks.flatMap((check) => check(facts) ?? []);
   return {
     wish,
@@ -198,6 +203,15 @@ function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'not
     ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
     ...(before.eventBridge === after.eventBridge ? [] : ['all events of the bucket also go to EventBridge from then on']),
   ];
+}
+
+/** What Tally does not set was set by others, on purpose perhaps: it is changed only where a person has seen it. */
+function foreignSubscriptions(changes: readonly Change[]): readonly string[] {
+  return changes.flatMap((change) => {
+    if (change.part !== 'subscription' || change.action === 'create') return [];
+    const set = Object.entries(change.before).filter(([, value]) => value !== NO_LETTERS);
+    return set.map(([name, value]) => `the ${name} of the subscription ${change.name} was set by others, and is changed: ${value}`);
+  });
 }
 
 /** Selectors of others stay, but are written again. */

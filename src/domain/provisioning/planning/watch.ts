@@ -34,6 +34,11 @@ type Seen = Pick<BucketRecord, 'createdAtMs' | 'provenAtMs' | 'connectionCheck'>
 /** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
 const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked']);
 
+/** What keeps the events of a bucket from being known to arrive, although nothing is left to be made. */
+export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {
+  return findings.filter(({ code, severity }) => severity === 'broken' || severity === 'unknown' || PROVES_NOTHING.has(code));
+}
+
 /** Whether the watch looks at the bucket now. */
 export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
   const { connectionCheck: last } = record;
@@ -75,7 +80,7 @@ export function afterLook(before: ConnectionCheck | undefined, looked: Looked): 
   const { findings, connection, nowMs } = looked;
   const check = checkOf(before, looked);
   const gap = gapOf(before, check, connection);
-  const isProof = isInOrder(check.state) && !findings.some(({ code }) => PROVES_NOTHING.has(code));
+  const isProof = check.state !== 'paused' && unprovenBy(findings).length === 0;
   const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
   const told = check.brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
   return { check: told, isProof, ...(gap !== undefined && { gap }) };

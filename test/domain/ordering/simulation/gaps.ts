@@ -27,12 +27,18 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
   const stored = new Map<FoldedKind, GapRecord>();
   const { s3AheadMs } = world.history;
   let isReconciling = false;
+  /** How many reconciles have begun. */
+  let begun = 0;
 
   function sight(kind: FoldedKind, seenAtMs: number, toldAtMs: number): void {
     const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
     stored.set(
       kind,
-      withSighting(stored.get(kind), { bucket: 'b', kind, reason: 'folded', seenAtMs }, { count: 1, toldAtMs, enrich: 'none' }),
+      withSighting(
+        stored.get(kind),
+        { bucket: 'b', kind, reason: 'folded', seenAtMs },
+        { count: 1, toldAtMs, afterBeginOrder: begun, enrich: 'none' },
+      ),
     );
     if (isNew) lookLater();
   }
@@ -44,10 +50,11 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
       // the clock of the worker that looks is that of SQS
       if (!open.some((gap) => gapDueAtMs(gap) <= world.nowMs - s3AheadMs)) return lookLater();
       isReconciling = true;
+      begun += 1;
       reconcile((coversBeforeMs) => {
         isReconciling = false;
         for (const [kind, gap] of stored)
-          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs), world.nowMs - s3AheadMs));
+          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs, begun), world.nowMs - s3AheadMs));
         if ([...stored.values()].some(({ state }) => state !== 'closed')) lookLater();
       });
     });
@@ -76,6 +83,7 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
   };
 }
 
-function doneJob(coversBeforeMs: number): JobRecord {
-  return { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0, coversBeforeMs };
+function doneJob(coversBeforeMs: number, beginOrder: number): JobRecord {
+  const facts = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0 } as const;
+  return { ...facts, coversBeforeMs, beginOrder };
 }

@@ -9,7 +9,7 @@
  * |---|---|
  * | any gap | 10 min until its job starts (60 s of quiet at best), and the job |
  * | `bulk-delete` gap that is covered | a day instead of 10 min |
- * | over the budget | a day until the budget is kept for it, and until what was spent before no longer counts: 25 h, or as many days as other oversized jobs have used budgets. Gaps of the same bucket that have waited longer come first |
+ * | over the budget | until what other jobs used is paid for to within a day: a day at most, or as many days as oversized jobs have used budgets. Older gaps of the same bucket come first |
  * | a job that a person paused or cancelled, or that failed | up to 6 h until the next attempt, and the budget that the job had reserved |
  * | stored times | as far as the clock of any process is wrong |
  *
@@ -17,7 +17,8 @@
  * bucket that was added with --no-reindex, and about a bucket that is not connected.
  */
 import type { GapRecord, GapSighting } from '../../../../src/domain/gaps/gap.ts';
-import { gapId } from '../../../../src/domain/gaps/gap.ts';
+import { gapId, isTimedByAws } from '../../../../src/domain/gaps/gap.ts';
+import { lastBeginOf } from '../../../../src/domain/reindex/covers.ts';
 import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { DAY_MS, HOUR_MS, SKEWS_MS, type World } from './world.ts';
@@ -35,10 +36,10 @@ const JOB_MS = HOUR_MS / 2;
 /** What the budget may add in a bucket: at first, and after each attempt that used some of it. */
 const BUDGET_MS: Readonly<Record<string, { readonly first: number; readonly again: number }>> = {
   ample: { first: 0, again: 0 },
-  // two gaps at most come first, each of which may have to wait until the budget of a day is free again
-  tight: { first: DAY_MS + 2 * (DAY_MS + HOUR_MS), again: DAY_MS + HOUR_MS },
+  // two gaps at most come first, each of which may have to wait for a day
+  tight: { first: 3 * DAY_MS, again: DAY_MS },
   // the whole bucket costs the budgets of 2.5 days, one part those of 1.2
-  large: { first: DAY_MS + 3.7 * DAY_MS + 2 * HOUR_MS, again: 2.5 * DAY_MS + HOUR_MS },
+  large: { first: 3.7 * DAY_MS, again: 2.5 * DAY_MS },
 };
 
 /** A change that was reported and must be repaired. */
@@ -46,7 +47,10 @@ interface Duty {
   readonly bucket: string;
   readonly gapId: string;
   readonly prefix: string;
+  readonly kind: GapRecord['kind'];
   readonly seenAtMs: number;
+  /** The latest beginning of a job before it was noticed. */
+  readonly afterBeginOrder: number;
   readonly isCovered: boolean;
   readonly tags: boolean;
   readonly keys: readonly string[];
@@ -58,6 +62,7 @@ interface Duty {
 interface Covering {
   readonly prefix: string;
   readonly coversBeforeMs: number;
+  readonly beginOrder: number;
   readonly tags: boolean;
 }
 
@@ -65,8 +70,10 @@ export interface Ledger {
   readonly violations: readonly string[];
   /** How many changes were reported, and how many gaps closed. */
   readonly counts: { reported: number; closed: number; jobs: number };
-  /** A change was reported by this sighting; `keys`: those that it is about. */
-  reported(sighting: GapSighting, keys: readonly string[]): Promise<void>;
+  /** The latest beginning of a job of the bucket, to be asked when a change is noticed. */
+  begun(bucket: string): Promise<number>;
+  /** A change was reported by this sighting, which was noticed after this beginning; `keys`: those that it is about. */
+  reported(sighting: GapSighting, afterBeginOrder: number, keys: readonly string[]): Promise<void>;
   /** Something was done to the bucket that may cost its gaps an attempt. */
   disturbed(bucket: string): void;
   /** The bucket is no longer connected, or is connected again. */
@@ -91,8 +98,9 @@ export function createLedger(worldOf: () => World): Ledger {
     if (violations.length < 20) violations.push(`${new Date(worldOf().clock.nowMs()).toISOString()}: ${what}`);
   }
 
-  function isCovering(covering: Covering, duty: Pick<Duty, 'prefix' | 'seenAtMs' | 'tags'>): boolean {
-    return covering.coversBeforeMs > duty.seenAtMs && duty.prefix.startsWith(covering.prefix) && (!duty.tags || covering.tags);
+  function isCovering(covering: Covering, duty: Pick<Duty, 'kind' | 'prefix' | 'seenAtMs' | 'afterBeginOrder' | 'tags'>): boolean {
+    const isLater = isTimedByAws(duty.kind) || covering.beginOrder > duty.afterBeginOrder;
+    return isLater && covering.coversBeforeMs > duty.seenAtMs && duty.prefix.startsWith(covering.prefix) && (!duty.tags || covering.tags);
   }
 
   /** A job that is done has repaired what it covers, but for the deletions that its brake held back, which a gap of their own stands for. */
@@ -101,7 +109,8 @@ export function createLedger(worldOf: () => World): Ledger {
     noted.add(job.id);
     counts.jobs += 1;
     if (job.mode !== 'apply' || job.now === true || job.coversBeforeMs === undefined) return;
-    const covering = { prefix: job.prefix, coversBeforeMs: job.coversBeforeMs, tags: job.tags === true };
+    const { prefix, coversBeforeMs, beginOrder = 0 } = job;
+    const covering = { prefix, coversBeforeMs, beginOrder, tags: job.tags === true };
     coverings.set(job.bucket, [...(coverings.get(job.bucket) ?? []).slice(-9), covering]);
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
     if (repaired.length === 0) return;
@@ -129,7 +138,13 @@ export function createLedger(worldOf: () => World): Ledger {
       const job = gap.jobId === undefined ? undefined : await readRecord(worldOf().state, refs.job(gap.jobId));
       if (job?.state === 'done') await noteDone(job);
       const covering = (coverings.get(gap.bucket) ?? []).find((each) =>
-        isCovering(each, { prefix: gap.prefix ?? '', seenAtMs: gap.lastSeenMs, tags: gap.tags === true }),
+        isCovering(each, {
+          kind: gap.kind,
+          prefix: gap.prefix ?? '',
+          seenAtMs: gap.lastSeenMs,
+          afterBeginOrder: gap.afterBeginOrder ?? 0,
+          tags: gap.tags === true,
+        }),
       );
       const open = duties.filter((duty) => duty.gapId === gap.id);
       if (covering === undefined || open.length > 0)
@@ -171,14 +186,20 @@ export function createLedger(worldOf: () => World): Ledger {
   return {
     violations,
     counts,
-    async reported(sighting, keys) {
-      const { bucket, prefix = '', seenAtMs, calls } = sighting;
+    async begun(bucket) {
+      const record = await readRecord(worldOf().state, refs.bucket(bucket));
+      return record === undefined ? 0 : lastBeginOf(record);
+    },
+    async reported(sighting, afterBeginOrder, keys) {
+      const { bucket, kind, prefix = '', seenAtMs, calls } = sighting;
       const nowMs = worldOf().clock.nowMs();
       const duty: Duty = {
         bucket,
         gapId: gapId(sighting),
+        kind,
         prefix,
         seenAtMs,
+        afterBeginOrder,
         isCovered: calls !== undefined && calls.every(({ isReported }) => isReported),
         tags: sighting.tags === true,
         keys,

@@ -70,9 +70,12 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /has not ended/,
     seed: 4,
   },
-  'the budget serves the smallest gap first': {
+  'what jobs cost is never paid for': {
     views: {
-      closing: reading('gap', (gap) => without('overBudgetSinceMs', gap)),
+      closing: reading('gap-budget', (budget) => ({
+        ...budget,
+        paidUntilMs: { usual: Number.MAX_SAFE_INTEGER, oversized: Number.MAX_SAFE_INTEGER },
+      })),
     },
     finds: /was not repaired/,
     seed: 7,
@@ -88,7 +91,9 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
   },
   'a job that was requested with --now closes gaps': {
     views: {
-      closing: reading('job', ({ now, ...job }) => (now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER } : job)),
+      closing: reading('job', ({ now, ...job }) =>
+        now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER, beginOrder: Number.MAX_SAFE_INTEGER } : job,
+      ),
     },
     finds: /without a job that covers/,
     seed: 3,

@@ -1,6 +1,7 @@
 /** Plays one random year, and says what was wrong. The same seed gives the same story. */
 import { withVirtualDelays } from '../../../support/large/virtual-clock.ts';
 import { createRandom, withChance, type Random } from '../../../support/random/seeded.ts';
+import { awaitsConsent } from '../../../../src/domain/gaps/held-deletes.ts';
 import { reindexRequest } from '../../../support/requests.ts';
 import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
 import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
@@ -131,7 +132,10 @@ async function connect(story: Story, { name, source }: SimBucket): Promise<void>
   const record = await readRecord(world.state, refs.bucket(name));
   if (record !== undefined) await noteProof(world, record);
   const first = (await world.gaps()).find((gap) => gap.bucket === name);
-  if (first !== undefined) await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, ['b']);
+  if (first !== undefined)
+    await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, first.afterBeginOrder ?? 0, [
+      'b',
+    ]);
   if (isHeld) later(story, random.integer(1, 20) * DAY_MS, () => manual(story, name, false));
 }
 
@@ -156,8 +160,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   const { world, ledger, random } = story;
   const process = random.integer(0, SKEWS_MS.length - 1);
   const trueMs = world.clock.nowMs();
-  // times of loss are those of the machine if it is fast, and otherwise of SQS; those of bulk deletes are of AWS
-  const lossMs = Math.max(trueMs, trueMs + SKEWS_MS[process]!);
+  // times of loss are those of the machine; those of bulk deletes and of what is folded are of AWS
+  const lossMs = trueMs + SKEWS_MS[process]!;
   const whole = { bucket, reason: 'simulated' };
   const prefix = burst ?? random.pick(PREFIXES);
   story.requests += 1;
@@ -183,8 +187,9 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   }
   // the bucket is emptied only where people are to decide
   await world.put(bucket, 'kept', true);
+  const begun = await ledger.begun(bucket);
   await world.report(sighting, process);
-  await ledger.reported(sighting, keys);
+  await ledger.reported(sighting, begun, keys);
 }
 
 async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
@@ -208,20 +213,27 @@ function trouble(story: Story, bucket: string): void {
 
 /** All objects are gone, which even the job of a bulk delete leaves to a person. */
 async function empty(story: Story, bucket: string): Promise<void> {
-  const { world, ledger, random } = story;
+  const { world, ledger } = story;
   world.s3s.get(bucket)?.objects.clear();
   const seenAtMs = world.clock.nowMs();
   const sighting = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  const begun = await ledger.begun(bucket);
   await world.report(sighting, 0);
-  await ledger.reported(sighting, []);
+  await ledger.reported(sighting, begun, []);
+  decideLater(story, bucket);
+}
+
+/** People look at what waits for them after some days, and each day from then on. */
+function decideLater(story: Story, bucket: string): void {
+  const { world, ledger, random } = story;
+  const untilMs = world.clock.nowMs() + 60 * DAY_MS;
   const decide = async (): Promise<void> => {
     if (!(await world.isConnected(bucket))) return;
-    const isHeld = (await world.gaps()).some((gap) => gap.bucket === bucket && gap.state !== 'closed' && gap.heldDeletes !== undefined);
-    if (isHeld) {
+    if ((await world.gaps()).some((gap) => gap.state !== 'closed' && awaitsConsent(gap, { bucket }) && gap.bucket === bucket)) {
       ledger.disturbed(bucket);
       await manual(story, bucket, false, 1_000);
     }
-    if (world.clock.nowMs() < seenAtMs + 60 * DAY_MS) later(story, DAY_MS, decide);
+    if (world.clock.nowMs() < untilMs) later(story, DAY_MS, decide);
   };
   later(story, random.integer(1, 5) * DAY_MS, decide);
 }
@@ -243,6 +255,7 @@ async function disturb(story: Story, bucket: string): Promise<void> {
   const job = await world.runningJob(bucket);
   if (job === undefined || !chance(random, RATES.pause)) return;
   ledger.disturbed(bucket);
+  decideLater(story, bucket);
   if (chance(random, 0.3)) return void (await asked(story, world.jobs.cancel(job.id)));
   await asked(story, world.jobs.pause(job.id));
   if (chance(random, 0.6))

@@ -88,13 +88,13 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const disconnect = createDisconnectBucket({ state, objects, jobs, gaps: trueReports, clock });
   const costOf = (bucket: string, prefix: string): number => costsOf(bucket)[prefix] ?? 2;
   const scan = { countLive: async (bucket: string, prefix: string) => (costOf(bucket, prefix) - 1) * 1_000 };
-  const processes = SKEWS_MS.map((skewMs, number) => createProcess(skewMs, number));
+  const processes = SKEWS_MS.map((skewMs) => createProcess(skewMs));
   const workers = new Set<Worker>();
   let started = 0;
   let rightUntilMs = 0;
 
   /** The calendar of one process, and the reports of its role `ingest`. */
-  function createProcess(skewMs: number, number: number) {
+  function createProcess(skewMs: number) {
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
     const ownJobs = createReindexJobs({ state, clock: own, telemetry, sendTask });
     const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
@@ -107,11 +107,11 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
       'full',
       createVisitFull({ state, scan, startJob, clock: own, requestsPerDay: REQUESTS_PER_DAY, intervalMs: 7 * DAY_MS }),
     );
-    const schedules = createSchedules({ state, clock: own, telemetry, worker: `calendar-${number}` });
+    const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [
-      [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, claimMs: 2 * MINUTE_MS }, closeGaps],
-      [{ name: 'overdue-tasks', intervalMs: MINUTE_MS, claimMs: 2 * MINUTE_MS }, overdue],
-      [{ name: 'sweep-full', intervalMs: 10 * MINUTE_MS, claimMs: 2 * MINUTE_MS }, sweepFull],
+      [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS }, closeGaps],
+      [{ name: 'overdue-tasks', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, overdue],
+      [{ name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, sweepFull],
     ] as const;
     return {
       clock: own,

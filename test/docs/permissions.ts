@@ -1,0 +1,119 @@
+/** What the pages and config/aws/daemon-policy.json say of permissions, from the table that `tally iam-policy` prints. */
+import { bucketSources } from '../../src/domain/bucket.ts';
+import { iamPolicy, permissions, type Resource } from '../../src/domain/provisioning/iam.ts';
+import { textOf } from './pages.ts';
+import { withTable } from './tables.ts';
+
+/** docs/install.md with the table of all permissions. */
+export function installPage(): string {
+  const rows = permissions.map(({ sid, roles, sources, actions, resource, why }) => {
+    return [
+      `\`${sid}\``,
+      roles.length > 1 ? 'both' : (roles[0] ?? ''),
+      sources?.map((source) => `\`${source}\``).join(', ') ?? 'every',
+      actionsText(actions),
+      RESOURCES[resource],
+      why,
+    ];
+  });
+  return withTable(
+    textOf('docs/install.md'),
+    'permissions',
+    tableText(['statement', 'who', 'sources', 'permissions', 'of', 'what it is for'], rows),
+  );
+}
+
+/** docs/connect.md with a row for each statement of the policy beside it. */
+export function connectPage(): string {
+  const named = new Set(examplePolicy().Statement.map(({ Sid }) => Sid));
+  const rows = permissions.filter(({ sid }) => named.has(sid)).map(({ sid, sources, why }) => [`\`${sid}\``, whyText(why, sources)]);
+  return withTable(textOf('docs/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
+}
+
+/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/connect.md. */
+export function daemonPolicy(): string {
+  const isShort = (line: string): boolean => line.length <= WIDTH_MAX;
+  const lists = /^( *"?\w*"?:? ?)\[\n([^[\]{}]*?)\n *\](,?)$/gm;
+  const text = JSON.stringify(examplePolicy(), undefined, 2).replaceAll(lists, (whole, start: string, values: string, end: string) => {
+    const line = `${start}[${values
+      .split('\n')
+      .map((value) => value.trim())
+      .join(' ')}]${end}`;
+    return isShort(line) ? line : whole;
+  });
+  return `${text}\n`;
+}
+
+/** As the formatter leaves it. */
+const WIDTH_MAX = 140;
+
+interface Statement {
+  readonly Sid: string;
+  readonly Resource: string | readonly string[];
+  readonly Condition?: object;
+}
+
+interface Policy {
+  readonly Version: string;
+  readonly Statement: readonly Statement[];
+}
+
+const PLACE = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };
+const queue = (name: string): string => `arn:aws:sqs:${PLACE.region}:${PLACE.account}:${name}`;
+const TOPICS = `arn:aws:sns:${PLACE.region}:${PLACE.account}:`;
+
+function examplePolicy(): Policy {
+  const policy = iamPolicy('daemon', bucketSources, {
+    ...PLACE,
+    bucketQueues: [queue('tally-bucket-events')],
+    letterQueues: [queue('tally-dead-letters')],
+    otherQueues: [queue('tally-reindex-work')],
+    bucket: 'photos',
+    installation: '*',
+    keyArn: `arn:aws:kms:${PLACE.region}:${PLACE.account}:key/*`,
+    readsTrails: true,
+  }) as Policy;
+  return { ...policy, Statement: policy.Statement.map(asExample) };
+}
+
+/** The key is known by its alias, and the page's block renames whatever begins with `tally-`, which Tally's own topics must not lose. */
+function asExample(statement: Statement): Statement {
+  const { Resource, Condition } = statement;
+  if (typeof Resource !== 'string') return statement;
+  if (Resource.startsWith(TOPICS)) return { ...statement, Resource: `${TOPICS}*` };
+  if (!Resource.includes(':kms:')) return statement;
+  return { ...statement, Condition: { ...Condition, 'ForAnyValue:StringEquals': { 'kms:ResourceAliases': 'alias/tally' } } };
+}
+
+function whyText(why: string, sources: readonly string[] | undefined): string {
+  if (sources === undefined) return why;
+  return `${why}; ${sources.length === 1 ? 'the source' : 'the sources'} ${sources.map((source) => `\`${source}\``).join(', ')}`;
+}
+
+function actionsText(actions: readonly string[]): string {
+  return actions.map((action) => `\`${action}\``).join(', ');
+}
+
+function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+  return lines.toSpliced(1, 0, `|${head.map(() => '---').join('|')}|`).join('\n');
+}
+
+const RESOURCES: Readonly<Record<Resource, string>> = {
+  queues: 'the bucket queue, its dead-letter queue and the work queue',
+  'wired-queues': 'the bucket queue and its dead-letter queue',
+  'letter-queues': 'the dead-letter queue',
+  topics: 'the topics of the buckets',
+  'own-topics': 'the topics that Tally makes',
+  'named-topics': 'the topics of `--topic`',
+  bucket: 'each bucket',
+  objects: 'the objects of each bucket',
+  rules: 'the rules that Tally makes',
+  'all-rules': 'all rules',
+  'all-trails': 'all trails',
+  trails: 'the trail',
+  'own-trail': 'the trail of `TALLY_TRAIL_ARN`',
+  role: 'that role',
+  key: 'the key of the queues',
+  'key-policies': 'the key of the queues',
+};

@@ -1,0 +1,205 @@
+/** Wrong clocks of S3, of the worker that begins a job and of the process that notices a loss: none closes a gap by a job that began before the loss was noticed. */
+import { describe, expect, it } from 'vitest';
+import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import { coversBefore } from '../../../src/domain/reindex/covers.ts';
+import { noteIndex } from '../../../src/pipeline/buckets/index-identity.ts';
+import { openChangeGap } from '../../../src/pipeline/gaps/changed-connection.ts';
+import { noteProof } from '../../../src/pipeline/gaps/proven-events.ts';
+import { createGapReports, type GapReports } from '../../../src/pipeline/gaps/reports.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import { createLook } from '../../../src/pipeline/provision/watch.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
+
+const MINUTE_MS = 60_000;
+const WRONG_MS = 15 * MINUTE_MS;
+const LOSS = { bucket: 'photos', kind: 'loss' } as const;
+
+type GapWorld = Awaited<ReturnType<typeof createGapWorld>>;
+
+function clockOf({ clock }: GapWorld, wrongMs: number): Clock {
+  return { ...clock, nowMs: () => clock.nowMs() + wrongMs };
+}
+
+/** The reports of a process with this clock. */
+function reportsOf(world: GapWorld, wrongMs: number): Pick<GapReports, 'report'> {
+  const { state, clock, telemetry } = world;
+  const reports = createGapReports({ state, clock: clockOf(world, wrongMs), telemetry });
+  return {
+    async report(sighting, signal) {
+      const stored = reports.report(sighting, signal);
+      await clock.advance(1_000);
+      await stored;
+    },
+  };
+}
+
+/** Begins the latest job, by the clocks of S3 and its worker. */
+async function begin(world: GapWorld, { s3Ms, workerMs }: { readonly s3Ms: number; readonly workerMs: number }): Promise<void> {
+  const nowMs = world.clock.nowMs();
+  const covers = coversBefore({ observedAtMs: nowMs + s3Ms, sentMs: nowMs + workerMs });
+  await world.setJob(await world.lastJob(), { state: 'running', startedAtMs: nowMs + workerMs, coversBeforeMs: covers });
+}
+
+/** Ends the latest job. A gap that it did not close is open, or closing by another job. */
+async function end(world: GapWorld, of: Pick<GapRecord, 'bucket' | 'kind'> = LOSS) {
+  const job = await world.lastJob();
+  await world.setJob(job, { state: 'done', finishedAtMs: world.clock.nowMs() });
+  await world.round();
+  const gap = await world.gap(of);
+  return { isClosed: gap?.state === 'closed', jobId: job?.id };
+}
+
+const errors = [-WRONG_MS, 0, WRONG_MS];
+const combinations = errors.flatMap((reporterMs) => errors.flatMap((workerMs) => errors.map((s3Ms) => ({ reporterMs, workerMs, s3Ms }))));
+
+describe('with a reporter, a worker and an S3 whose clocks are wrong by a quarter of an hour', () => {
+  it.each(combinations)(
+    'a loss that is noticed after a job began is closed by a later one ($reporterMs, $workerMs, $s3Ms)',
+    async (wrong) => {
+      const world = await createGapWorld();
+      const report = async () =>
+        reportsOf(world, wrong.reporterMs).report({ ...LOSS, reason: 'r', seenAtMs: world.clock.nowMs() + wrong.reporterMs });
+      await report();
+      await world.after(2 * WRONG_MS);
+      await begin(world, wrong);
+      // the longest that a slow clock makes earlier than the beginning
+      await world.clock.advance(MINUTE_MS);
+      await report();
+      const first = await end(world);
+      expect(first.isClosed).toBe(false);
+      // whoever is behind, the clocks come so far
+      for (let minutes = 0; minutes < 90 && (await world.gap(LOSS))?.state !== 'closed'; minutes += 15) {
+        await world.after(WRONG_MS);
+        if ((await world.lastJob())?.state !== 'queued') continue;
+        await begin(world, wrong);
+        await world.clock.advance(MINUTE_MS);
+        await end(world);
+      }
+      expect(await world.gap(LOSS)).toMatchObject({ state: 'closed', jobId: expect.not.stringContaining(first.jobId ?? '') as string });
+    },
+  );
+});
+
+/** Each process that reports with the time of its machine. */
+const reporters: readonly (readonly [string, (world: GapWorld, wrongMs: number) => Promise<unknown>])[] = [
+  ['events that were lost', (world, wrongMs) => reportsOf(world, wrongMs).report({ ...LOSS, reason: 'r', seenAtMs: 0 })],
+  [
+    'an index that was replaced',
+    async (world, wrongMs) => {
+      await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, indexId: 'old' });
+      return noteIndex(
+        {
+          state: world.state,
+          clock: clockOf(world, wrongMs),
+          gaps: reportsOf(world, wrongMs),
+          objects: { identities: async () => ['new'] },
+        },
+        'photos',
+      );
+    },
+  ],
+  [
+    'a report that found differences',
+    async (world, wrongMs) => {
+      const atMs = world.clock.nowMs() + wrongMs;
+      const report = {
+        id: 'job-r',
+        bucket: 'photos',
+        prefix: '',
+        mode: 'report',
+        requestedBy: 'p',
+        state: 'running',
+        createdAtMs: atMs,
+      } as const;
+      await noteCompared(world.state, report, { atMs, counts: { ...noCounts, missing: 1 } });
+    },
+  ],
+  [
+    'a connection that is broken',
+    async (world, wrongMs) => {
+      const finding = {
+        severity: 'broken',
+        code: 'queue.missing',
+        resource: 'q',
+        what: 'it is missing',
+        why: 'w',
+        fix: 'x',
+        blocks: true,
+      } as const;
+      const { state, telemetry } = world;
+      const look = createLook({
+        state,
+        telemetry,
+        clock: clockOf(world, wrongMs),
+        gaps: reportsOf(world, wrongMs),
+        provisioning: { diagnose: async () => [finding] },
+      });
+      const record = await readRecord(state, refs.bucket('photos'));
+      // it was in order, and was found broken a day ago
+      const nowMs = world.clock.nowMs();
+      const check = { state: 'broken' as const, atMs: 0, sinceMs: 0, findings: [], wasInOrder: true, brokenSinceMs: nowMs - 86_400_000 };
+      if (record !== undefined) await look({ ...record, connectionCheck: check });
+    },
+  ],
+  [
+    'a connection that was changed',
+    (world, wrongMs) =>
+      openChangeGap({ state: world.state, clock: clockOf(world, wrongMs) }, { bucket: 'photos', source: 'notification', enrich: 'none' }),
+  ],
+  [
+    'the proof of a bucket’s events',
+    async (world, wrongMs) => {
+      await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, unproven: true });
+      const record = await readRecord(world.state, refs.bucket('photos'));
+      if (record !== undefined) await noteProof({ state: world.state, clock: clockOf(world, wrongMs) }, record);
+    },
+  ],
+  [
+    'the proof of a bucket whose gap knows of none that is missing',
+    async (world, wrongMs) => {
+      const record = await readRecord(world.state, refs.bucket('photos'));
+      if (record !== undefined) await noteProof({ state: world.state, clock: clockOf(world, wrongMs) }, record);
+    },
+  ],
+];
+
+describe('Fix: by a process whose clock is a quarter of an hour behind', () => {
+  it.each(reporters)('%s is not closed by a job that had begun', async (_, report) => {
+    const world = await createGapWorld();
+    await world.tell({ kind: 'loss' });
+    await world.after(2 * MINUTE_MS);
+    await begin(world, { s3Ms: 0, workerMs: 0 });
+    await world.clock.advance(MINUTE_MS);
+    await report(world, -WRONG_MS);
+    expect((await end(world)).isClosed).toBe(false);
+    // nor by a later look at that job
+    await world.round();
+    expect(await world.gap(LOSS)).toMatchObject({ state: expect.stringMatching(/^(open|closing)$/) as string });
+  });
+
+  it('objects that should have expired are not closed by a job that had begun', async () => {
+    const world = await createGapWorld();
+    const lifecycle = { bucket: 'photos', kind: 'lifecycle' } as const;
+    await world.tell(lifecycle);
+    await world.after(2 * MINUTE_MS);
+    await begin(world, { s3Ms: 0, workerMs: 0 });
+    await world.clock.advance(MINUTE_MS);
+    await reportsOf(world, -WRONG_MS).report({ ...lifecycle, reason: 'r', seenAtMs: world.clock.nowMs() - WRONG_MS });
+    expect((await end(world, lifecycle)).isClosed).toBe(false);
+  });
+});
+
+it('a bulk delete that AWS dated before a job, and the trail delivers after it began, is closed by that job', async () => {
+  const world = await createGapWorld();
+  const deletedAtMs = world.clock.nowMs();
+  await world.tell({ kind: 'loss' });
+  await world.after(2 * MINUTE_MS);
+  await begin(world, { s3Ms: 0, workerMs: 0 });
+  await world.setJob(await world.lastJob(), { brake: { reserved: 0, waiting: 0 } });
+  await world.tell({ seenAtMs: deletedAtMs });
+  await end(world);
+  expect(await world.gap()).toMatchObject({ state: 'closed' });
+});

@@ -1,0 +1,77 @@
+/** A registry whose TALLY_INSTALLATION was changed: its parts in AWS have the former name until they are cleaned. */
+import { describe, expect, it } from 'vitest';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { ACCOUNT, INSTALLATION, MARK, provisioningOn, QUEUE_ARN, REGION } from '../../support/fakes/aws-parts.ts';
+import { startWorld } from './world.ts';
+
+const NEW_NAME = 'cafe0001';
+const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+const signal = new AbortController().signal;
+
+async function startRenamed() {
+  const world = await startWorld({ trailArn: TRAIL });
+  world.populate();
+  world.aws.parts.trails.set(TRAIL, {
+    arn: TRAIL,
+    homeRegion: REGION,
+    isMultiRegion: true,
+    isOrganization: false,
+    isLogging: true,
+    logBucket: 'logs',
+    selectors: { kind: 'advanced', list: [{ Name: 'theirs', FieldSelectors: [] }] },
+  });
+  const { aws, clock, state, storage } = world;
+  const renamed = provisioningOn(aws, { state, storage, clock, trailArn: TRAIL, installation: NEW_NAME });
+  const agree = async (source: 'notification' | 'eventbridge' | 'routed', adopt: boolean) => {
+    const request = { bucket: 'photos', source, ...(adopt && { adopt }) };
+    const { plan } = await renamed.plan(request);
+    return renamed.apply(request, { token: plan.token });
+  };
+  const settle = async () =>
+    updateRecord(state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const, closedAtMs: clock.nowMs() });
+  return { world, renamed, agree, settle, text: () => JSON.stringify(aws.snapshot()) };
+}
+
+describe.each(['notification', 'eventbridge', 'routed'] as const)('a registry with another name than before, and %s', (source) => {
+  it('remembers what it made under the former one, and cleans exactly that', async () => {
+    const { world, renamed, agree, settle, text } = await startRenamed();
+    await world.agree({ source });
+    // a second bucket has the former name still, until it is applied again
+    await world.apply({ bucket: 'videos', source: 'notification' });
+    await agree(source, source === 'notification');
+    expect(await world.connection()).toMatchObject({ installation: NEW_NAME, earlier: [{ source, installation: INSTALLATION }] });
+    await settle();
+    const { kept } = await renamed.clean('photos', signal);
+    expect(kept).toEqual([]);
+    const { plan } = await renamed.plan({ bucket: 'photos', source });
+    expect(plan.changes).toEqual([]);
+    expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
+    // what the second bucket needs is as it was
+    const { plan: ofOther } = await world.provisioning.plan({ bucket: 'videos', source: 'notification' });
+    expect(ofOther.changes).toEqual([]);
+    await world.provisioning.remove('videos', { keepAws: false });
+    expect(text()).not.toContain(MARK);
+    expect(text()).not.toContain(`tally-${INSTALLATION}`);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(NEW_NAME);
+  });
+
+  it('takes the parts of both names away with the bucket', async () => {
+    const { world, renamed, agree, text } = await startRenamed();
+    await world.agree({ source });
+    await agree(source, source === 'notification');
+    await renamed.remove('photos', { keepAws: false });
+    for (const name of [INSTALLATION, NEW_NAME]) expect(text()).not.toContain(`tally-${name}`);
+    expect(text()).not.toContain('tally 5e6f7081 photos');
+  });
+});
+
+it('takes over the notification that it made under its former name: that one is its own', async () => {
+  const { world, renamed } = await startRenamed();
+  await world.agree();
+  const { plan } = await renamed.plan({ bucket: 'photos' });
+  expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --adopt' }));
+  const { plan: other } = await renamed.plan({ bucket: 'photos', source: 'eventbridge' });
+  expect(other.findings).toContainEqual(
+    expect.objectContaining({ code: 'connect.earlier-installation', fix: 'tally bucket plan photos --adopt' }),
+  );
+});

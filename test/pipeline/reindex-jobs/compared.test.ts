@@ -1,0 +1,82 @@
+/** What is kept of a job that has compared everything, or that ended early. */
+import { describe, expect, it } from 'vitest';
+import { noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { transitionJob } from '../../../src/pipeline/reindex-jobs/job-records.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createGapWorld } from '../../support/worlds/gaps.ts';
+
+async function setUp() {
+  const world = await createGapWorld();
+  const { state, clock } = world;
+  return {
+    ...world,
+    record: () => readRecord(state, refs.bucket('photos')),
+    loss: () => world.gap({ bucket: 'photos', kind: 'loss' }),
+    async start(more: Partial<JobRecord>): Promise<JobRecord> {
+      const own = {
+        id: 'job-000000001-000000000001',
+        bucket: 'photos',
+        prefix: '',
+        mode: 'apply',
+        requestedBy: 'p',
+        createdAtMs: 0,
+      } as const;
+      const job: JobRecord = { ...own, state: 'running', phase: 'comparing', startedAtMs: 1, comparingAtMs: 1, ...more };
+      await updateRecord(state, refs.job(job.id), () => job);
+      return job;
+    },
+    counted: (more: Partial<ReconcileCounts>) => ({ atMs: clock.nowMs(), counts: { ...noCounts, ...more } }),
+  };
+}
+
+describe('a report that ends early', () => {
+  it.each(['cancel', 'fail'] as const)('keeps the differences that it found visible (%s)', async (kind) => {
+    const world = await setUp();
+    const { id } = await world.start({ mode: 'report' });
+    const { atMs, counts } = world.counted({ missing: 25, phantom: 31 });
+    const end = { atMs, sums: { counts }, error: { code: 's3.unavailable', reason: 'r' } } as const;
+    await transitionJob(world.state, id, { kind, ...end });
+    expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: id, missing: 25, stale: 0, phantom: 31 } });
+    // it did not compare all of the bucket
+    expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
+  });
+
+  it('forgets nothing if it found none so far', async () => {
+    const world = await setUp();
+    const whole = await world.start({ mode: 'report' });
+    await noteCompared(world.state, whole, world.counted({ stale: 3 }));
+    const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report' });
+    const { atMs, counts } = world.counted({});
+    await transitionJob(world.state, id, { kind: 'cancel', atMs, sums: { counts } });
+    expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: whole.id, stale: 3 } });
+  });
+
+  it('opens nothing that was closed since, if it had ended before', async () => {
+    const world = await setUp();
+    const { id } = await world.start({ mode: 'report', state: 'done' });
+    const { atMs, counts } = world.counted({ missing: 1 });
+    expect(await transitionJob(world.state, id, { kind: 'cancel', atMs, sums: { counts } })).toBe('refused');
+    expect(await world.loss()).toBeUndefined();
+  });
+});
+
+describe('documents that the index refused', () => {
+  it('in the job of a prefix are known of the bucket, until a job has compared all of it', async () => {
+    const world = await setUp();
+    const part = await world.start({ prefix: 'a/' });
+    await noteCompared(world.state, part, world.counted({ refused: 2 }));
+    expect(await world.record()).toMatchObject({ refused: { jobId: part.id, count: 2 } });
+    // fewer in another part say nothing of these
+    await noteCompared(world.state, { ...part, id: 'job-b', prefix: 'b/' }, world.counted({ refused: 1 }));
+    await noteCompared(world.state, { ...part, id: 'job-c', prefix: 'b/' }, world.counted({}));
+    expect(await world.record()).toMatchObject({ refused: { jobId: part.id, count: 2 } });
+    await noteCompared(world.state, { ...part, id: 'job-d', prefix: 'b/' }, world.counted({ refused: 5 }));
+    expect(await world.record()).toMatchObject({ refused: { jobId: 'job-d', count: 5 } });
+    expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
+    await noteCompared(world.state, { ...part, id: 'job-e', prefix: '' }, world.counted({}));
+    expect(await world.record()).not.toHaveProperty('refused');
+    expect(await world.record()).toHaveProperty('lastComparedAtMs');
+  });
+});
