@@ -15,8 +15,6 @@ export interface OpenStore {
   readonly store: Store;
   /** Makes every acknowledged write visible to searches. */
   readonly refresh?: () => Promise<void>;
-  /** Makes stored documents what the version before wrote: without the search fields that this one added. */
-  readonly outdate?: (bucket: string, keys: readonly string[]) => Promise<void>;
   /** Closes the store and removes what it left behind. */
   dispose(): Promise<void>;
 }

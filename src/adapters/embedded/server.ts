@@ -42,17 +42,8 @@ export interface Embedded {
   readonly workQueueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
-  readonly storage: EmbeddedStorage;
   /** Ends long polls and open connections, and closes the data. Changes that are made meanwhile may be unpublished until the next start. */
   stop(): Promise<void>;
-}
-
-/** Direct access to the buckets, without HTTP. */
-export interface EmbeddedStorage {
-  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys, with etags without quotes; undefined if the bucket does not exist. */
-  list(bucket: string): readonly { readonly key: string; readonly etag: string; readonly sizeBytes: number }[] | undefined;
-  /** Publishes a notification with the present state of the key. */
-  announce(bucket: string, key: string): void;
 }
 
 /** The embedded AWS cannot start. The message names the setting to change. */
@@ -98,15 +89,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     endpoint,
     ...queues,
     topicArn,
-    storage: {
-      list: (bucket) =>
-        fauxqs.s3.hasBucket(bucket)
-          ? listing
-              .objectsOf(bucket)
-              .map(({ key, etag, contentLength }) => ({ key, etag: etag.replaceAll('"', ''), sizeBytes: contentLength }))
-          : undefined,
-      announce: (bucket, key) => notifier.announce(bucket, key),
-    },
     stop: async () => {
       await fauxqs.app.close();
       notifier.stop();

@@ -130,7 +130,7 @@ export const seriesTable = {
   tally_enrich_total: {
     type: 'counter',
     unit: 'documents',
-    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
+    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected'] },
     help: 'Counts the live documents that were to be enriched, by what was to be read and the result. Documents with any result but ok are written without it.',
     alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
   },
@@ -296,7 +296,7 @@ export const seriesTable = {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: sweeps, result: ['ok', ...faultCodes] },
-    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones, of documents that an earlier version wrote (upgrade); full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
+    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },
   tally_swept_objects_total: {
@@ -310,12 +310,6 @@ export const seriesTable = {
     unit: 'tombstones',
     labels: {},
     help: 'Counts the tombstones that were deleted after seven days.',
-  },
-  tally_upgraded_documents_total: {
-    type: 'counter',
-    unit: 'documents',
-    labels: {},
-    help: 'Counts the documents that were written again because an earlier version made their search fields.',
   },
   // ── the state of the process ──
   tally_paused: {

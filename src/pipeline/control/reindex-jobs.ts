@@ -38,6 +38,7 @@ export interface OwnRequest {
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
   readonly holds?: boolean;
+  readonly now?: boolean;
 }
 
 export interface ReindexJobs {

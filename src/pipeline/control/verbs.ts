@@ -31,7 +31,6 @@ import { createAddBucket } from './add-bucket.ts';
 import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
-import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
@@ -40,7 +39,7 @@ import { createSearch } from './search.ts';
 import { createGetUsage } from './usage.ts';
 
 interface VerbDependencies {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance' | 'usage'>;
+  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -78,7 +77,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     loginRules: rules = { adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
-  const { objects, state, audit, maintenance, usage } = store;
+  const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
@@ -86,9 +85,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const look = createLook({ state, provisioning, gaps, clock, telemetry });
   const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
-  const requireForms = createRequireCurrentForms({ maintenance, clock });
-  const search = createSearch({ objects, state, clock, requireForms, compareIntervalMs });
-  const getUsage = createGetUsage({ usage, state, clock, requireForms });
+  const search = createSearch({ objects, state, clock, compareIntervalMs });
+  const getUsage = createGetUsage({ usage, state, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });

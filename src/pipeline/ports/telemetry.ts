@@ -110,7 +110,7 @@ export interface ReindexTelemetry {
 }
 
 /** The jobs of the calendar that visit every bucket. */
-export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'upgrade', 'full', 'connections'] as const;
+export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'] as const;
 
 export type Sweep = (typeof sweeps)[number];
 
@@ -127,6 +127,6 @@ export interface CalendarTelemetry {
   gapClosed(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'jobId'>): void;
   /** The gap stays open: its job did not close it, or could not begin. */
   gapStays(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'waits'>): void;
-  /** A sweep of one bucket ended. `objects`: how many objects it read, how many tombstones it purged, or how many documents it wrote in the form of this version. */
+  /** A sweep of one bucket ended. `objects`: how many objects it read, or how many tombstones it purged. */
   sweepEnded(fact: { readonly sweep: Sweep; readonly bucket: string; readonly result: 'ok' | FaultCode; readonly objects: number }): void;
 }

@@ -90,7 +90,7 @@ describe('the brake', () => {
       const world = await createJobsWorld();
       await fill(world, { both: left, index: 1_100 });
       const gap = { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', count: 1, state: 'open' } as const;
-      await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0 }));
+      await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 }));
       world.startWorker();
       const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
       expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });

@@ -64,7 +64,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       return store.state.get(id, signal);
     },
   };
-  const { maintenance, usage } = createMemoryStore();
+  const { usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
   const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
@@ -72,7 +72,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
     createVerbs({
-      store: { ...store, maintenance, usage },
+      store: { ...store, usage },
       storage,
       clock,
       telemetry,
