@@ -83,7 +83,7 @@ export const userRows = {
     operation: 'disableUser',
     summary: 'Disables a user.',
     description:
-      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator by a grant cannot be disabled, unless a setting makes others.',
+      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator who has logged in cannot be disabled.',
     scope: 'people',
     params,
     answer: user,

@@ -112,7 +112,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     const network = addressGroupOf(callers.addressOf(request) ?? '');
     const ofNetwork = ofNetworks.get(network) ?? 0;
     if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
-      throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins wait for the issuer already: try again in a second`);
+      const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins of your address`;
+      throw new RequestError('request.overloaded', `${waiting} wait for the issuer already: try again in a second`);
     }
     atIssuer += 1;
     ofNetworks.set(network, ofNetwork + 1);

@@ -37,6 +37,39 @@ it('Fix: every credential that is not valid gets the one answer, however many fa
   }
 });
 
+it('one address has eight logins that wait for the issuer, all addresses have 64, and what is answered makes room', async () => {
+  const world = await startHttpWorld({ trustedProxies: ['127.0.0.1/32'] });
+  const answer = Promise.withResolvers<void>();
+  const { authorizationUrl } = world.issuer;
+  let waiting = 0;
+  world.issuer.authorizationUrl = async (...asked) => {
+    waiting += 1;
+    await answer.promise;
+    return authorizationUrl(...asked);
+  };
+  const begin = (network: number) =>
+    world.send('GET', '/login/authorize?return_to=/', { headers: { 'x-forwarded-for': `198.51.${network}.7` } });
+  const overloaded = { status: 503, code: 'request.overloaded' };
+  try {
+    const begun: Promise<{ readonly status: number }>[] = [];
+    for (let network = 0; network < 8; network += 1) {
+      for (let login = 0; login < 8; login += 1) {
+        const before = waiting;
+        begun.push(begin(network));
+        await until('it waits for the issuer', async () => waiting > before);
+      }
+      expect(jsonOf(await begin(network))).toMatchObject(overloaded);
+    }
+    expect(jsonOf(await begin(100))).toMatchObject({ ...overloaded, detail: expect.stringContaining('64 logins') });
+    answer.resolve();
+    expect(new Set((await Promise.all(begun)).map(({ status }) => status))).toEqual(new Set([302]));
+    expect((await begin(0)).status).toBe(302);
+  } finally {
+    answer.resolve();
+    await world.close();
+  }
+});
+
 it('one user takes eight event streams, and leaves the others to the others', async () => {
   const world = await startHttpWorld();
   const open: ClientRequest[] = [];

@@ -63,7 +63,8 @@ class _Attempt:
         if user is None:
             raise LoginError(f"{self.config.registry_url} does not say who has logged in")
         client.keep_login(session, self.config)
-        return printable(user.email)
+        # an address that is not verified may be that of another person
+        return printable(user.email) + (" (not verified)" if user.email_verified is False else "")
 
 
 def login(browser: Optional[bool]) -> None:

@@ -68,6 +68,7 @@ class Registry:
     def __init__(self, tls: Optional[ssl.SSLContext] = None) -> None:
         self.version = "1.67.0"
         self.admin = False
+        self.email_verified = True
         self.access_s = 600.0
         self.grace_s = GRACE_S
         self.page_size = 2
@@ -234,7 +235,7 @@ class Registry:
 
     def _index(self, received: Received, query: Dict[str, str], place: str, key: Optional[Json]) -> Any:
         role = "admin" if self.admin else "user"
-        user = {"id": "u1", "email": EMAIL}
+        user = {"id": "u1", "email": EMAIL, "email_verified": self.email_verified}
         session = {"user": user, "role": role, "scopes": ["read"], "catalog_url": self.url, "version": self.version}
         job = {**JOB, "mode": received.body.get("mode", "apply")}
         answers = {

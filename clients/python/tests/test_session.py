@@ -45,6 +45,12 @@ class BrowserLogin(World):
         self.assertNotIn(session.access_token, ended.stderr + self.log.read_text())
         self.assertEqual(sdk.whoami().kind, "session")
 
+    def test_marks_an_address_that_is_not_verified(self) -> None:
+        self.registry.email_verified = False
+        ended = self.python(LOGIN, env=self.env)
+        self.assertIn(f"You are logged in as {EMAIL} (not verified).", ended.stderr)
+        self.assertIn(f"You are logged in as {EMAIL} (not verified)", self.log.read_text())
+
     def test_shows_an_error_in_the_terminal_and_in_the_page(self) -> None:
         self.registry.iss = "https://evil.example.com"
         ended = self.python(LOGIN, env=self.env)

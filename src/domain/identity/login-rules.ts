@@ -112,11 +112,6 @@ export function withRoleOfRules<User extends RuledUser & Pick<UserRecord, 'role'
   return user.roleSource === 'rule' ? { ...user, ...roleOf(rules, user, false) } : user;
 }
 
-/** Whether the settings make administrators, so that one can log in even if no grant is left. */
-export function hasAdminRule({ adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>): boolean {
-  return adminClaim !== undefined || adminEmails.length > 0;
-}
-
 /** What a refused person sees. */
 export function refusedText({ email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>, reason: string): string {
   return `${email}${emailVerified ? '' : ' (not verified)'} may not log in here: ${reason}. Ask an administrator of this registry`;

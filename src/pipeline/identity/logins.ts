@@ -78,7 +78,7 @@ interface LoginDependencies {
   readonly rules: LoginRules;
   readonly trustEmail: boolean;
   readonly audit: AuditUser;
-  /** Where failures of people whom the issuer did not name are counted: anyone can make them. */
+  /** Where failures are counted: anyone can make them. */
   readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
   /** The address of the registry, as browsers reach it. */
   readonly publicUrl: () => string;
@@ -158,10 +158,13 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   }
 
   /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
-  async function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
+  function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Answered {
     const reason = reasonOf(error);
-    if (who === undefined) attempts.loginFailed({ address: origin.address, reason: reason.split(' (in the words of the issuer')[0] ?? '' });
-    else await audit('LoginFailed', { ...who, userId: userIdOf(who.issuer, who.subject), role: 'user' }, { origin, reason });
+    attempts.loginFailed({
+      address: origin.address,
+      reason: reason.split(' (in the words of the issuer')[0] ?? '',
+      who: who && { ...who, userId: userIdOf(who.issuer, who.subject) },
+    });
     return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
   }
 
@@ -206,7 +209,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       if (!allow) {
         const user = await users.get(record.userId ?? '');
         await move(record, { stage: 'redeemed' });
-        await audit('LoginFailed', user, { origin, reason: 'the person refused the access on the consent page' });
+        attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
         const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the login was refused in the browser' });
         return redirect === undefined ? {} : { redirect };
       }

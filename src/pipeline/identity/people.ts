@@ -3,7 +3,7 @@ import type { GrantAnswer, GrantRequest, GrantsRequest, User, UsersRequest } fro
 import { grantView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
-import { hasAdminRule, isOfIssuer, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { isOfIssuer, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,7 +14,7 @@ import type { LiveKeys } from './live-keys.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
-  /** Throws `user.not-found`, and `user.last-administrator` for the last administrator by a grant if no setting makes others. */
+  /** Throws `user.not-found`, and `user.last-administrator` for the last enabled administrator, whatever made that one. */
   disable(userId: string): Promise<User>;
   /** Throws `user.not-found`. */
   enable(userId: string): Promise<User>;
@@ -44,16 +44,17 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     return userView(stored);
   }
 
+  /** Of people who have logged in: those whom a setting names and who have not cannot enable anyone yet. */
   async function enabledAdmins(): Promise<readonly UserRecord[]> {
     return (await listAllRecords(state, 'user', userRecordSchema)).filter(
-      (user) => isOfIssuer(rules, user) && user.roleSource === 'grant' && user.disabledAtMs === undefined,
+      (user) => isOfIssuer(rules, user) && user.disabledAtMs === undefined && withRoleOfRules(rules, user).role === 'admin',
     );
   }
 
   function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
     return new RequestError(
       'user.last-administrator',
-      `${email} is the last administrator: appoint another one first with \`tally admin grant EMAIL\`, or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
+      `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin grant EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
     );
   }
 
@@ -81,7 +82,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       return { ...rest, items: items.map((entry) => userView(parseEntry(entry, userRecordSchema))) };
     },
     async disable(userId) {
-      const admins = hasAdminRule(rules) ? [] : await enabledAdmins();
+      const admins = await enabledAdmins();
       const [last] = admins.length === 1 ? admins : [];
       if (last?.userId === userId) throw lastAdministrator(last);
       const disabled = await change(userId, (user) =>

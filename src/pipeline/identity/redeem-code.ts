@@ -5,6 +5,7 @@ import type { UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { FailedAttempts } from './failed-attempts.ts';
 import { invalidGrant, type AuditUser, type Origin, type Sessions } from './sessions.ts';
 import type { Users } from './users.ts';
 
@@ -14,6 +15,7 @@ interface RedeemDependencies {
   readonly users: Users;
   readonly sessions: Pick<Sessions, 'startClient' | 'end'>;
   readonly audit: AuditUser;
+  readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
 }
 
 /** Resolves with the tokens for a code. Throws `login.invalid-grant`. */
@@ -29,7 +31,7 @@ const codeReasons: Readonly<Record<Verdict, string>> = {
 };
 
 /** Creates the function. */
-export function createRedeemCode({ state, clock, users, sessions, audit }: RedeemDependencies): RedeemCode {
+export function createRedeemCode({ state, clock, users, sessions, audit, attempts }: RedeemDependencies): RedeemCode {
   /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
   async function redeemOf(record: LoginRecord, user: UserRecord, redemption: Redemption, origin: Origin): Promise<TokenPair> {
     const before = judgeCode(record, redemption, clock.nowMs());
@@ -43,7 +45,7 @@ export function createRedeemCode({ state, clock, users, sessions, audit }: Redee
     }
     if (session !== undefined) await sessions.end(session.id);
     if (former !== undefined) await sessions.end(former);
-    await audit('LoginFailed', user, { origin, reason: codeReasons[verdict] });
+    attempts.loginFailed({ address: origin.address, reason: codeReasons[verdict], who: user });
     throw invalidGrant();
   }
 

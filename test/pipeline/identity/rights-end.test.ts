@@ -110,6 +110,15 @@ describe('the users of another issuer than that of the settings', () => {
     });
   });
 
+  it('are not meant where discovery leads from the setting to an issuer of another name', async () => {
+    const world = createIdentityWorld({ issuerOfRules: 'https://alias.example.com' });
+    const { access } = await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ issuer: ISSUER, issuerSetting: 'https://alias.example.com' });
+    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ userId: aliceId });
+    world.rule({ issuerOfRules: 'https://other.example.com' });
+    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
+  });
+
   it('have no API key that works, and administrators see these keys as refused', async () => {
     const { store, clock, a, ann } = await createKeyWorld();
     const { secret, key } = await a.create(ann, { name: 'ci', scopes: ['admin'] });
@@ -177,7 +186,7 @@ it('who chooses the address of another person does not act in the name of that o
   world.rule({ allowed: ['any'] });
   world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
   await expect(logIn(world)).rejects.toMatchObject({ code: 'login.refused' });
-  expect(world.audit.records.at(-1)?.useridentity).toMatchObject({
+  expect((await world.audited()).at(-1)?.useridentity).toMatchObject({
     email: 'alice@example.com (not verified)',
     userId: userIdOf(ISSUER, 's-eve'),
   });

@@ -2,6 +2,7 @@
 import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
 import { createAuditUser } from '../../../src/pipeline/identity/audit-user.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
@@ -56,10 +57,7 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   const sessions = createSessions({ state: store.state, clock, users, rules: live, audit: auditUser });
   const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
   /** Each call is another process on the same store. */
-  const attempts = {
-    loginFailed: ({ address, reason }: { readonly address: string | undefined; readonly reason: string }) =>
-      void auditUser('LoginFailed', undefined, { origin: { address, requestId: 'request-1' }, reason }),
-  };
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: 'registry' });
   const parts = {
     state: store.state,
     clock,
@@ -86,6 +84,12 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     publicUrl,
     process,
     logins: process(),
+    attempts,
+    /** The records of the audit, those of failures included, which are counted in windows. */
+    async audited() {
+      await attempts.flush(signal);
+      return audit.records;
+    },
     rule: (more: WorldOptions) => {
       rules = rulesOf(more);
     },
@@ -116,8 +120,8 @@ function rulesOf({
   };
 }
 
-export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
 const signal = new AbortController().signal;
+export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
 
 export const CLIENT = {
   flow: 'client',
