@@ -2,8 +2,8 @@
 import type { GrantAnswer, GrantRequest, GrantsRequest, User, UsersRequest } from '../../api/users.ts';
 import { grantView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
-import { isOfIssuer, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { granteesOf, grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
+import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -11,6 +11,7 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
+import { createSignIns } from './users.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
@@ -18,7 +19,7 @@ export interface People {
   disable(userId: string): Promise<User>;
   /** Throws `user.not-found`. */
   enable(userId: string): Promise<User>;
-  /** Makes an administrator of the person at the next login or refresh. */
+  /** Makes an administrator of the person: at once if it is known to the issuer's logins, otherwise at the next login. */
   grant(grantee: GrantRequest, by: string): Promise<GrantAnswer>;
   /** Lists the grants that wait. A page may have fewer items than its limit, because grants that have ended are left out. */
   listGrants(request: GrantsRequest, signal: AbortSignal): Promise<Page<GrantAnswer>>;
@@ -29,13 +30,14 @@ export interface People {
 interface PeopleDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** What the settings say about the issuer and about administrators. */
-  readonly rules: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
+  readonly rules: LoginRules;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
 /** Creates the functions. */
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
+  const signIns = createSignIns({ state, clock, rules });
+
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
     liveKeys?.forgetAll();
@@ -44,11 +46,24 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     return userView(stored);
   }
 
+  /** The users of the issuer whose sessions and keys are accepted. */
+  async function allowedUsers(): Promise<readonly KnownUser[]> {
+    const users = (await listAllRecords(state, 'user', userRecordSchema)).filter((user) => isOfIssuer(rules, user));
+    return users.map((user) => knownUserOf(rules, user)).filter(({ isAllowed }) => isAllowed);
+  }
+
   /** Of people who have logged in: those whom a setting names and who have not cannot enable anyone yet. */
   async function enabledAdmins(): Promise<readonly UserRecord[]> {
-    return (await listAllRecords(state, 'user', userRecordSchema)).filter(
-      (user) => isOfIssuer(rules, user) && user.disabledAtMs === undefined && withRoleOfRules(rules, user).role === 'admin',
-    );
+    return (await allowedUsers()).filter(({ role }) => role === 'admin');
+  }
+
+  /** The user whom a grant means; of several with one verified address the one who logged in last, because the others may have had it before. */
+  async function userOf(grantee: GrantRequest): Promise<UserRecord | undefined> {
+    // the users of a former issuer are not meant, and only the settings tell them apart
+    if (rules.issuer === undefined) return undefined;
+    const name = grantNameOf(grantee);
+    const meant = (await allowedUsers()).filter((user) => granteesOf(user).some((each) => grantNameOf(each) === name));
+    return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
   }
 
   function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
@@ -79,7 +94,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
   return {
     async list(request, signal) {
       const { items, ...rest } = await entriesOf('user', request, signal);
-      return { ...rest, items: items.map((entry) => userView(parseEntry(entry, userRecordSchema))) };
+      return { ...rest, items: items.map((entry) => userView(knownUserOf(rules, parseEntry(entry, userRecordSchema)))) };
     },
     async disable(userId) {
       const admins = await enabledAdmins();
@@ -98,8 +113,12 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     enable,
     async grant(grantee, by) {
       const record = newGrant(grantee, by, clock.nowMs());
+      // it waits before the users are read, so that a person who logs in at this moment receives it too
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
-      return grantView(record);
+      const user = await userOf(grantee);
+      const granted = user && (await signIns.takeGrants(user));
+      liveKeys?.forgetAll();
+      return { ...grantView(record), user_id: granted?.roleSource === 'grant' ? granted.userId : undefined };
     },
     async listGrants(request, signal) {
       const { items, ...rest } = await entriesOf('grant', request, signal);

@@ -10,7 +10,6 @@ import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
-import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
 import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
@@ -20,6 +19,7 @@ import { queryWordsOf } from '../../../src/domain/documents/words.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { newAuditRecord } from '../../../src/pipeline/identity/audited.ts';
 
 type Child = ChildProcessByStdio<null, Readable, null>;
 
@@ -166,7 +166,7 @@ describe('the file of a SQLite store', () => {
     older.close();
     const store = open();
     const atMs = Date.UTC(2026, 10, 22);
-    const record = auditRecordOf({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
+    const record = newAuditRecord({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
     expect(await codeOf(store.audit.append(record))).toBe('index.state-missing');
     await store.setup.prepare();
     await store.audit.append(record);
