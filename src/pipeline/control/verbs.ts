@@ -55,7 +55,7 @@ interface VerbDependencies {
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
-  readonly loginRules?: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
+  readonly loginRules?: LoginRules;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
@@ -74,7 +74,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     connectBucket,
     deadLetters,
     provisioning,
-    loginRules: rules = { adminEmails: [] },
+    loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, usage } = store;

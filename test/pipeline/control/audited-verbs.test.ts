@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkingRequests, rowsOfVerbs, type Context, type Operations, type VerbName } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
-import { createSecret, keyRecordOf } from '../../../src/domain/identity/api-key.ts';
+import { keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { grantNameOf, newGrant } from '../../../src/domain/identity/grant.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
@@ -17,6 +17,7 @@ import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 
 const LETTERS = 'http://queues/dead';
 const QUEUE = 'http://queues/events';
@@ -305,7 +306,7 @@ async function startWorld() {
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address };
   const { signal } = new AbortController();
   const key = keyRecordOf({
-    secret: createSecret(),
+    secret: newKeySecret(),
     name: 'ci',
     userId: bob.userId,
     userEmail: bob.email,
