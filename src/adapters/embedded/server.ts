@@ -39,7 +39,6 @@ export interface Embedded {
   /** The endpoint of SQS, SNS and S3 (path-style). Requests need no signature. */
   readonly endpoint: string;
   readonly queueUrl: string;
-  readonly workQueueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
   readonly storage: EmbeddedStorage;
@@ -161,7 +160,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
 function provision(
   { sqs, sns, s3 }: Fauxqs,
   { region, bucket }: EmbeddedOptions,
-): Pick<Embedded, 'queueUrl' | 'workQueueUrl' | 'deadLetterQueueUrl'> {
+): Pick<Embedded, 'queueUrl' | 'deadLetterQueueUrl'> {
   const queue = (name: string, attributes?: Record<string, string>) => {
     const arn = arnOf('sqs', region, name);
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);
@@ -169,12 +168,11 @@ function provision(
   const deadLetters = queue(embeddedQueues.deadLetters);
   const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_MAX };
   const bucketQueue = queue(embeddedQueues.bucket, { RedrivePolicy: JSON.stringify(redrive) });
-  const workQueue = queue(embeddedQueues.work);
   const topic = sns.createTopic(TOPIC, undefined, undefined, region);
   const { subscriptions } = sns.listSubscriptionsByTopic(topic.arn);
   if (!subscriptions.some(({ endpoint }) => endpoint === bucketQueue.arn)) sns.subscribe(topic.arn, 'sqs', bucketQueue.arn);
   if (!s3.hasBucket(bucket)) s3.createBucket(bucket);
-  return { queueUrl: bucketQueue.url, workQueueUrl: workQueue.url, deadLetterQueueUrl: deadLetters.url };
+  return { queueUrl: bucketQueue.url, deadLetterQueueUrl: deadLetters.url };
 }
 
 function arnOf(service: 'sqs' | 'sns', region: string, name: string): string {

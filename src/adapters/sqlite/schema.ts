@@ -81,6 +81,11 @@ export const migrations: readonly string[] = [
   `
   ALTER TABLE buckets ADD COLUMN id TEXT;
   `,
+  // computed from the record, so that nothing else has to store it
+  `
+  ALTER TABLE state ADD COLUMN due_at_ms INTEGER AS (json_extract(record, '$.dueAtMs')) VIRTUAL;
+  CREATE INDEX state_due ON state (kind, due_at_ms) WHERE due_at_ms IS NOT NULL;
+  `,
 ];
 
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });

@@ -149,8 +149,6 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
-  /** The ARNs of the other queues that the daemon receives from. */
-  readonly otherQueues: readonly string[];
   readonly bucket: string;
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
@@ -210,10 +208,10 @@ function serviceOf(service: string, { partition, region }: IamNames): string {
 
 /** The resources of a statement; none: there is nothing that it could be about. */
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
-  const { partition, region, account, bucketQueues, letterQueues, otherQueues, bucket, installation } = names;
+  const { partition, region, account, bucketQueues, letterQueues, bucket, installation } = names;
   switch (resource) {
     case 'queues':
-      return [...bucketQueues, ...letterQueues, ...otherQueues];
+      return [...bucketQueues, ...letterQueues];
     case 'wired-queues':
       return [...bucketQueues, ...letterQueues];
     case 'letter-queues':
