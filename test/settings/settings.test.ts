@@ -114,7 +114,7 @@ describe('settings', () => {
     expect(settingsOf({ TALLY_INDEX_URL: ` ${url} ` }).TALLY_INDEX_URL).toEqual(index);
   });
 
-  it.each(['TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
+  it.each(['TALLY_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
     '%s takes the URL of a queue, without user and password',
     (name) => {
       for (const value of [
@@ -267,16 +267,6 @@ describe('a CA file', () => {
       mode: 0o644,
     }));
     expect(mistakes).toEqual(['TALLY_INDEX_URL: must have only https URLs when TALLY_INDEX_CA_FILE is set']);
-  });
-});
-
-describe('the work queue', () => {
-  const queues = { TALLY_QUEUE_URL: 'https://sqs/1/a,https://sqs/1/b', TALLY_DEAD_LETTER_QUEUE_URL: 'https://sqs/1/dead' };
-
-  it.each(['https://sqs/1/b', 'https://sqs/1/dead'])('is a queue of its own: what is no task is deleted from it (%s)', (url) => {
-    const mistake = expect.stringMatching(/^TALLY_WORK_QUEUE_URL: must be a separate queue/);
-    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: url })).toEqual([mistake]);
-    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: 'https://sqs/1/work' })).toEqual([]);
   });
 });
 

@@ -28,6 +28,9 @@ export function createClaimRange(dependencies: ClaimDependencies) {
   const takeAndHold = createTakeRange(dependencies);
 
   return async function claimRange({ jobId, number }: Pick<RangeRecord, 'jobId' | 'number'>): Promise<ClaimedRange | undefined> {
+    // the list may be behind, and many workers try the same few ranges: one request shows that another one has it
+    const range = await readRecord(state, refs.range(jobId, number));
+    if (range === undefined || !isClaimable(range)) return undefined;
     const job = await readRecord(state, refs.job(jobId));
     if (job === undefined || hasEnded(job)) {
       // a worker died before it had removed the ranges, or the list is behind
@@ -58,17 +61,15 @@ export function createClaimRange(dependencies: ClaimDependencies) {
     }
   };
 
+  function isClaimable(range: RangeRecord): boolean {
+    const { kind } = claimOf(range, clock.nowMs(), watch.isOver(refs.range(range.jobId, range.number).id, range));
+    if (kind === 'early' || kind === 'leased') telemetry.reindexClaim(kind);
+    return kind === 'taken' || kind === 'poisonous';
+  }
+
   /** The range is not due until its job continues: hundreds of ranges of a paused job must not hide those of others. */
   async function putToSleep(jobId: string, number: number): Promise<void> {
-    const { id } = refs.range(jobId, number);
-    await updateRecord(
-      state,
-      refs.range(jobId, number),
-      (range) => {
-        const claim = range && claimOf(range, clock.nowMs(), watch.isOver(id, range));
-        return range !== undefined && (claim?.kind === 'taken' || claim?.kind === 'poisonous') ? asleep(range) : undefined;
-      },
-      'soon',
-    );
+    const ref = refs.range(jobId, number);
+    await updateRecord(state, ref, (range) => (range !== undefined && isClaimable(range) ? asleep(range) : undefined), 'soon');
   }
 }

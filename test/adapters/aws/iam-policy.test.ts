@@ -38,14 +38,13 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
   async function startWorld(source: Source) {
     const aws = createTestAws(awsEndpoint()!);
     onTestFinished(() => aws.dispose());
-    const [letters, work] = [await aws.createQueue(), await aws.createQueue()];
+    const letters = await aws.createQueue();
     const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
     const index = await openIndex('sqlite');
     onTestFinished(() => index.close());
     const bucket = await aws.createBucket();
     const settings = {
       TALLY_QUEUE_URL: queue.url,
-      TALLY_WORK_QUEUE_URL: work.url,
       TALLY_INSTALLATION: randomBytes(4).toString('hex'),
       TALLY_CONNECT_ROLE_ARN: 'arn:aws:iam::000000000000:role/tally-connect',
       TALLY_INGEST_POLLERS: '1',

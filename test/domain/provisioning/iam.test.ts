@@ -43,7 +43,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -62,7 +61,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['a'],
       letterQueues: [],
-      otherQueues: [],
       bucket: 'photos',
       installation: '*',
     };
@@ -85,7 +83,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -103,7 +100,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -128,7 +124,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -154,7 +149,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a', 'arn:aws-cn:sqs:cn-north-1:123456789012:b'],
       letterQueues: [],
-      otherQueues: [],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };

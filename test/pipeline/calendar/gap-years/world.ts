@@ -89,6 +89,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const workers = new Set<Worker>();
   let started = 0;
   let rightUntilMs = 0;
+  /** Of the workers that run, or that start next. */
+  let skewMs = 0;
 
   /** The calendar of one process, and the reports of its role `ingest`. */
   function createProcess(skewMs: number, number: number) {
@@ -129,11 +131,10 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     return ended;
   }
 
-  /** Some workers; there is work. The machine with the wrong clock may be the one that died: then all others are right for a while. */
+  /** Some workers, on machines whose clocks are equally wrong; there is work. */
   function startWorkers(): void {
     const count = random.integer(1, 3);
     for (let each = 0; each < count; each += 1) {
-      const skewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
       const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
       started += 1;
       workers.add(startWorker({ name: `worker-${started}`, store: { ...store, state: views.workers(state) }, s3, clock: views.workerClock(own), telemetry, costOf }));
@@ -144,6 +145,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const all = [...workers];
     workers.clear();
     for (const worker of all) await during(worker.stop());
+    // the machine with the wrong clock may be the one that died: then all others are right for a while
+    skewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
   }
 
   return {
@@ -171,11 +174,11 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     calendar: (isTidied: boolean) => during(random.pick(processes).calendar(isTidied)),
     /** Reports a gap from the process whose clock is so wrong. */
     report: (sighting: GapSighting, process: number) => during(processes[process]!.reports.report(sighting)),
-    /** When a worker with a right clock can claim something; Infinity if there is nothing. */
+    /** When a worker can claim something; Infinity if there is nothing. */
     async nextDueAtMs(): Promise<number> {
       const all = [...(await listAllRecords(state, 'job', jobSchema)), ...(await listAllRecords(state, 'range', rangeSchema))];
       const nowMs = clock.nowMs();
-      return Math.min(Infinity, ...all.map((each) => (isDue(each, nowMs) ? nowMs : (each.dueAtMs ?? Infinity))));
+      return Math.min(Infinity, ...all.map((each) => (isDue(each, nowMs + skewMs) ? nowMs : (each.dueAtMs ?? Infinity) - skewMs)));
     },
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     /** The job that occupies the bucket, or that occupied it last. */
