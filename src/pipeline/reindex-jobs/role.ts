@@ -47,6 +47,9 @@ const JITTER = 0.2;
 const LOOK_SOON_MS: readonly number[] = [0, 250];
 /** The most records that one look finds: four times the slots of a worker with default settings. */
 const FOUND_MAX = 32;
+/** The share of what it found that a worker claims at one look, and when it looks for more: what it has split off is for the others too. */
+const SHARE = 1 / 4;
+const SHARE_MS = 250;
 /** Finding nothing for this long means that nothing is due. */
 const NOTHING_DUE_MS = 1_500;
 const SPLIT_CHECK_MS = 500;
@@ -123,6 +126,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       lookFault.polled();
       const claimed = await claimSome(found);
       if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
+      // more may be left for it; the others have had their chance by then
+      if (claimed > 0 && soon.length === 0) soon = [SHARE_MS];
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();
@@ -135,7 +140,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
     const left = inTurns(found, random).toReversed();
     let claimed = 0;
-    const lanes = Array.from({ length: slots.free }, async () => {
+    const claimsMax = Math.min(slots.free, Math.ceil(found.length * SHARE));
+    const lanes = Array.from({ length: claimsMax }, async () => {
       for (let entry = left.pop(); entry !== undefined; entry = left.pop()) {
         if (stopping.signal.aborted) return;
         if (await claim(entry).catch((error: unknown) => report('claim re-index work', error))) {
