@@ -217,7 +217,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
-    servingChecks({ queueWatch: core.queueWatch, circuits, ingest, prepared: () => prepared, others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }] }),
+    servingChecks({
+      queueWatch: core.queueWatch,
+      circuits,
+      ingest,
+      prepared: () => prepared,
+      others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }],
+    }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };

@@ -112,10 +112,7 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const parsed = settingsSchema.safeParse({ ...values, ...fromFiles.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${fromFiles.sourceOf(String(name))}: ${message}`);
   const contradictory = parsed.success
-    ? [
-        ...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf }),
-        ...identityMistakes(parsed.data),
-      ]
+    ? [...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf }), ...identityMistakes(parsed.data)]
     : [];
   // several items of a list may have the same mistake
   const mistakes = [...new Set([...unknown, ...fromFiles.mistakes, ...mistaken, ...contradictory])];

@@ -114,23 +114,14 @@ describe('settings', () => {
     expect(settingsOf({ TALLY_INDEX_URL: ` ${url} ` }).TALLY_INDEX_URL).toEqual(index);
   });
 
-  it.each(['TALLY_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
-    '%s takes the URL of a queue, without user and password',
-    (name) => {
-      for (const value of [
-        'https://key:secret@sqs/1/q',
-        'https://key@sqs/1/q',
-        'https://:secret@sqs/1/q',
-        'https://sqs:99999999/1/q',
-        'q',
-      ]) {
-        const mistakes = mistakesOf({ [name]: value });
-        expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (not contain a user|be the URL)`))]);
-        expect(mistakes.join()).not.toContain('secret');
-      }
-      expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
-    },
-  );
+  it.each(['TALLY_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])('%s takes the URL of a queue, without user and password', (name) => {
+    for (const value of ['https://key:secret@sqs/1/q', 'https://key@sqs/1/q', 'https://:secret@sqs/1/q', 'https://sqs:99999999/1/q', 'q']) {
+      const mistakes = mistakesOf({ [name]: value });
+      expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (not contain a user|be the URL)`))]);
+      expect(mistakes.join()).not.toContain('secret');
+    }
+    expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
+  });
 
   it('read lists, addresses and flags', () => {
     const settings = settingsOf({

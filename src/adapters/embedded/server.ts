@@ -157,10 +157,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
 }
 
 /** Creates what does not exist yet. Existing queues, topics and buckets are not changed. */
-function provision(
-  { sqs, sns, s3 }: Fauxqs,
-  { region, bucket }: EmbeddedOptions,
-): Pick<Embedded, 'queueUrl' | 'deadLetterQueueUrl'> {
+function provision({ sqs, sns, s3 }: Fauxqs, { region, bucket }: EmbeddedOptions): Pick<Embedded, 'queueUrl' | 'deadLetterQueueUrl'> {
   const queue = (name: string, attributes?: Record<string, string>) => {
     const arn = arnOf('sqs', region, name);
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);

@@ -44,7 +44,9 @@ interface TurnTools {
  * Creates the function that runs a turn. It throws the store's fault; the range is due again after a while then, or when its lease is
  * over. Resolves with whether the range, or a part that was split off, is due now. If it was lost to another worker, nothing is left to do.
  */
-export function createRunRange(dependencies: RunDependencies): (claimed: ClaimedRange, slot: WorkerSlot, signal: AbortSignal) => Promise<boolean> {
+export function createRunRange(
+  dependencies: RunDependencies,
+): (claimed: ClaimedRange, slot: WorkerSlot, signal: AbortSignal) => Promise<boolean> {
   const { state, clock, telemetry, ends } = dependencies;
   const turnOf = createTurnOf(dependencies);
 

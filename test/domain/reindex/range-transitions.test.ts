@@ -2,14 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
-import {
-  afterTurn,
-  answerTo,
-  givenBack,
-  rewound,
-  splitRange,
-  takeRange,
-} from '../../../src/domain/reindex/range-transitions.ts';
+import { afterTurn, answerTo, givenBack, rewound, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
 
 const fresh: RangeRecord = {
   jobId: 'job',

@@ -9,7 +9,11 @@ it('warns where a job has waited for three minutes and no worker takes it, until
   unclaimed.see([{ dueAtMs: 820_000 }, ...others], 1_000_000);
   expect(unclaimed.check()).toEqual({ status: 'ok' });
   unclaimed.see([{ dueAtMs: 819_999 }, ...others], 1_000_000);
-  expect(unclaimed.check()).toMatchObject({ status: 'warning', code: 'no-worker', detail: expect.stringContaining('a re-index job that waits') });
+  expect(unclaimed.check()).toMatchObject({
+    status: 'warning',
+    code: 'no-worker',
+    detail: expect.stringContaining('a re-index job that waits'),
+  });
   unclaimed.see(others, 1_000_000);
   expect(unclaimed.check()).toEqual({ status: 'ok' });
 });

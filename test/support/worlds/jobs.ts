@@ -63,13 +63,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: () => living.values().next().value?.wake() });
   let started = 0;
 
-  function startWorker({
-    name = `worker-${started}`,
-    listings = 8,
-    tap = () => {},
-    turn,
-    clock: ownClock = clock,
-  }: WorkerOptions = {}) {
+  function startWorker({ name = `worker-${started}`, listings = 8, tap = () => {}, turn, clock: ownClock = clock }: WorkerOptions = {}) {
     const dead = new AbortController();
     started += 1;
     const own = { clock: ownClock, telemetry };

@@ -56,7 +56,9 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     seed: 4,
   },
   'what a fast clock put off is not due': {
-    views: { workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: Number.MAX_SAFE_INTEGER / 2 }, signal) }) },
+    views: {
+      workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: Number.MAX_SAFE_INTEGER / 2 }, signal) }),
+    },
     finds: /has not ended/,
     seed: 4,
   },

@@ -137,7 +137,16 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     for (let each = 0; each < count; each += 1) {
       const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
       started += 1;
-      workers.add(startWorker({ name: `worker-${started}`, store: { ...store, state: views.workers(state) }, s3, clock: views.workerClock(own), telemetry, costOf }));
+      workers.add(
+        startWorker({
+          name: `worker-${started}`,
+          store: { ...store, state: views.workers(state) },
+          s3,
+          clock: views.workerClock(own),
+          telemetry,
+          costOf,
+        }),
+      );
     }
   }
 
