@@ -61,7 +61,7 @@ interface CalendarParts {
   readonly circuits: Circuits;
 }
 
-/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
+/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs. */
 export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
@@ -91,8 +91,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
     sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }), createConnectionsDue({ state, clock }));
   }
-  if (core.sendTask === undefined) return;
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
+  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
   const startJob: StartJob = (request, each) => jobs.start(request, each);
   const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
   const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });

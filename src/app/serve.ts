@@ -37,6 +37,7 @@ import { createLiveLoad } from '../pipeline/serving/live-load.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
+import { createUnclaimedJobs } from '../pipeline/serving/unclaimed-jobs.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { loadPanel } from './panel.ts';
 import { servingChecks } from './readiness-checks.ts';
@@ -201,7 +202,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     state: core.store.state,
     clock,
     telemetry,
-    hasWorkQueue: core.sendTask !== undefined,
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
@@ -212,11 +212,18 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
   const worker = createWorkerName();
-  const reindexing = createReindexing({ settings, core, queues, circuits, telemetry, worker, liveIsBusy: live.isBusy });
+  const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: live.isBusy });
+  const unclaimed = createUnclaimedJobs();
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
-    servingChecks({ queueWatch: core.queueWatch, circuits, ingest, prepared: () => prepared, others: reindexing.checks }),
+    servingChecks({
+      queueWatch: core.queueWatch,
+      circuits,
+      ingest,
+      prepared: () => prepared,
+      others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }],
+    }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
@@ -287,7 +294,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket };
+      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed };
       watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
@@ -358,7 +365,7 @@ async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> 
   const signal = new AbortController().signal;
   await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const { state } = core.store;
-  const jobs = createReindexJobs({ state, clock: systemClock, telemetry, sendTask: core.sendTask });
+  const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
   for (const { bucket } of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
     try {
       // it does not wait for late events: none comes from before the start

@@ -39,7 +39,6 @@ export interface Embedded {
   /** The endpoint of SQS, SNS and S3 (path-style). Requests need no signature. */
   readonly endpoint: string;
   readonly queueUrl: string;
-  readonly workQueueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
   /** Ends long polls and open connections, and closes the data. Changes that are made meanwhile may be unpublished until the next start. */
@@ -140,10 +139,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
 }
 
 /** Creates what does not exist yet. Existing queues, topics and buckets are not changed. */
-function provision(
-  { sqs, sns, s3 }: Fauxqs,
-  { region, bucket }: EmbeddedOptions,
-): Pick<Embedded, 'queueUrl' | 'workQueueUrl' | 'deadLetterQueueUrl'> {
+function provision({ sqs, sns, s3 }: Fauxqs, { region, bucket }: EmbeddedOptions): Pick<Embedded, 'queueUrl' | 'deadLetterQueueUrl'> {
   const queue = (name: string, attributes?: Record<string, string>) => {
     const arn = arnOf('sqs', region, name);
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);
@@ -151,12 +147,11 @@ function provision(
   const deadLetters = queue(embeddedQueues.deadLetters);
   const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_MAX };
   const bucketQueue = queue(embeddedQueues.bucket, { RedrivePolicy: JSON.stringify(redrive) });
-  const workQueue = queue(embeddedQueues.work);
   const topic = sns.createTopic(TOPIC, undefined, undefined, region);
   const { subscriptions } = sns.listSubscriptionsByTopic(topic.arn);
   if (!subscriptions.some(({ endpoint }) => endpoint === bucketQueue.arn)) sns.subscribe(topic.arn, 'sqs', bucketQueue.arn);
   if (!s3.hasBucket(bucket)) s3.createBucket(bucket);
-  return { queueUrl: bucketQueue.url, workQueueUrl: workQueue.url, deadLetterQueueUrl: deadLetters.url };
+  return { queueUrl: bucketQueue.url, deadLetterQueueUrl: deadLetters.url };
 }
 
 function arnOf(service: 'sqs' | 'sns', region: string, name: string): string {

@@ -47,9 +47,11 @@ const SCHEMA = `
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
     record TEXT NOT NULL,
-    version TEXT NOT NULL
+    version TEXT NOT NULL,
+    due_at_ms INTEGER AS (json_extract(record, '$.dueAtMs')) VIRTUAL
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX state_kind ON state (kind, id);
+  CREATE INDEX state_due ON state (kind, due_at_ms) WHERE due_at_ms IS NOT NULL;
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), writes INTEGER NOT NULL) STRICT;
   INSERT INTO probe (id, writes) VALUES (1, 0);
   CREATE TABLE audit (

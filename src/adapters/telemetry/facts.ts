@@ -259,7 +259,7 @@ function isOfBucket(level: CircuitLevel): boolean {
 
 function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {
   return {
-    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', 1, { result: labelOf(result) }),
+    reindexClaim: (result) => metrics.count('tally_reindex_claims_total', 1, { result: labelOf(result) }),
     reindexTurn({ mode, counts, result, durationMs }) {
       metrics.count('tally_reindex_turns_total', 1, { result });
       // the count of equal keys may be below zero for one turn

@@ -6,7 +6,7 @@ import { dialects } from '../../domain/events/record.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { jobModes, jobStates } from '../../domain/reindex/job.ts';
-import { sweeps, taskResults } from '../../pipeline/ports/telemetry.ts';
+import { claimResults, sweeps } from '../../pipeline/ports/telemetry.ts';
 import {
   endStates,
   faultCodes,
@@ -162,7 +162,7 @@ export const seriesTable = {
   tally_queue_messages: {
     type: 'gauge',
     unit: 'messages',
-    labels: { queue: ['bucket', 'work', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
+    labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: 'Shows how many messages are in the queues. SQS reports approximate numbers, which are read every 15 s.',
     alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
   },
@@ -225,12 +225,12 @@ export const seriesTable = {
     help: 'Counts the turns of ranges that ended: on (there is more to do), done, braked (deletions were held back), lost to another worker, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
-  tally_reindex_tasks_total: {
+  tally_reindex_claims_total: {
     type: 'counter',
-    unit: 'messages',
-    labels: { result: taskResults.map((result) => labelOf(result)) },
-    help: 'Counts the messages received from the work queue: tasks that were taken, or why they were not. An invalid message is not a task and was deleted.',
-    alert: 'result="invalid" increases',
+    unit: 'ranges',
+    labels: { result: claimResults.map((result) => labelOf(result)) },
+    help: 'Counts the ranges that were due and found: taken, or why not. leased: another worker was faster, or has it. early: it was done or put off meanwhile. poisonous: three workers in a row died with it, and the job fails.',
+    alert: 'result="poisonous" increases',
   },
   tally_reindex_splits_total: {
     type: 'counter',

@@ -24,7 +24,6 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { SendTask } from '../reindex-jobs/tasks.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createLook } from '../provision/watch.ts';
 import { createAddBucket } from './add-bucket.ts';
@@ -43,8 +42,8 @@ interface VerbDependencies {
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Absent if there is no work queue. */
-  readonly sendTask?: SendTask | undefined;
+  /** Called when a job has something to do, for a worker in this process. */
+  readonly jobIsDue?: () => void;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
@@ -70,7 +69,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     storage,
     clock,
     telemetry,
-    sendTask,
+    jobIsDue,
     connectBucket,
     deadLetters,
     provisioning,
@@ -79,11 +78,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
   const look = createLook({ state, provisioning, gaps, clock, telemetry });
-  const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
+  const addBucket = createAddBucket({ state, connectBucket, look, jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state, clock, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });

@@ -434,7 +434,7 @@ describe('queues', () => {
       deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:000000000000:tally-dead-letters',
       maxReceiveCount: 20,
     });
-    for (const url of [embedded.queueUrl, embedded.workQueueUrl, embedded.deadLetterQueueUrl]) {
+    for (const url of [embedded.queueUrl, embedded.deadLetterQueueUrl]) {
       const QueueName = url.split('/').at(-1);
       expect(await sqs.send(new GetQueueUrlCommand({ QueueName }))).toMatchObject({ QueueUrl: url });
     }

@@ -286,9 +286,6 @@ async function startWorld() {
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, refs.grant(grantNameOf(dave)), () => newGrant(dave, 'root@build-1', clock.nowMs()));
-  const sendTask = async (task: { readonly job: string }): Promise<void> => {
-    await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
-  };
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
   for (const bucket of ['applied', 'paused']) {
@@ -301,7 +298,7 @@ async function startWorld() {
     await updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const });
   }
   await provisioning.pause('paused', new AbortController().signal);
-  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning }));
   const address = '127.0.0.1';
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address };
   const { signal } = new AbortController();
@@ -333,7 +330,7 @@ async function startWorld() {
           ),
         ),
       );
-      const messages = [LETTERS, QUEUE, 'http://queues/work'].map((url) => queues.messages(url).map(({ body }) => body));
+      const messages = [LETTERS, QUEUE].map((url) => queues.messages(url).map(({ body }) => body));
       return { records, indices, messages };
     },
   };
