@@ -114,7 +114,10 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await raw('PUT', `/${prefix}-objects-${bucket}`, { aliases: { [`${prefix}-write-${bucket}`]: {} } });
       // the template gave it today's mapping: what it lacks is what a newer version would write
       const newer: ObjectDocument & { readonly invented: string } = { ...live(bucket, 'a'), invented: 'tomorrow' };
-      expect(ends(await store.objects.write([accept(newer), accept(live(bucket, 'b'))]))).toEqual(['bucket.index-misconfigured', 'written']);
+      expect(ends(await store.objects.write([accept(newer), accept(live(bucket, 'b'))]))).toEqual([
+        'bucket.index-misconfigured',
+        'written',
+      ]);
       await store.objects.removeBucket(bucket);
     });
 
