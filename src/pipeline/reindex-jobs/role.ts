@@ -228,7 +228,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   };
 }
 
-/** Tries the items in their order until so many were taken; as many at the same time. Resolves with how many were. */
+/** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */
 async function takeSome<Item>(items: readonly Item[], wanted: number, take: (item: Item) => Promise<boolean>): Promise<number> {
   const left = [...items];
   const tryUntilTaken = async (): Promise<boolean> => {
