@@ -66,7 +66,7 @@ export interface Core {
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
   /** A job has something to do: what onJobDue() named is called. */
-  jobIsDue(): void;
+  readonly jobIsDue: () => void;
   /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
   onJobDue(wake: () => void): void;
   close(): Promise<void>;

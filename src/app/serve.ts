@@ -231,8 +231,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const { store, keys } = core;
-  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
+  const identity = await createIdentity({ ...core, settings, proxyEnv: environment.proxy, telemetry, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,

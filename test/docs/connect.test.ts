@@ -328,7 +328,7 @@ async function makePlace(): Promise<Place> {
 }
 
 async function removePlace({ aws, events, shell }: Place): Promise<void> {
-  for (const name of ['bucket-events', 'dead-letters', 'reindex-work'])
+  for (const name of ['bucket-events', 'dead-letters'])
     await aws.sqs.send(new DeleteQueueCommand({ QueueUrl: await urlOf(aws, `${shell.prefix}-${name}`) }));
   for (const name of ['events', 'routed'])
     await aws.sns.send(new DeleteTopicCommand({ TopicArn: `arn:aws:sns:us-east-1:${ACCOUNT}:${shell.prefix}-${name}` }));

@@ -6,7 +6,7 @@
  *    ▲               │
  *    └── unchanged for 60 s: its worker is dead, and one more attempt was fruitless
  *
- * No two clocks are compared. Whoever finds a lease watches that it does not change, by the watcher's monotonic clock.
+ * No two clocks are compared. A worker that finds a lease watches that it does not change, by the watcher's monotonic clock.
  */
 import { z } from 'zod';
 
@@ -50,7 +50,7 @@ export function leaseName({ lease, dueAtMs = 0 }: Claimable): string | undefined
   return lease && `${lease.worker} ${dueAtMs}`;
 }
 
-/** Why a record cannot be claimed; `taken`: it can, with so many fruitless attempts. */
+/** Why a record cannot be claimed; `taken`: it can, with this number of fruitless attempts. */
 export type Claim =
   | { readonly kind: 'taken'; readonly fruitless: number }
   /** It is not due, because another worker was faster, or nothing is to be done. */

@@ -2,7 +2,7 @@
  * How a job ends: it is done when every range is done and searches find what it wrote (or paused, if its brake holds deletions
  * back), failed after a fault, or cancelled when
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
- * Whoever finds one that a crash left behind removes it.
+ * A worker that finds one that a crash left behind removes it.
  */
 import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
 import { rewound } from '../../domain/reindex/range-transitions.ts';

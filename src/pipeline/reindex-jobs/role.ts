@@ -8,9 +8,8 @@
  * it tries first is random, so that workers that look at the same moment rarely meet; compare-and-swap decides who has one.
  */
 import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
-import { DUE_AHEAD_MAX_MS, FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
-import { hasEnded, jobSchema, rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
-import { answerAtStart, FAULT_WAIT_MS, waitMs } from '../../domain/reindex/range-transitions.ts';
+import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
+import { jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -23,12 +22,13 @@ import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createAdvanceJob } from './advance-job.ts';
 import { createClaimRange, type ClaimedRange } from './claim-range.ts';
-import { createClaimJob, type HeldJob } from './held-job.ts';
+import { createClaimJob } from './held-job.ts';
 import { createJobEnds } from './job-ends.ts';
 import { createLeaseWatch } from './lease-watch.ts';
 import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
+import { createTakeStep, diedAtStep } from './take-step.ts';
 import { createWorkerSlots } from './worker-slots.ts';
 
 /** How long aborted turns have after the deadline to give their ranges back. */
@@ -57,8 +57,6 @@ const SPLIT_CHECK_MS = 500;
 const RANGES_WHEN_SLOW = 2;
 /** How often a worker without a free slot looks whether anything is due that other workers could take. */
 const OTHERS_CHECK_MS = 5_000;
-/** Until the next attempt at a step that failed because of the job itself. */
-const START_RETRY_MS = 10_000;
 
 export interface ReindexParts {
   readonly store: Pick<Store, 'state' | 'scan'>;
@@ -79,7 +77,7 @@ export interface ReindexParts {
 export interface ReindexRole {
   start(): void;
   /** Looks at once: this process has stored a job. */
-  wake(): void;
+  readonly wake: () => void;
   /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
   stop(deadline: AbortSignal): Promise<void>;
   /** The fault of the last look; undefined if it succeeded. */
@@ -94,12 +92,12 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const ends = createJobEnds({ state, scan, clock, telemetry });
   const watch = createLeaseWatch(clock);
   const work = { ...parts, state, scan, occupancy, ends, watch };
-  const advance = createAdvanceJob(work);
   const claimJob = createClaimJob(work);
   const claimRange = createClaimRange(work);
   const runRange = createRunRange(work);
   const stopping = new AbortController();
   const aborting = new AbortController();
+  const takeStep = createTakeStep({ ...work, advance: createAdvanceJob(work) }, aborting.signal);
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
   const lookFault = createReceiveFault('look for re-index work', telemetry);
   let looking: Promise<void> = Promise.resolve();
@@ -136,22 +134,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     }
   }
 
-  /** Claims what was found until no slot is free. Resolves with how many were claimed. */
+  /** Claims its share of what was found. Resolves with how many were claimed. */
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
-    const left = inTurns(found, random).toReversed();
-    let claimed = 0;
-    const claimsMax = Math.min(slots.free, Math.ceil(found.length * SHARE));
-    const lanes = Array.from({ length: claimsMax }, async () => {
-      for (let entry = left.pop(); entry !== undefined; entry = left.pop()) {
-        if (stopping.signal.aborted) return;
-        if (await claim(entry).catch((error: unknown) => report('claim re-index work', error))) {
-          claimed += 1;
-          return;
-        }
-      }
-    });
-    await Promise.all(lanes);
-    return claimed;
+    const wanted = Math.min(slots.free, Math.ceil(found.length * SHARE));
+    const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
+    return takeSome(inTurns(found, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
   }
 
   /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
@@ -165,9 +152,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     // one that a newer version wrote is left to its workers
     const job = jobSchema.safeParse(record);
     const claimed = job.success ? await claimJob(job.data.id) : undefined;
-    if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStart);
+    if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStep);
     if (claimed?.kind !== 'taken') return false;
-    slots.run({ jobId: claimed.held.job.id }, () => takeStep(claimed.held));
+    slots.run({ jobId: claimed.held.job.id }, async () => {
+      if (await takeStep(claimed.held)) wake();
+    });
     return true;
   }
 
@@ -181,39 +170,6 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
         (error: unknown) => void report('work on a range of a re-index job', error),
       ),
     );
-  }
-
-  /** Takes the job's step and stores when it is due again. */
-  async function takeStep(held: HeldJob): Promise<void> {
-    try {
-      const end = await advance(held.job, aborting.signal);
-      const againMs = end === 'over' ? FAULT_WAIT_MS : end.againMs;
-      await held.release((job) => ({ ...job, fruitless: 0, dueAtMs: clock.nowMs() + againMs }));
-      // not where it was put off: it may be due at once for this worker, whose clock may be wrong
-      if (end !== 'over' && (end.hasMadeDue === true || againMs === 0)) wake();
-    } catch (error) {
-      report('start a re-index job', error);
-      const { code, reason } = faultOf(error);
-      // the store may be what fails
-      await afterFault(held, { code, reason }).catch(() => undefined);
-    }
-  }
-
-  async function afterFault(held: HeldJob, fault: Fault): Promise<void> {
-    if (aborting.signal.aborted) return held.release((job) => ({ ...job, dueAtMs: clock.nowMs() }));
-    const { fruitless = 0 } = held.job;
-    switch (answerAtStart(fault.code, held.job)) {
-      case 'wait':
-        return held.release((job) => waitingToStart(job, fault, clock.nowMs()));
-      case 'retry':
-        if (fruitless + 1 < FRUITLESS_MAX)
-          return held.release((job) => ({ ...job, fruitless: fruitless + 1, dueAtMs: clock.nowMs() + START_RETRY_MS }));
-        break;
-      case 'fail':
-    }
-    await ends.fail(held.job, fault);
-    // a job that was paused meanwhile does not fail
-    await held.release((job) => ({ ...job, dueAtMs: clock.nowMs() }));
   }
 
   function report(operation: string, error: unknown): false {
@@ -272,17 +228,15 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   };
 }
 
-/** Why a job fails whose every step ended with its process. */
-const diedAtStart = {
-  code: 'internal.unexpected',
-  reason: `${FRUITLESS_MAX} workers in a row ended while they took a step of this job`,
-} as const;
-
-/** The job keeps its place, shows why it waits, and is due again when the fault may be over. */
-function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): JobRecord {
-  if (hasEnded(job)) return job;
-  const sinceMs = job.waits?.sinceMs ?? nowMs;
-  return { ...job, waits: { ...fault, sinceMs }, dueAtMs: nowMs + waitMs(sinceMs, nowMs) };
+/** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */
+async function takeSome<Item>(items: readonly Item[], wanted: number, take: (item: Item) => Promise<boolean>): Promise<number> {
+  const left = [...items];
+  const tryUntilTaken = async (): Promise<boolean> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) if (await take(item)) return true;
+    return false;
+  };
+  const taken = await Promise.all(Array.from({ length: wanted }, tryUntilTaken));
+  return taken.filter(Boolean).length;
 }
 
 /** Jobs first; then ranges in a random order in which their jobs take turns: those of a small job do not wait for the many ranges of a huge one. */

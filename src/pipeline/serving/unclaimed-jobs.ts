@@ -8,7 +8,7 @@ const UNCLAIMED_MS = 180_000;
 export interface UnclaimedJobs {
   /** Notes the jobs as they are stored now, and the time of this process. */
   see(jobs: readonly Pick<JobRecord, 'dueAtMs'>[], nowMs: number): void;
-  check(): ReadinessCheck;
+  readonly check: () => ReadinessCheck;
 }
 
 /** Creates the check; nothing has been seen yet. */

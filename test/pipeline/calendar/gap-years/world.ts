@@ -90,7 +90,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   let started = 0;
   let rightUntilMs = 0;
   /** Of the workers that run, or that start next. */
-  let skewMs = 0;
+  let workersSkewMs = 0;
 
   /** The calendar of one process, and the reports of its role `ingest`. */
   function createProcess(skewMs: number) {
@@ -135,7 +135,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   function startWorkers(): void {
     const count = random.integer(1, 3);
     for (let each = 0; each < count; each += 1) {
-      const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
+      const own = { ...clock, nowMs: () => clock.nowMs() + workersSkewMs };
       started += 1;
       workers.add(
         startWorker({
@@ -155,7 +155,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     workers.clear();
     for (const worker of all) await during(worker.stop());
     // the machine with the wrong clock may be the one that died: then all others are right for a while
-    skewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
+    workersSkewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
   }
 
   return {
@@ -187,7 +187,10 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     async nextDueAtMs(): Promise<number> {
       const all = [...(await listAllRecords(state, 'job', jobSchema)), ...(await listAllRecords(state, 'range', rangeSchema))];
       const nowMs = clock.nowMs();
-      return Math.min(Infinity, ...all.map((each) => (isDue(each, nowMs + skewMs) ? nowMs : (each.dueAtMs ?? Infinity) - skewMs)));
+      return Math.min(
+        Infinity,
+        ...all.map((each) => (isDue(each, nowMs + workersSkewMs) ? nowMs : (each.dueAtMs ?? Infinity) - workersSkewMs)),
+      );
     },
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     /** The job that occupies the bucket, or that occupied it last. */
