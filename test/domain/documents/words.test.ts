@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasWords, queryWordsOf, wordsOf } from '../../../src/domain/documents/words.ts';
+import { isLong } from '../../support/breadth.ts';
 import { growthOf } from '../../support/growth.ts';
 
 /** What words are, without regard to the time that it takes. */
@@ -96,7 +97,7 @@ describe('the words of a key', () => {
       fc.property(text, (each) => {
         expect(wordsOf(each).toSorted()).toEqual(plainWordsOf(each));
       }),
-      { numRuns: 2_000 },
+      { numRuns: isLong ? 2_000 : 500 },
     );
   });
 
@@ -107,7 +108,8 @@ describe('the words of a key', () => {
         expect(growthOf(wordsOf, each)).toBeLessThanOrEqual(15);
       }),
       {
-        numRuns: 30,
+        // the examples are all that was ever slow
+        numRuns: isLong ? 30 : 10,
         // one letter with nothing but marks, in one order, in a changing order, and as letters that become marks
         examples: [['\u0301'], ['\u0315\u0316'], ['\u0f73'], ['\u0315ﾞ'], ['a'], ['a1'], ['aA'], ['Σ']],
       },

@@ -1,11 +1,12 @@
 import { assert, integer, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { isLong } from '../../support/breadth.ts';
 import { mixes, mutants, type MixId } from './simulation/mixes.ts';
 import { isWrong, play } from './simulation/play.ts';
 import { productRules } from './simulation/rules.ts';
 
 /** Histories of each mix; `npm run simulate` plays a million of each. */
-const HISTORIES = 5_000;
+const HISTORIES = isLong ? 5_000 : 1_000;
 /** Histories in which a mutant must go wrong; most do within a few hundred. */
 const MUTANT_HISTORIES = 100_000;
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import type { TurnControls, TurnRequest, TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { isLong } from '../../support/breadth.ts';
 import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
@@ -219,7 +220,7 @@ describe('whatever bucket and index hold, and whatever changes while it is liste
           expect(equal + incomplete + missing + stale).toBe(counts.listed);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: isLong ? 200 : 80 },
     );
   });
 });

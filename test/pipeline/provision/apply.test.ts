@@ -8,6 +8,7 @@ import { RequestError } from '../../../src/domain/request-error.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { isLong } from '../../support/breadth.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement } from './world.ts';
 
@@ -74,8 +75,9 @@ describe.each(wishes)('an apply for the source %s', (source, wish) => {
     await whole.agree(wish);
     const end = whole.aws.snapshot();
     expect(calls).toBeGreaterThan(10);
+    // after a call AWS is as it is before the next one
     for (const hook of ['before', 'after'] as const) {
-      for (let at = 1; at <= calls; at += 1) {
+      for (let at = hook === 'after' && !isLong ? calls : 1; at <= calls; at += 1) {
         const world = await startPopulated(source);
         const { plan } = await world.provisioning.plan({ bucket: 'photos', ...wish });
         world.aws[hook] = interruptAt(at);

@@ -23,6 +23,7 @@ import {
   TOPIC_ARN,
 } from '../../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirStatement } from './world.ts';
+import { isLong } from '../../support/breadth.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
 type Source = 'notification' | 'eventbridge' | 'routed';
@@ -248,7 +249,7 @@ async function ended(work: Promise<unknown>): Promise<void> {
 
 const acts = ['apply', 'pause', 'resume', 'remove'] as const;
 /** Each disturbs several requests; three sources play as many. */
-const NUM_RUNS = 50;
+const NUM_RUNS = isLong ? 50 : 25;
 
 describe.each(['notification', 'eventbridge', 'routed'] as const)('with the source %s, beside others who write at any moment', (source) => {
   const { signal } = new AbortController();
