@@ -3,8 +3,14 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They need no server either, but six seconds of CPU or more each, so that a minute would not do for the unit lane. */
+/** They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash. */
 const slow = [
+  'apply',
+  'emit',
+  'foreign-writer',
+  'ordering',
+  'overdue-tasks',
+  'repaired-losses',
   'random-reindexes',
   'worker-matrix',
   'dead-bucket',
@@ -14,7 +20,11 @@ const slow = [
   'crash',
   'faults',
   'large-buckets',
+  'folded-repair',
+  'held-deletes',
   'lost-tasks',
+  'random-faults',
+  'true-status',
   'waiting',
   'wrong-clocks',
 ];
@@ -96,18 +106,28 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
+  'deploy/deploy',
+  'domain/documents/words',
+  'domain/ordering/ordering',
+  'domain/search/parse',
   'flow/bad-input',
   'flow/drift',
   'flow/fault-matrix',
+  'flow/gaps',
   'flow/index-nodes',
   'flow/kill',
   'flow/outage',
   'flow/panel-connect',
   'flow/panel-pages',
   'flow/panel-tour',
+  'flow/reindex-faults',
   'flow/shutdown',
   'flow/traces',
+  'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
+  'pipeline/compare/turn-controls',
+  'pipeline/provision/apply',
+  'pipeline/provision/foreign-writer',
   'pipeline/reindex-jobs/crash',
   'pipeline/reindex-jobs/large-buckets',
 ].map((file) => `test/${file}.test.ts`);

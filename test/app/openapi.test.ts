@@ -19,10 +19,17 @@ const CHECKS = [
 ];
 /** A long run has a number of examples. */
 const LONG_EXAMPLES = process.env['TALLY_TEST_OPENAPI_EXAMPLES'];
-/** Of each operation and caller, besides the example of the document and the limits of each field. */
-const EXAMPLES_MAX = Number(LONG_EXAMPLES ?? 5);
-/** With the phases that are tried, and where its token comes from. */
-type Caller = readonly [caller: string, phases: string, tokenOf: () => Promise<string | undefined>];
+/** Of each operation, besides the example of the document and the limits of each field: one caller's show what is answered to any. */
+const THOROUGH: Tries = { phases: 'examples,coverage,fuzzing', examples: Number(LONG_EXAMPLES ?? 3) };
+/** Whom most is refused to, whatever is sent. */
+const BRIEF: Tries = LONG_EXAMPLES === undefined ? { phases: 'examples,fuzzing', examples: 1 } : THOROUGH;
+
+interface Tries {
+  readonly phases: string;
+  readonly examples: number;
+}
+/** With what is tried, and where its token comes from. */
+type Caller = readonly [caller: string, tries: Tries, tokenOf: () => Promise<string | undefined>];
 /** They end the session of the caller, or remove what the others need: they are tried last. */
 const LAST = ['logOut', 'removeBucket'];
 
@@ -46,10 +53,6 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
   });
   afterAll(() => world?.close());
 
-  /** Also the limits of each field: the caller who may do everything sees them checked as each other one does. */
-  const THOROUGH = 'examples,coverage,fuzzing';
-  const BRIEF = LONG_EXAMPLES === undefined ? 'examples,fuzzing' : THOROUGH;
-
   const SESSION = 'the session of an administrator';
   /** May do what the session may. */
   const KEY_OF_ADMIN: Caller = [
@@ -70,7 +73,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     return (JSON.parse(created.text) as { readonly secret: string }).secret;
   }
 
-  async function run(token: string | undefined, phases: string, operations: readonly string[]): Promise<string> {
+  async function run(token: string | undefined, { phases, examples }: Tries, operations: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await runProgram(
       findProgram(SCHEMATHESIS) ?? '',
       [
@@ -79,7 +82,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
         `--url=${world.daemon.controlUrl}`,
         `--checks=${CHECKS.join(',')}`,
         `--phases=${phases}`,
-        `--max-examples=${EXAMPLES_MAX}`,
+        `--max-examples=${examples}`,
         // the same requests each time
         '--seed=1',
         '--generation-deterministic',
@@ -103,14 +106,14 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     return stdout;
   }
 
-  it.each(callers)('are those of its OpenAPI document: %s', async (caller, phases, tokenOf) => {
+  it.each(callers)('are those of its OpenAPI document: %s', async (caller, tries, tokenOf) => {
     const token = await tokenOf();
     const last = (option: string): readonly string[] => LAST.map((operation) => `--${option}-operation-id=${operation}`);
     // without a token they end and remove nothing
-    const told = await run(token, phases, token === undefined ? [] : last('exclude'));
+    const told = await run(token, tries, token === undefined ? [] : last('exclude'));
     // every operation was tried
     expect(told).toMatch(/\d{3,} generated/);
-    if (caller === SESSION) await run(token, phases, last('include'));
+    if (caller === SESSION) await run(token, tries, last('include'));
     expect(JSON.stringify(world.daemon.log)).not.toContain('internal.unexpected');
   });
 });

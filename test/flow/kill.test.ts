@@ -5,7 +5,7 @@ import type { Flow, IndexKind } from '../support/worlds/flow.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { createRandom } from '../support/random/seeded.ts';
-import { inTurns, isLong } from '../support/breadth.ts';
+import { inTurns, isLong, oneOf } from '../support/breadth.ts';
 
 interface Moment {
   readonly proxy: (flow: Flow) => FaultProxy;
@@ -113,7 +113,7 @@ describe('killed', () => {
     600_000,
   );
 
-  test.concurrent.each(indexKinds)(
+  test.concurrent.each(oneOf(indexKinds))(
     'again and again under load, with index %s, nothing is lost',
     async (kind) => {
       await using flow = await openFlow(kind, { maxReceiveCount: 20 });

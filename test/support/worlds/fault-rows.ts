@@ -84,6 +84,7 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'S3 denies one object, HEAD and LIST',
+    isVariant: true,
     index: 'sqlite',
     reach: 'object',
     faulty: broken,
@@ -104,6 +105,7 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'HeadBucket and LIST are denied',
+    isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
     begin: throughProxy(s3, refusal(403, 'AccessDenied'), ofWholeBucket),
@@ -182,6 +184,7 @@ const isWrite: Requests =
 const openSearchRows: readonly FaultRow[] = [
   {
     name: 'the index of the bucket is closed',
+    isVariant: true,
     index: 'opensearch',
     reach: 'index',
     async begin(flow) {
@@ -197,6 +200,7 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'the index of the bucket pushes back (items 429)',
+    isVariant: true,
     index: 'opensearch',
     reach: 'index',
     begin(flow) {
@@ -206,6 +210,7 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'a pipeline fails for each document of the bucket',
+    isVariant: true,
     index: 'opensearch',
     reach: 'index',
     begin: withPipeline({ fail: { message: 'this pipeline always fails' } }),
