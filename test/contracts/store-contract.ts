@@ -831,7 +831,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           return entry;
         };
         expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: false });
-        const later = await put('range', 'range:due:later', { dueAtMs: nowMs + 300_000 });
+        const later = await put('range', 'range:due:later', { dueAtMs: nowMs + 299_999.5 });
         expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: true });
         await put('range', 'range:due:now', { dueAtMs: nowMs, lease: { worker: 'w' }, examples: { missing: [{ key: 'k' }] } });
         await put('range', 'range:due:fast', { dueAtMs: nowMs + 300_001 });

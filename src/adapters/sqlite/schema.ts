@@ -48,7 +48,7 @@ const SCHEMA = `
     kind TEXT NOT NULL,
     record TEXT NOT NULL,
     version TEXT NOT NULL,
-    due_at_ms INTEGER AS (json_extract(record, '$.dueAtMs')) VIRTUAL
+    due_at_ms INTEGER AS (CAST(json_extract(record, '$.dueAtMs') AS INTEGER)) VIRTUAL
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX state_kind ON state (kind, id);
   CREATE INDEX state_due ON state (kind, due_at_ms) WHERE due_at_ms IS NOT NULL;

@@ -124,7 +124,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (job: JobRe
     );
     if (bucket === undefined) return NOW;
     // the latest moment, by S3's clock, at which the floor was stored
-    const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
+    const storedMs = answeredAtMs + DATE_STEP_MS + Math.ceil(clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
     const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
     const beginOrder = lastBeginOf(bucket);
