@@ -78,7 +78,7 @@ async function confirm(question: string): Promise<boolean> {
 async function openClient(): Promise<Client> {
   const { createClient } = await import('./client/client.ts');
   const { clientFolder } = await import('./client/private-files.ts');
-  return createClient({ folder: clientFolder(process.env, homeFolder()), clock: systemClock });
+  return createClient({ folder: clientFolder(process.env, homeFolder()) });
 }
 
 /** Empty for a user without a home. */
@@ -124,7 +124,7 @@ const exitCode = await runCli(process.argv.slice(2), {
     const registry = await registryOf(settings);
     if (registry !== undefined) {
       const { createRegistryOperations } = await import('./http/client/registry.ts');
-      return { operations: createRegistryOperations(registry.url, registry.credential), close: async () => undefined };
+      return { operations: createRegistryOperations(registry.url, registry.token), close: async () => undefined };
     }
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);

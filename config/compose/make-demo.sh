@@ -6,7 +6,6 @@ set -eu
 arn() { echo "arn:aws:$1:us-east-1:000000000000:$2"; }
 
 awslocal sqs create-queue --queue-name bucket-events-dead-letters --attributes MessageRetentionPeriod=1209600
-awslocal sqs create-queue --queue-name reindex-work
 # 20: a message that waits for an object or an outage is received again, and must not be given up for that
 awslocal sqs create-queue --queue-name bucket-events --attributes "$(cat <<JSON
 { "RedrivePolicy": "{\"deadLetterTargetArn\":\"$(arn sqs bucket-events-dead-letters)\",\"maxReceiveCount\":20}" }

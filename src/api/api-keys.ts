@@ -12,7 +12,7 @@ import {
   type ExpiryRule,
   type KeyRecord,
 } from '../domain/identity/api-key.ts';
-import type { UserRecord } from '../domain/identity/user.ts';
+import type { KnownUser } from '../domain/identity/login-rules.ts';
 import { cursor, emailText, id, limit, moment, must, pageOf, textOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -37,7 +37,9 @@ export const anyApiKey = apiKey
     user_email_verified: z.boolean().describe('Whether the issuer vouches for the address of the owner.'),
     owner_disabled: z
       .boolean()
-      .describe('Whether the owner is disabled, or is no user of `TALLY_OIDC_ISSUER` who has logged in. Then the key is refused.'),
+      .describe(
+        'Whether the owner is disabled, is let in by no rule of `TALLY_OIDC_ALLOWED`, or is no user of `TALLY_OIDC_ISSUER` who has logged in. Then the key is refused.',
+      ),
   })
   .meta({ id: 'AnyApiKey', description: 'An API key of any user, as administrators see it.' });
 export type AnyApiKey = z.infer<typeof anyApiKey>;
@@ -198,7 +200,7 @@ export type KeysRequest = z.output<(typeof keyRows)['GET /v1/api-keys']['query']
 export type AllKeysRequest = z.output<(typeof keyRows)['GET /v1/admin/api-keys']['query']>;
 
 interface KeyFacts {
-  readonly owner: Pick<UserRecord, 'lastLoginAtMs' | 'disabledAtMs' | 'emailVerified'> | undefined;
+  readonly owner: Pick<KnownUser, 'lastLoginAtMs' | 'isAllowed' | 'emailVerified'> | undefined;
   readonly rule: ExpiryRule;
   readonly nowMs: number;
 }
@@ -221,11 +223,10 @@ export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): Ap
 
 /** Converts a key to its form for administrators. */
 export function anyKeyView(record: KeyRecord, facts: KeyFacts): AnyApiKey {
-  const isUsable = facts.owner !== undefined && facts.owner.disabledAtMs === undefined;
   return {
     ...keyView(record, facts),
     user_id: record.userId,
     user_email_verified: facts.owner?.emailVerified === true,
-    owner_disabled: !isUsable,
+    owner_disabled: facts.owner?.isAllowed !== true,
   };
 }

@@ -222,7 +222,7 @@ export const bucketRows = {
     operation: 'addBucket',
     summary: 'Connects a bucket, or changes how it is connected.',
     description:
-      'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by its first re-index, which this request starts if there is a work queue. A bucket that is connected already gets no re-index; its region and versioning are read again.',
+      'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets no re-index; its region and versioning are read again.',
     scope: 'admin',
     body: addBucketBody,
     answer: addedBucket,

@@ -15,7 +15,6 @@ const ANSWER_LENGTH_MAX = 4_096;
 
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
-/** The code of the example, and the refresh token: the forms that both have. */
 const CODE = '0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3aB4c';
 
 const challenge = z.string(must('must be text')).regex(/^[A-Za-z0-9_-]{43}$/, 'must be the base64url of a SHA-256 hash (S256)');
@@ -34,14 +33,13 @@ const returnTo = z
   .refine(isReturnTo, 'must be a path of this registry, which begins with one /')
   .meta({ pattern: '^/[a-z0-9]{0,100}$' });
 
-const tokens = z
+const token = z
   .object({
-    access_token: z.string().describe('Begins with qs_; for `Authorization: Bearer`.'),
-    refresh_token: z.string().describe('Begins with qr_; it is used once, for the next pair of tokens.'),
+    access_token: z.string().describe('Begins with qs_; for `Authorization: Bearer`. It is a secret.'),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().describe('How long the access token is valid, in seconds.'),
+    expires_in: z.int().describe('How long the session lasts at most, in seconds.'),
   })
-  .meta({ id: 'Tokens', description: 'The tokens of a session. They are secrets.' });
+  .meta({ id: 'Token', description: 'The token of a session.' });
 
 const session = z
   .object({
@@ -150,26 +148,21 @@ export const loginRows = {
     example: { body: { login: 'shown-by-the-page', allow: true } },
   },
   'POST /login/token': {
-    operation: 'createTokens',
-    summary: 'Exchanges a code or a refresh token for the tokens of a session.',
+    operation: 'createToken',
+    summary: 'Exchanges the code of a login for the token of a session.',
     description:
-      'A code is valid for 60 s and once: a second redemption ends its session. A refresh token is used once; within 30 s another use gives further tokens, later it ends the session.',
+      'A code is valid for 60 s and once: a second redemption ends its session. The session ends after `TALLY_SESSION_DAYS`; nothing renews it.',
     scope: 'none',
-    body: z
-      .union(
-        [
-          z.strictObject({
-            grant_type: z.literal('authorization_code'),
-            code: secret.describe('The code.'),
-            code_verifier: verifier.describe('The verifier of the challenge (RFC 7636).'),
-            redirect_uri: redirectUri.exactOptional().describe('That of the login; absent for a code that was copied.'),
-          }),
-          z.strictObject({ grant_type: z.literal('refresh_token'), refresh_token: secret.describe('The refresh token.') }),
-        ],
-        must('must be of grant_type authorization_code or refresh_token'),
-      )
-      .describe('A code, or a refresh token.'),
-    answer: tokens,
+    body: z.strictObject(
+      {
+        grant_type: z.literal('authorization_code', must('must be authorization_code')).describe('Always authorization_code.'),
+        code: secret.describe('The code.'),
+        code_verifier: verifier.describe('The verifier of the challenge (RFC 7636).'),
+        redirect_uri: redirectUri.exactOptional().describe('That of the login; absent for a code that was copied.'),
+      },
+      must('must be an object'),
+    ),
+    answer: token,
     status: 200,
     errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
     example: {

@@ -78,7 +78,6 @@ export const objectRows = {
       'index.state-missing',
       'bucket.index-missing',
       'request.overloaded',
-      'index.upgrading',
       'search.too-wide',
     ],
     example: { query: { bucket: 'photos', q: 'cat', extension: 'jpg', limit: 10 } },

@@ -54,7 +54,7 @@ export const usageRows = {
     }),
     answer: pageOf(usageItem),
     status: 200,
-    errors: ['bucket.not-connected', 'bucket.index-missing', 'index.upgrading', 'search.too-wide', 'request.overloaded'],
+    errors: ['bucket.not-connected', 'bucket.index-missing', 'search.too-wide', 'request.overloaded'],
     example: { query: { bucket: 'photos', prefix: '2026/' } },
   },
 } as const satisfies Record<RowKey, Row>;

@@ -61,8 +61,9 @@ const grant = z
     granted_by: z.string().describe('Who granted it.'),
     created_at: time.describe('When it was granted.'),
     expires_at: time.describe('It ends then, unless the person has logged in before.'),
+    user_id: z.string().optional().describe('The user who has become an administrator by it; absent: it waits for a login.'),
   })
-  .meta({ id: 'Grant', description: 'Makes an administrator of a person at the next login.' });
+  .meta({ id: 'Grant', description: 'Makes an administrator of a person.' });
 export type GrantAnswer = z.infer<typeof grant>;
 
 const params = z.object({ id: id.describe('The id of the user.') });
@@ -83,7 +84,7 @@ export const userRows = {
     operation: 'disableUser',
     summary: 'Disables a user.',
     description:
-      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator by a grant cannot be disabled, unless a setting makes others.',
+      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator who has logged in cannot be disabled.',
     scope: 'people',
     params,
     answer: user,
@@ -105,7 +106,7 @@ export const userRows = {
     operation: 'grantAdmin',
     summary: 'Makes a person an administrator.',
     description:
-      'The grant counts at the next login of the person, or when a program of the person refreshes its session, which happens every ten minutes. It ends after 7 days without either. An API key cannot do this.',
+      'A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the grant waits for the first login, for at most 7 days. An API key cannot do this.',
     scope: 'people',
     body: grantee,
     answer: grant,

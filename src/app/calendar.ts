@@ -18,7 +18,6 @@ import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.t
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type DueOf, type Visit } from '../pipeline/calendar/sweep.ts';
-import { createVisitOutdated } from '../pipeline/calendar/upgrade-documents.ts';
 import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
@@ -40,8 +39,6 @@ const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
 const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
-/** Looks for buckets whose check is due. What an earlier version wrote is upgraded soon after the start. */
-const UPGRADE: Schedule = { name: 'upgrade-documents', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
 const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Keys end by the day, so their records may live some hours longer. */
 const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
@@ -64,7 +61,7 @@ interface CalendarParts {
   readonly circuits: Circuits;
 }
 
-/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs; without a work queue, work that needs jobs does not run. */
+/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs. */
 export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
@@ -78,7 +75,6 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
 
   sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
-  sweep(UPGRADE, 'upgrade', createVisitOutdated({ objects: core.store.objects, maintenance, state, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
   schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
@@ -95,8 +91,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
     sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }), createConnectionsDue({ state, clock }));
   }
-  if (core.sendTask === undefined) return;
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask: core.sendTask });
+  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
   const startJob: StartJob = (request, each) => jobs.start(request, each);
   const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
   const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });

@@ -34,7 +34,6 @@ import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
-import { createSendTask, type SendTask } from '../pipeline/reindex-jobs/tasks.ts';
 
 /** How this process reaches the AWS services. */
 export interface AwsAddresses {
@@ -66,15 +65,16 @@ export interface Core {
   readonly verbs: Verbs;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
-  /** Undefined when there is no work queue. */
-  readonly sendTask: SendTask | undefined;
+  /** A job has something to do: what onJobDue() named is called. */
+  readonly jobIsDue: () => void;
+  /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
+  onJobDue(wake: () => void): void;
   close(): Promise<void>;
 }
 
 /** The URLs of the queues, from the settings or the embedded server. */
 export interface Queues {
   readonly bucket: readonly string[];
-  readonly work: string | undefined;
   readonly deadLetter: string | undefined;
 }
 
@@ -128,8 +128,8 @@ function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: Sh
 
 /** The queues of the embedded server if there is one, else those of the settings. */
 export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
-  if (embedded !== undefined) return { bucket: [embedded.queueUrl], work: embedded.workQueueUrl, deadLetter: embedded.deadLetterQueueUrl };
-  return { bucket: settings.TALLY_QUEUE_URL, work: settings.TALLY_WORK_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
+  if (embedded !== undefined) return { bucket: [embedded.queueUrl], deadLetter: embedded.deadLetterQueueUrl };
+  return { bucket: settings.TALLY_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
 }
 
 /** Creates the shared parts. Connections are made and data is read only when a part is used. */
@@ -147,8 +147,7 @@ export async function createCore(
       timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
       connectionsMax: s3Connections(settings),
     },
-    // one more for the work queue
-    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length) + 1, waitS: settings.TALLY_INGEST_WAIT_S },
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
   };
   const aws = createAwsClients(clientOptions);
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
@@ -158,7 +157,6 @@ export async function createCore(
     clock,
     telemetry,
     bucketQueueUrls: queueUrls.bucket,
-    workQueueUrl: queueUrls.work,
     deadLetterQueueUrl: queueUrls.deadLetter,
   });
   const { state, objects } = store;
@@ -175,7 +173,8 @@ export async function createCore(
     queueWatch,
     bucketQueueUrls: queueUrls.bucket,
   });
-  const sendTask = queueUrls.work === undefined ? undefined : createSendTask(queues, queueUrls.work);
+  let wake = (): void => undefined;
+  const jobIsDue = (): void => wake();
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
   const role = connectCredentials(settings, addresses);
   const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
@@ -194,7 +193,7 @@ export async function createCore(
     isEmbedded,
   });
   const keys = createKeyParts(store, settings, telemetry);
-  const parts = { store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning };
+  const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys });
@@ -211,7 +210,10 @@ export async function createCore(
     keys,
     verbs,
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
-    sendTask,
+    jobIsDue,
+    onJobDue(next) {
+      wake = next;
+    },
     async close() {
       aws.close();
       connecting.close();
@@ -318,7 +320,6 @@ export async function openImport(
 function embeddedQueuesAt(endpoint: string): Queues {
   return {
     bucket: [embeddedQueueUrl(endpoint, embeddedQueues.bucket)],
-    work: embeddedQueueUrl(endpoint, embeddedQueues.work),
     deadLetter: embeddedQueueUrl(endpoint, embeddedQueues.deadLetters),
   };
 }

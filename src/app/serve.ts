@@ -6,6 +6,8 @@
  */
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { RequestError } from '../domain/request-error.ts';
+import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { processActor } from '../adapters/process-actor.ts';
 import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
@@ -25,8 +27,6 @@ import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
-import { createCatchUp } from '../pipeline/buckets/embedded-catch-up.ts';
-import { isAnyHeld } from '../pipeline/gaps/held-deletes.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
@@ -37,6 +37,7 @@ import { createLiveLoad } from '../pipeline/serving/live-load.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
+import { createUnclaimedJobs } from '../pipeline/serving/unclaimed-jobs.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { loadPanel } from './panel.ts';
 import { servingChecks } from './readiness-checks.ts';
@@ -201,7 +202,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     state: core.store.state,
     clock,
     telemetry,
-    hasWorkQueue: core.sendTask !== undefined,
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
@@ -212,11 +212,18 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry: liveTelemetry, tracing }), stopping)
     : undefined;
   const worker = createWorkerName();
-  const reindexing = createReindexing({ settings, core, queues, circuits, telemetry, worker, liveIsBusy: live.isBusy });
+  const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: live.isBusy });
+  const unclaimed = createUnclaimedJobs();
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
-    servingChecks({ queueWatch: core.queueWatch, circuits, ingest, prepared: () => prepared, others: reindexing.checks }),
+    servingChecks({
+      queueWatch: core.queueWatch,
+      circuits,
+      ingest,
+      prepared: () => prepared,
+      others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }],
+    }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
   const listening = { readiness, metrics: telemetryAdapter, telemetry };
@@ -224,8 +231,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const { store, keys } = core;
-  const identity = await createIdentity({ settings, proxyEnv: environment.proxy, store, telemetry, keys, publicUrl });
+  const identity = await createIdentity({ ...core, settings, proxyEnv: environment.proxy, telemetry, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     clock,
@@ -281,13 +287,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const servedAt = await listen(stops);
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
-      if (embedded !== undefined) await connectEmbedded(core, embedded);
+      if (embedded !== undefined) await connectEmbedded(core, telemetry);
       repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) =>
         watchIndex(circuits, probeCluster, signal),
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket };
+      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed };
       watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
@@ -350,13 +356,24 @@ function movedLettersOf(
   });
 }
 
-/** Connects the demo bucket and announces the changes that were made while the process was not running. */
-async function connectEmbedded(core: Core, embedded: Embedded): Promise<void> {
+/**
+ * Connects the demo bucket, and begins a re-index of every bucket. The embedded storage sends an event shortly after each
+ * change; if the process is killed in between, the event is lost.
+ */
+async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> {
   const signal = new AbortController().signal;
   await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
-  const { objects: index, state } = core.store;
-  const connected = await listAllRecords(state, 'bucket', bucketRecordSchema);
-  const isHeld = (bucket: string): Promise<boolean> => isAnyHeld(state, { bucket });
-  const catchUp = createCatchUp({ index, storage: embedded.storage, isHeld, clock: systemClock });
-  await catchUp(connected.map(({ bucket }) => bucket));
+  const { state } = core.store;
+  const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
+  for (const { bucket } of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+    try {
+      // it does not wait for late events: none comes from before the start
+      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], holds: true, now: true }, signal);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      // a job of the bucket that has begun may have passed the keys
+      const reason = 'changes of the embedded storage may have been made while their events were not sent';
+      await core.gaps.report({ bucket, kind: 'loss', reason, seenAtMs: systemClock.nowMs() }, signal);
+    }
+  }
 }

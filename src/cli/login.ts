@@ -53,7 +53,8 @@ function addLogout(program: Command, cli: Cli): void {
   withExamples(logout, 'tally logout').action(async () => {
     const trouble = await cli.withClient((client, signal) => client.logout(signal));
     cli.hint({}, 'All credentials were removed from this machine.');
-    if (trouble !== undefined) cli.hint({}, `The session was not ended at the registry, where it ends by itself after 30 days: ${trouble}`);
+    if (trouble !== undefined)
+      cli.hint({}, `The session was not ended at the registry, where it ends by itself after TALLY_SESSION_DAYS: ${trouble}`);
   });
 }
 

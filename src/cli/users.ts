@@ -30,7 +30,7 @@ function addGrant(admin: Command, cli: Cli): void {
     .command('grant')
     .summary('make a person an administrator')
     .description(
-      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. It counts at the next login of the person, or when a program of the person refreshes its session (every ten minutes), and ends after 7 days without either. Run it where the store can be reached, or with the session of an administrator.',
+      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the grant waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',
     )
     .argument('[email]', 'the verified e-mail address')
     .option('--sub <sub>', 'the subject instead: how the issuer names the person')
@@ -44,10 +44,10 @@ function addGrant(admin: Command, cli: Cli): void {
         return cli.print(options, withdrawn, () => `${granteeText(withdrawn)} does not become an administrator at the next login.`);
       }
       const answer = await cli.withControl((control, context) => control.grantAdmin({ body }, context));
-      return cli.print(
-        options,
-        answer,
-        () => `${granteeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`,
+      return cli.print(options, answer, () =>
+        answer.user_id === undefined
+          ? `${granteeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`
+          : `${granteeText(answer)} is an administrator now. In a browser it counts from the next login on.`,
       );
     },
   );

@@ -1,22 +1,19 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
-import { RequestError } from '../domain/request-error.ts';
 import { registryOrigin } from './addresses.ts';
 import { callerOf, type Caller } from './caller.ts';
 import { ClientError } from './client-error.ts';
-import { keyCredential, sendAs, type Credential } from './credential.ts';
-import { logIn, type LoggedIn, type LoginPorts } from './login.ts';
+import { keyToken } from './credential.ts';
+import { logIn, type LoginPorts } from './login.ts';
 import { fetchConfig } from './platform.ts';
-import type { ClientClock } from './private-files.ts';
 import { send } from './send.ts';
-import { createSessionCredential } from './session.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
-import { endSession, requestTokens } from './tokens.ts';
+import { endSession } from './tokens.ts';
 
-/** A registry, and what authenticates requests to it; without a credential they are anonymous. */
+/** A registry, and the token that authenticates requests to it; without one they are anonymous. */
 export interface Registry {
   readonly url: string;
-  readonly credential?: Credential | undefined;
+  readonly token?: string | undefined;
 }
 
 /** What the environment and the options of a command say. */
@@ -27,7 +24,7 @@ export interface Given {
 
 export interface Client {
   /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
-  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & Pick<LoggedIn, 'email'>>;
+  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }>;
   /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
   logout(signal: AbortSignal): Promise<string | undefined>;
   /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. */
@@ -39,34 +36,25 @@ export interface Client {
 export interface ClientDependencies {
   /** Where the credentials are; undefined for a user without a home. */
   readonly folder: string | undefined;
-  readonly clock: ClientClock;
 }
 
-export function createClient({ folder, clock }: ClientDependencies): Client {
-  const store = createStore({ folder, clock });
-  const sessionCredential = (session: StoredSession) => createSessionCredential(session, { store, clock });
+export function createClient({ folder }: ClientDependencies): Client {
+  const store = createStore(folder);
 
   /** The stored credential for this registry, or for any. An API key precedes a login. */
   function stored(url?: string): Registry | undefined {
     const { session, api_key: key } = store.readCredentials();
     const isFor = (found: { readonly registry_url: string }): boolean => url === undefined || found.registry_url === url;
-    if (key !== undefined && isFor(key)) return { url: key.registry_url, credential: keyCredential(key.secret) };
+    if (key !== undefined && isFor(key)) return { url: key.registry_url, token: keyToken(key.secret) };
     // the catalog has another registry now: that needs a new login
     if (url === undefined && session !== undefined && store.readConfig()?.registry_url !== session.registry_url) return undefined;
-    return session !== undefined && isFor(session) ? { url: session.registry_url, credential: sessionCredential(session) } : undefined;
+    return session !== undefined && isFor(session) ? { url: session.registry_url, token: session.token } : undefined;
   }
 
   async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
-    let answer = await endSession(session, signal);
-    // the access token has expired, or the session has ended already
-    if (answer.status === 401) {
-      // not by the stored login, whose files may be open to others; a token that another process has used meanwhile ends the session, too
-      const grant = { grant_type: 'refresh_token', refresh_token: session.refresh_token } as const;
-      const fresh = await requestTokens(session, grant, () => clock.nowMs(), signal);
-      if (fresh === undefined) return;
-      answer = await endSession(fresh, signal);
-    }
-    if (!answer.ok) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
+    const answer = await endSession(session, signal);
+    // 401: the session has ended already
+    if (!answer.ok && answer.status !== 401) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
   }
 
   return {
@@ -75,13 +63,12 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
       if (known === undefined)
         throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
-      const { session, email } = await logIn(config, ports, signal);
-      await store.locked(async () => {
+      const keep = (session: StoredSession): void => {
         store.writeConfig(config);
         // an API key that was stored is no longer used
         store.writeCredentials({ session });
-      }, signal);
-      return { ...config, email };
+      };
+      return { ...config, email: await logIn(config, { ...ports, keep }, signal) };
     },
     async logout(signal) {
       try {
@@ -90,7 +77,6 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
         if (session !== undefined) await end(session, signal);
         return undefined;
       } catch (error) {
-        if (error instanceof RequestError || (error instanceof ClientError && error.code === 'login.missing')) return undefined;
         return error instanceof Error ? error.message : String(error);
       } finally {
         store.removeCredentials();
@@ -99,13 +85,11 @@ export function createClient({ folder, clock }: ClientDependencies): Client {
     registryOf({ registryUrl, apiKey }) {
       if (registryUrl === undefined) return stored();
       if (apiKey === undefined) return stored(registryUrl) ?? { url: registryUrl };
-      return { url: registryOrigin(registryUrl, 'the registry that receives an API key'), credential: keyCredential(apiKey) };
+      return { url: registryOrigin(registryUrl, 'the registry that receives an API key'), token: keyToken(apiKey) };
     },
-    async whoami({ url, credential }, signal) {
+    async whoami({ url, token }, signal) {
       const address = new URL('/v1/session', url);
-      const outgoing = { method: 'GET' } as const;
-      const answer = await (credential === undefined ? send(address, outgoing, signal) : sendAs(credential, address, outgoing, signal));
-      return callerOf(answer, address);
+      return callerOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
     },
   };
 }

@@ -10,7 +10,7 @@ import { ClientError } from './client-error.ts';
 import { listen, type Return } from './listener.ts';
 import { send } from './send.ts';
 import type { Config, StoredSession } from './store.ts';
-import { endSession, requestTokens } from './tokens.ts';
+import { endSession, requestToken, type Grant } from './tokens.ts';
 
 /** The registry keeps a login that is under way for 10 min. */
 const LOGIN_TIMEOUT_MS = 600_000;
@@ -29,23 +29,19 @@ export interface LoginPorts {
   readonly nowMs: () => number;
 }
 
+/** `keep` stores the session of a login that succeeded. A session that it does not store is ended. */
+type KeepingPorts = LoginPorts & { readonly keep: (session: StoredSession) => void };
+
 interface Attempt {
   readonly config: Config;
-  readonly ports: LoginPorts;
+  readonly ports: KeepingPorts;
   readonly state: string;
   readonly verifier: string;
   readonly signal: AbortSignal;
 }
 
-/** A login that succeeded: its tokens, which are not stored yet, and who it is. */
-export interface LoggedIn {
-  readonly session: StoredSession;
-  /** As the registry names the person. */
-  readonly email: string;
-}
-
-/** Logs in at the registry. Throws `login.failed`. */
-export async function logIn(config: Config, ports: LoginPorts, signal: AbortSignal): Promise<LoggedIn> {
+/** Logs in at the registry, and resolves with the person, as the registry names it. Throws `login.failed`. */
+export async function logIn(config: Config, ports: KeepingPorts, signal: AbortSignal): Promise<string> {
   const attempt: Attempt = { config, ports, state: randomText(32), verifier: randomText(48), signal };
   const { openBrowser } = ports;
   const login = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
@@ -53,7 +49,7 @@ export async function logIn(config: Config, ports: LoginPorts, signal: AbortSign
 }
 
 /** Returns undefined if the browser could not be opened. */
-async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<LoggedIn | undefined> {
+async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<string | undefined> {
   const { ports, state, signal } = attempt;
   const listener = await listen(state).catch(() => undefined);
   if (listener === undefined) return undefined;
@@ -69,18 +65,18 @@ async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<Lo
 }
 
 /** Shows in the browser how the login ended. */
-async function answered(returned: Return, work: () => Promise<LoggedIn>): Promise<LoggedIn> {
+async function answered(returned: Return, work: () => Promise<string>): Promise<string> {
   try {
-    const login = await work();
-    await returned.show({ title: `You are logged in as ${printable(login.email)}`, text: 'You can close this window.' });
-    return login;
+    const who = await work();
+    await returned.show({ title: `You are logged in as ${printable(who)}`, text: 'You can close this window.' });
+    return who;
   } catch (error) {
     await returned.show({ title: 'The login failed', text: error instanceof Error ? error.message : String(error) });
     throw error;
   }
 }
 
-async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<LoggedIn> {
+async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<string> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
     throw new ClientError('login.failed', `the login was answered by another server than ${registry}: nothing was sent to it`);
@@ -95,7 +91,7 @@ async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>,
   return redeem(attempt, { code, redirect_uri: redirectUri });
 }
 
-async function byCode(attempt: Attempt): Promise<LoggedIn> {
+async function byCode(attempt: Attempt): Promise<string> {
   const { ports, signal } = attempt;
   if (ports.ask === undefined) {
     throw new ClientError(
@@ -109,16 +105,14 @@ async function byCode(attempt: Attempt): Promise<LoggedIn> {
   return redeem(attempt, { code: code.replaceAll(/\s/g, '') });
 }
 
-async function redeem(
-  { config, ports, verifier, signal }: Attempt,
-  given: { readonly code: string; readonly redirect_uri?: string },
-): Promise<LoggedIn> {
-  const names = { ...config, login: randomBytes(16).toString('hex') };
-  const session = await requestTokens(names, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
-  // a login without a name is not used: another person may have answered it
+async function redeem({ config, ports, verifier, signal }: Attempt, given: Pick<Grant, 'code' | 'redirect_uri'>): Promise<string> {
+  const session = await requestToken(config, { grant_type: 'authorization_code', code_verifier: verifier, ...given }, ports.nowMs, signal);
   if (session !== undefined) {
     try {
-      return { session, email: await emailOf(session, signal) };
+      // a login without a name is not used: another person may have answered it
+      const email = await emailOf(session, signal);
+      ports.keep(session);
+      return email;
     } catch (error) {
       await endSession(session, AbortSignal.timeout(5_000)).catch(() => undefined);
       throw error;
@@ -130,7 +124,7 @@ async function redeem(
   );
 }
 
-async function emailOf({ registry_url: registry, access_token: token }: StoredSession, signal: AbortSignal): Promise<string> {
+async function emailOf({ registry_url: registry, token }: StoredSession, signal: AbortSignal): Promise<string> {
   const address = new URL('/v1/session', registry);
   const { user } = callerOf(await send(address, { method: 'GET', token }, signal), address);
   if (user === undefined) throw new ClientError('login.failed', `${address.href} does not name the person who has logged in`);

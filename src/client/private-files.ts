@@ -15,7 +15,6 @@ import {
   renameSync,
   rmSync,
   statSync,
-  utimesSync,
   writeSync,
   type Stats,
 } from 'node:fs';
@@ -27,9 +26,6 @@ const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constant
 const HAS_MODES = process.platform !== 'win32';
 /** Our files have a few hundred bytes. */
 const SIZE_MAX_BYTES = 64 * 1_024;
-/** No refresh takes longer (its request has 15 s): an older lock was left by a process that was killed. */
-const LOCK_STALE_MS = 20_000;
-const LOCK_POLL_MS = 50;
 /** Bits of a mode that files with credentials must not have. */
 const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
@@ -48,20 +44,6 @@ export interface PrivateFiles {
   write(name: string, text: string): void;
   /** Removes a file, and what killed processes left of it. */
   remove(name: string): void;
-  /** Does the work in one process at a time. Where no lock can be made it is done at once: the lock saves requests only. */
-  locked<Result>(name: string, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
-}
-
-export interface PrivateFilesDependencies {
-  /** An absolute path; undefined for a user without a home. */
-  readonly folder: string | undefined;
-  readonly clock: ClientClock;
-}
-
-/** The times that the client needs. */
-export interface ClientClock {
-  nowMs(): number;
-  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** The folder of all clients of Tally; undefined for a user without a home. */
@@ -73,7 +55,8 @@ export function clientFolder(env: Readonly<Record<string, string | undefined>>, 
 
 const isAbsolute = (path: string): boolean => (HAS_MODES ? path.startsWith('/') : /^[a-z]:\\/i.test(path));
 
-export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies): PrivateFiles {
+/** `folder`: an absolute path; undefined for a user without a home. */
+export function createPrivateFiles(folder: string | undefined): PrivateFiles {
   const place = (): string => {
     if (folder === undefined) throw new ClientError('credentials.unusable', 'this user has no home folder, so nothing can be stored');
     return folder;
@@ -98,25 +81,6 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
     }
   }
 
-  /** Returns whether the lock was taken. */
-  async function take(lock: string, signal: AbortSignal): Promise<boolean> {
-    // after that long this process no longer waits for others: each of them has ended or was killed
-    const untilMs = clock.nowMs() + LOCK_STALE_MS;
-    for (;;) {
-      const created = tryTo(() => closeSync(openSync(lock, O_WRONLY | O_CREAT | O_EXCL, 0o600)));
-      if (created === undefined) return true;
-      if (created !== 'EEXIST') return false;
-      if (clock.nowMs() > untilMs) return tryTo(() => utimesSync(lock, new Date(), new Date())) === undefined;
-      // one that cannot be removed is no reason to ask again without a pause
-      if (!isStale(lock) || tryTo(() => rmSync(lock)) !== undefined) await clock.sleep(LOCK_POLL_MS, signal);
-    }
-  }
-
-  function isStale(lock: string): boolean {
-    const found = statSync(lock, { throwIfNoEntry: false });
-    return found !== undefined && clock.nowMs() - found.mtimeMs > LOCK_STALE_MS;
-  }
-
   return {
     write,
     read: (name, how) => (folder === undefined ? undefined : readPrivate(folder, name, how)),
@@ -124,16 +88,6 @@ export function createPrivateFiles({ folder, clock }: PrivateFilesDependencies):
       if (folder === undefined || statSync(folder, { throwIfNoEntry: false }) === undefined) return;
       const left = readdirSync(folder).filter((each) => each.startsWith(`.${name}.`));
       for (const each of [name, ...left]) rmSync(join(folder, each), { force: true });
-    },
-    async locked(name, work, signal) {
-      const lock = folder === undefined ? undefined : join(folder, name);
-      const isTaken = lock !== undefined && (await take(lock, signal));
-      try {
-        return await work();
-      } finally {
-        // one that cannot be removed is stale soon, and what was done counts
-        if (isTaken) tryTo(() => rmSync(lock, { force: true }));
-      }
     },
   };
 }
@@ -179,16 +133,6 @@ function check(found: Stats, path: string, forbidden = OPEN_TO_OTHERS): void {
       'credentials.unusable',
       `${path} is open to other users: revoke what it contains if they may have read it, then chmod ${mode} ${path}`,
     );
-  }
-}
-
-/** Returns the code of the error, or undefined if there was none. */
-function tryTo(work: () => void): string | undefined {
-  try {
-    work();
-    return undefined;
-  } catch (error) {
-    return codeOf(error);
   }
 }
 

@@ -5,11 +5,10 @@
 import { z } from 'zod';
 import { catalogAddress, registryOrigin } from './addresses.ts';
 import { ClientError } from './client-error.ts';
-import { codeOf, createPrivateFiles, type PrivateFilesDependencies, type ReadHow } from './private-files.ts';
+import { codeOf, createPrivateFiles, type ReadHow } from './private-files.ts';
 
 const CONFIG = 'config.json';
 const CREDENTIALS = 'credentials.json';
-const LOCK = 'credentials.lock';
 
 /** Raised by a change that earlier versions would misread. */
 const FORMAT = 1;
@@ -22,11 +21,8 @@ export type Config = z.infer<typeof config>;
 const session = z.object({
   registry_url: registry,
   catalog_url: catalog,
-  /** The same for all tokens of one login, so that a refresh never replaces a later login. */
-  login: z.string(),
-  access_token: z.string(),
-  refresh_token: z.string(),
-  /** By the clock of this machine, in seconds since 1970. */
+  token: z.string(),
+  /** When the session ends at the latest, by the clock of this machine, in seconds since 1970. */
   expires_at: z.number(),
 });
 export type StoredSession = z.infer<typeof session>;
@@ -46,13 +42,11 @@ export interface Store {
   writeCredentials(credentials: StoredCredentials): void;
   /** Removes all credentials without reading them. */
   removeCredentials(): void;
-  /** Does the work in one process at a time. */
-  locked<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
 }
 
 /** The store. Each function throws `credentials.unusable`, with what to do, for files that cannot be trusted, read or written. */
-export function createStore(dependencies: PrivateFilesDependencies): Store {
-  const files = createPrivateFiles(dependencies);
+export function createStore(folder: string | undefined): Store {
+  const files = createPrivateFiles(folder);
 
   function read<Schema extends z.ZodType>(name: string, schema: Schema, how?: ReadHow): z.output<Schema> | undefined {
     const text = files.read(name, how);
@@ -71,7 +65,7 @@ export function createStore(dependencies: PrivateFilesDependencies): Store {
       work();
     } catch (error) {
       if (error instanceof ClientError) throw error;
-      throw unusable(`${what} (${codeOf(error)}): check the folder ${dependencies.folder ?? ''}`);
+      throw unusable(`${what} (${codeOf(error)}): check the folder ${folder ?? ''}`);
     }
   }
 
@@ -85,7 +79,6 @@ export function createStore(dependencies: PrivateFilesDependencies): Store {
     readCredentials: (how) => read(CREDENTIALS, credentials, how) ?? {},
     writeCredentials: (values) => write(CREDENTIALS, values),
     removeCredentials,
-    locked: (work, signal) => files.locked(LOCK, work, signal),
   };
 }
 

@@ -143,8 +143,6 @@ export const bucketRecordSchema = z.object({
       expiring: z.number(),
     })
     .optional(),
-  /** The form that the search fields of all its documents had (DOCUMENT_SCHEMA), and when they were last checked. */
-  forms: z.object({ schema: z.number(), checkedAtMs: z.number() }).optional(),
   /** A check of its lifecycle expirations that has begun. It takes as many visits as it needs; the next one continues here. */
   lifecycleCheck: z
     .object({

@@ -6,6 +6,7 @@ import { clockOfMs, msOfClock } from './ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
 import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
 import type { Fault } from './fault.ts';
+import { compareStored, isAgreement } from './reindex/compare.ts';
 
 /** Events usually arrive within seconds, sometimes minutes. After this time an event is probably lost or stuck. */
 const LATE_MS = 300_000;
@@ -32,40 +33,11 @@ export function explanationOf({ bucket, status, document, storage }: Explanation
   if ('fault' in storage) return { agrees: 'unknown', sentence: unknownSentence(document, storage.fault) };
   const { state, observedAtMs } = storage;
   const observationClock = clockOfMs(observedAtMs - MARGIN_MS);
-  const held = document === undefined || document.deleted ? undefined : document;
-  const differing = held !== undefined && state.present ? differences(held, state) : [];
-  const agrees = (held !== undefined) === state.present && differing.length === 0;
-  if (agrees) return { agrees, sentence: agreementOf(document), observationClock };
-  const what = disagreementOf({ document, isPresent: state.present, differing });
+  const { kind, fields } = compareStored(state, document);
+  if (isAgreement({ kind })) return { agrees: true, sentence: agreementOf(document), observationClock };
+  const what = disagreementOf({ document, isPresent: state.present, differing: fields.map((field) => field.replaceAll('_', ' ')) });
   const why = reasonOf({ bucket, status, document, state, observedAtMs });
-  return { agrees, sentence: `${what}: ${why}.`, observationClock };
-}
-
-/**
- * The fields that both sides have and that differ. A field that one side lacks does not count as a difference. A re-index
- * has a separate rule (src/domain/reindex/compare.ts): a listing has no version ID, and the time of an event is compared there.
- */
-function differences(document: ObjectDocument, state: PresentState): readonly string[] {
-  const differs = (ours: unknown, theirs: unknown) => ours !== undefined && theirs !== undefined && ours !== theirs;
-  const fields = {
-    etag: differs(document.etag, state.etag),
-    size: differs(document.size, state.sizeBytes),
-    'version id': differs(document.version_id, state.versionId),
-    'storage class': differs(document.storage_class, state.storageClass),
-    'last modified': differs(statedSecond(document), secondOf(state.lastModifiedMs)),
-  };
-  return Object.entries(fields).flatMap(([name, isDifferent]) => (isDifferent ? [name] : []));
-}
-
-/** LastModified as the document knows it from S3. Until a HEAD or a listing reported it, the document has the event's time instead, which is not compared. */
-function statedSecond(document: ObjectDocument): number | undefined {
-  if (document.last_modified === undefined || document.last_modified_exact !== true) return undefined;
-  return secondOf(Date.parse(document.last_modified));
-}
-
-/** HEAD returns whole seconds, LIST milliseconds. */
-function secondOf(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.floor(ms / 1_000);
+  return { agrees: false, sentence: `${what}: ${why}.`, observationClock };
 }
 
 function unknownSentence(document: ObjectDocument | undefined, fault: Fault): string {

@@ -27,7 +27,7 @@ export const indexFaults = {
     background: 'stop',
     advice: 'Free disk space in the cluster, or remove its write block.',
   },
-  /** The state index is missing or not upgraded yet. */
+  /** The state index is missing. */
   'index.state-missing': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -65,7 +65,7 @@ export const indexFaults = {
     background: 'stop',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
-  /** The store was upgraded by a newer version of Tally. */
+  /** A newer version of Tally has prepared the store. */
   'index.newer': {
     circuit: 'cluster',
     opensAtOnce: true,
@@ -127,12 +127,6 @@ export const indexFaults = {
   },
   /** The primary shard of one index is not active. */
   'bucket.index-unavailable': { circuit: 'index', background: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
-  /** strict_dynamic_mapping_exception: the index is older than this version; a restart upgrades it. */
-  'bucket.index-outdated': {
-    circuit: 'index',
-    background: 'wait',
-    advice: 'Restart one worker of the newest version: it upgrades the mappings of the index.',
-  },
   /** The store will never take this document: an error about the document itself, while its index accepts others. */
   'index.rejected': {
     circuit: 'never',

@@ -1,7 +1,7 @@
 /** Secrets in texts that are shown or stored: people paste a secret where an id or a name belongs. */
 
 /** An API key or a token, also a mistyped or shortened one. A fingerprint has four digits in a row. */
-const SECRETS = /(q[ksrb]_)[0-9A-Za-z]{16,}/g;
+const SECRETS = /(q[ksb]_)[0-9A-Za-z]{16,}/g;
 
 /** The text with each API key and token masked up to its prefix: `qk_***`. */
 export function withoutSecrets(text: string): string {

@@ -53,7 +53,6 @@ export const requestErrors = {
   'connect.not-applied': 409,
   'connect.removing': 409,
   'state.conflict': 409,
-  'index.upgrading': 503,
   'search.too-wide': 503,
   'panel.not-built': 503,
   'request.timeout': 503,

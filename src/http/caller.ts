@@ -16,7 +16,7 @@ import { requireOwnPage } from './guard.ts';
 
 /** What callers are known by. */
 export interface CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession'>;
+  readonly sessions: Pick<Sessions, 'check'>;
   /** Default: no key is valid. */
   readonly authenticateKey?: AuthenticateKey | undefined;
   /** Where tokens that are refused are counted; keys count themselves. */
@@ -95,11 +95,10 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
   async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
     const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
     const address = addressOf(request);
-    if (!token.startsWith(tokenPrefixes.access)) return authenticateKey?.(token, signal, address);
-    const actor = await sessions.byAccess(token, signal);
-    if (actor !== undefined) return actor;
-    const isFormer = await sessions.isOfSession(token, signal);
-    attempts?.failed({ address, reason: isFormer ? 'session token ended' : 'session token not valid' });
+    if (!token.startsWith(tokenPrefixes.client)) return authenticateKey?.(token, signal, address);
+    const checked = await sessions.check('client', token, signal);
+    if (typeof checked !== 'string') return checked;
+    attempts?.failed({ address, reason: `session token ${checked}` });
     return undefined;
   }
 
@@ -117,6 +116,7 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     if (cookie === undefined) return undefined;
     requireOwnPage(request, publicUrl());
     // a cookie that has ended is no attempt: browsers keep sending it until the next login
-    return sessions.byCookie(cookie, signal);
+    const checked = await sessions.check('browser', cookie, signal);
+    return typeof checked === 'string' ? undefined : checked;
   };
 }

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiKey } from '../api/api-keys.ts';
 import { rowsOfListener, type Context, type LoginName } from '../api/contract.ts';
 import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from '../api/login.ts';
-import { ACCESS_MS, BROWSER_MS, type TokenPair } from '../domain/identity/session.ts';
+import { BROWSER_MS } from '../domain/identity/session.ts';
 import { LOGIN_MS, type LoginRequest } from '../domain/identity/login.ts';
 import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../domain/identity/actor.ts';
 import { addressGroupOf } from '../domain/identity/address-group.ts';
@@ -12,7 +12,7 @@ import { AUTHENTICATION_FAILED } from '../domain/identity/authorise.ts';
 import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Logins } from '../pipeline/identity/logins.ts';
-import type { AuditUser, Origin, Sessions } from '../pipeline/identity/sessions.ts';
+import type { AuditUser, Origin, Sessions, StartedSession } from '../pipeline/identity/sessions.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { CallerParts, Callers } from './caller.ts';
 import { cookieIn, cookieNamesOf, cookieOf } from './cookies.ts';
@@ -23,7 +23,7 @@ import { loggedProblemOf } from './server.ts';
 
 /** What login needs besides what callers are known by. */
 export interface LoginParts extends CallerParts {
-  readonly sessions: Pick<Sessions, 'byAccess' | 'byCookie' | 'isOfSession' | 'refresh' | 'end' | 'endByCookie'>;
+  readonly sessions: Pick<Sessions, 'check' | 'end' | 'endByCookie'>;
   readonly logins: Logins;
   readonly audit: AuditUser;
 }
@@ -81,7 +81,7 @@ export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
     answerLogin: absent,
     showConsent: absent,
     decideLogin: absent,
-    createTokens: absent,
+    createToken: absent,
     logOut: absent,
     getSession,
   };
@@ -112,7 +112,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     const network = addressGroupOf(callers.addressOf(request) ?? '');
     const ofNetwork = ofNetworks.get(network) ?? 0;
     if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
-      throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins wait for the issuer already: try again in a second`);
+      const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins of your address`;
+      throw new RequestError('request.overloaded', `${waiting} wait for the issuer already: try again in a second`);
     }
     atIssuer += 1;
     ofNetworks.set(network, ofNetwork + 1);
@@ -131,15 +132,16 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     return cookieIn(headers.cookie, cookies().login) ?? '';
   }
 
-  /** A code or a refresh token that is not valid counts as a credential that failed. */
-  async function tokensFor(body: TokenRequest, origin: Origin): Promise<TokenPair> {
+  /** A code that is not valid counts as a credential that failed. */
+  async function sessionFor(
+    { code, code_verifier: verifier, redirect_uri: redirectUri }: TokenRequest,
+    origin: Origin,
+  ): Promise<StartedSession> {
     try {
-      if (body.grant_type === 'refresh_token') return await sessions.refresh(body.refresh_token, origin);
-      const { code, code_verifier: verifier, redirect_uri: redirectUri } = body;
       return await logins.redeem({ code, verifier, redirectUri }, origin);
     } catch (error) {
       if (error instanceof RequestError && error.code === 'login.invalid-grant') {
-        identity.attempts?.failed({ address: origin.address, reason: `${body.grant_type} not valid` });
+        identity.attempts?.failed({ address: origin.address, reason: 'authorization_code not valid' });
       }
       throw error;
     }
@@ -198,9 +200,10 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       forget(reply, cookies().login);
       return reply.send(decision);
     },
-    async createTokens(request, reply) {
-      const body = loginRows['POST /login/token'].body.parse(read('createTokens', request).body);
-      return reply.send(tokensAnswer(await tokensFor(body, originOf(request))));
+    async createToken(request, reply) {
+      const body = loginRows['POST /login/token'].body.parse(read('createToken', request).body);
+      const { token, lifeMs } = await sessionFor(body, originOf(request));
+      return reply.send({ access_token: token, token_type: 'Bearer', expires_in: lifeMs / 1_000 });
     },
     async logOut(request, reply) {
       const actor = callers.actorOf(request);
@@ -253,10 +256,6 @@ function loginRequestOf(query: AuthorizeRequest): LoginRequest {
     throw new RequestError('request.invalid', 'redirect_uri and state: must be given, unless no_browser=true');
   }
   return { flow: 'client', ...client, redirectUri, clientState: state };
-}
-
-function tokensAnswer({ access, refresh }: TokenPair): object {
-  return { access_token: access, refresh_token: refresh, token_type: 'Bearer', expires_in: ACCESS_MS / 1_000 };
 }
 
 function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): SessionAnswer {

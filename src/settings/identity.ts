@@ -72,6 +72,9 @@ export const identitySettings = {
     (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
     'must be e-mail addresses, separated by commas',
   ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin grant EMAIL`.'),
+  TALLY_SESSION_DAYS: integer(1, 90, 7).describe(
+    'How long a login of the command line or of the Python SDK lasts, in days. The default of 7 days asks people once a week. A smaller value counts for existing sessions too; a larger one counts from the next login on. Sessions of browsers last 12 hours.',
+  ),
   TALLY_PUBLIC_URL: originUrl
     .optional()
     .describe(

@@ -13,7 +13,7 @@ import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
 import { indexStoreMistakes, indexStoreSettings } from './index-store.ts';
 import { ingestSettings } from './ingest.ts';
 import { processSettings } from './process.ts';
-import { queueMistakes, queueSettings } from './queues.ts';
+import { queueSettings } from './queues.ts';
 import { reindexSettings } from './reindex.ts';
 
 /** The settings by subject, in the order in which they are shown. */
@@ -112,11 +112,7 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   const parsed = settingsSchema.safeParse({ ...values, ...fromFiles.values });
   const mistaken = (parsed.error?.issues ?? []).map(({ path: [name], message }) => `${fromFiles.sourceOf(String(name))}: ${message}`);
   const contradictory = parsed.success
-    ? [
-        ...queueMistakes(parsed.data),
-        ...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf }),
-        ...identityMistakes(parsed.data),
-      ]
+    ? [...indexStoreMistakes(parsed.data, { readFile, sourceOf: fromFiles.sourceOf }), ...identityMistakes(parsed.data)]
     : [];
   // several items of a list may have the same mistake
   const mistakes = [...new Set([...unknown, ...fromFiles.mistakes, ...mistaken, ...contradictory])];

@@ -5,7 +5,7 @@ import { operationsOf, rows, type AnyOperation, type PlacedRow, type Verbs } fro
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
-import { createSecret, keyRecordOf } from '../../src/domain/identity/api-key.ts';
+import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../src/pipeline/control/verbs.ts';
@@ -22,6 +22,7 @@ import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemet
 import { sessionActor, userRecord } from '../support/identity/actors.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { CLIENT, ORIGIN, queryOf } from '../support/identity/world.ts';
+import { newKeySecret } from '../../src/pipeline/identity/random-texts.ts';
 
 const named = rows.map((row) => [row.operation, row] as const);
 
@@ -242,7 +243,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   listGrants: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   withdrawGrant: async (world) => {
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant(
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
       { email: 'alice@example.com' },
       'root',
     );
@@ -261,10 +262,10 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
     const { cookie, token } = await askingIn(world);
     return { headers: { ...json, ...ownPage(world.url), cookie }, body: { login: token, allow: true } };
   },
-  createTokens: async (world) => {
+  createToken: async (world) => {
     const { name, token } = await askingIn(world);
     const { redirect = '' } = await world.logins.decide(name, { token, allow: true }, ORIGIN);
-    return { headers: json, body: { ...exampleOf('createTokens'), code: new URL(redirect).searchParams.get('code') } };
+    return { headers: json, body: { ...exampleOf('createToken'), code: new URL(redirect).searchParams.get('code') } };
   },
 };
 
@@ -295,7 +296,7 @@ function withSession(verbs: Verbs): Verbs {
 
 async function putExampleKey(state: StateStore, atMs: number): Promise<void> {
   const id = 'k0123456789abcdefghijAB';
-  const secret = createSecret();
+  const secret = newKeySecret();
   const owner = { userId: 'u-bob', userEmail: 'bob@example.com' };
   const key = keyRecordOf({ secret, name: 'export', ...owner, scopes: ['read'], expiresInDays: 90, nowMs: atMs });
   await updateRecord(state, refs.apiKey(id), () => ({ ...key, id }));

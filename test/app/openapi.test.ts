@@ -41,7 +41,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     world = await startRegistryWorld();
     document = join(world.folder, 'openapi.json');
     await writeFile(document, JSON.stringify(withoutDefault(JSON.parse((await world.send('GET', '/openapi.json')).text))));
-    const { access: token } = await world.logIn('admin');
+    const { token } = await world.logIn('admin');
     // the bucket of the examples, with an object
     for (const path of ['photos', 'photos/cats/tom.jpg']) {
       expect((await fetch(`${world.daemon.embeddedUrl}/${path}`, { method: 'PUT', body: path === 'photos' ? null : 'miau' })).status).toBe(
@@ -58,13 +58,13 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
   const KEY_OF_ADMIN: Caller = [
     'the API key of an administrator',
     THOROUGH,
-    async () => keyOf((await world.logIn('admin')).access, { scopes: ['read', 'operate', 'admin'] }),
+    async () => keyOf((await world.logIn('admin')).token, { scopes: ['read', 'operate', 'admin'] }),
   ];
   const callers: readonly Caller[] = [
     ['anonymous', BRIEF, async () => undefined],
-    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('user')).access, {})],
+    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('user')).token, {})],
     ...(LONG_EXAMPLES === undefined ? [] : [KEY_OF_ADMIN]),
-    [SESSION, THOROUGH, async () => (await world.logIn('admin')).access],
+    [SESSION, THOROUGH, async () => (await world.logIn('admin')).token],
   ];
 
   async function keyOf(token: string, body: object): Promise<string> {

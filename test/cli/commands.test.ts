@@ -497,7 +497,6 @@ describe('tally config', () => {
     expect(stdout).toContain('\nTALLY_INDEX_URL=https://tally:***@index-1:9200,https://***@index-2:9200\n');
     expect(stdout).toContain('\nTALLY_HTTP_ADDRESS=[::1]:9090\n');
     expect(stdout).toContain('\nTALLY_ROLES=ingest,http\n');
-    expect(stdout).toContain('\nTALLY_WORK_QUEUE_URL=\n');
     expect(stdout).toContain(
       '# The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.\nTALLY_LOG_LEVEL=info\n',
     );
@@ -510,7 +509,6 @@ describe('tally config', () => {
       TALLY_INDEX_URL: 'https://tally:***@index-1:9200,https://***@index-2:9200',
       TALLY_HTTP_ADDRESS: '[::1]:9090',
       TALLY_ROLES: ['ingest', 'http'],
-      TALLY_WORK_QUEUE_URL: null,
       TALLY_BULK_ACTIONS: 1000,
       TALLY_EMBEDDED: false,
     });

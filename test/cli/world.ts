@@ -39,7 +39,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       actor: { kind: 'local', user: 'alice', host: 'build-1' },
       signals,
       machine: 'build-1',
-      openClient: async () => createClient({ folder: undefined, clock }),
+      openClient: async () => createClient({ folder: undefined }),
       readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
       createFile: () => {
         throw new Error('this world has no files');

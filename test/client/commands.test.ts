@@ -29,7 +29,7 @@ describe('the command line', () => {
     const { registry } = world;
     const login = await tally(['login', registry.url]);
     expect([login.code, login.stderr]).toEqual([0, expect.stringContaining(`You are logged in at ${registry.url} as ada@example.com.`)]);
-    const { access_token: token } = world.session();
+    const { token } = world.session();
 
     const whoami = await tally(['whoami', '--json']);
     expect(JSON.parse(whoami.stdout)).toMatchObject({ registry: registry.url, kind: 'session', user: { email: 'ada@example.com' } });

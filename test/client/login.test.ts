@@ -1,8 +1,7 @@
 /** The interactive login: by the browser, by a pasted code, and what is refused. */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import { listen } from '../../src/client/listener.ts';
 import { requireVersion } from '../../src/client/platform.ts';
 import { never, openClientWorld, type ClientWorld } from './world.ts';
@@ -16,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('a login by the browser', () => {
-  it('stores addresses and tokens for this user only, and shows neither code nor token', async () => {
+  it('stores addresses and token for this user only, and shows neither code nor token', async () => {
     await world.logIn();
     const { registry, folder, file, shown, pages } = world;
     expect(world.store.readConfig()).toEqual({ catalog_url: registry.url, registry_url: registry.url });
@@ -24,9 +23,9 @@ describe('a login by the browser', () => {
     expect(registry.places()).toEqual(['GET /config.json', 'GET /login/authorize', 'POST /login/token', 'GET /v1/session']);
     expect(await pages[0]).toContain('You are logged in as ada@example.com');
     const text = [...shown, await pages[0]].join();
-    expect(text).not.toContain(world.session().access_token);
+    expect(text).not.toContain(world.session().token);
     expect(text).not.toContain(String(registry.received.at(-1)?.body['code']));
-    expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().access_token}`]);
+    expect(registry.credentialsSent()).toEqual([`Bearer ${world.session().token}`]);
   });
 
   it('names this machine in letters that a page can show', async () => {
@@ -73,6 +72,18 @@ describe('a login by the browser', () => {
     world.registry.settings.refusal = '<b>not allowed</b>\u{1b}[2J';
     await expect(world.logIn()).rejects.toThrow(String.raw`the login was refused: <b>not allowed</b>\u{1b}[2J`);
     expect(await world.pages[0]).toContain('&#60;b&#62;not allowed');
+  });
+
+  it.each([
+    ['the registry does not say who it is', (opened: ClientWorld) => opened.registry.canned.set('GET /v1/session', { status: 500 })],
+    ['the login cannot be stored', (opened: ClientWorld) => mkdirSync(opened.folder, { mode: 0o755 })],
+  ])('Fix: leaves no session behind if %s', async (_, prevent) => {
+    prevent(world);
+    await expect(world.logIn()).rejects.toThrow();
+    expect(world.registry.places().at(-1)).toBe('POST /login/logout');
+    expect(world.registry.sessions()).toBe(0);
+    expect(await world.pages[0]).toContain('The login failed');
+    expect(existsSync(world.file)).toBe(false);
   });
 
   it('ends when it is interrupted', async () => {
@@ -178,7 +189,7 @@ describe('the listener of a login', () => {
 
 describe('a user without a home', () => {
   it('is not logged in, and cannot store a login', async () => {
-    const client = createClient({ folder: undefined, clock: systemClock });
+    const client = createClient({ folder: undefined });
     expect(client.registryOf({})).toBeUndefined();
     await expect(client.login(world.registry.url, world.browser, never)).rejects.toThrow('this user has no home folder');
   });

@@ -1,25 +1,10 @@
-/** The stored login: refresh by several requests and processes, logout, and files that cannot be trusted. */
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+/** The stored login: several processes, logout, and files that cannot be trusted. */
+import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import type { Caller } from '../../src/client/caller.ts';
 import { createClient } from '../../src/client/client.ts';
-import { keyCredential } from '../../src/client/credential.ts';
-import { createPrivateFiles } from '../../src/client/private-files.ts';
-import { createSessionCredential } from '../../src/client/session.ts';
-import type { Store } from '../../src/client/store.ts';
+import { keyToken } from '../../src/client/credential.ts';
 import { never, openClientWorld, type ClientWorld } from './world.ts';
 
 const FAILED = 'Authentication failed. Check your credentials or API key.';
@@ -36,113 +21,32 @@ afterEach(() => world.close());
 
 /** As a new process does it. */
 async function whoami(): Promise<Caller> {
-  const client = createClient({ folder: world.folder, clock: systemClock });
+  const client = createClient({ folder: world.folder });
   const registry = client.registryOf({});
   if (registry === undefined) throw new Error('not logged in');
   return client.whoami(registry, never);
 }
 
-const refreshes = (): number => world.registry.places().filter((place) => place === 'POST /login/token').length;
-
-describe('a refresh', () => {
-  it('comes before the access token ends', async () => {
-    const before = world.session();
-    world.expire();
-    expect((await whoami()).kind).toBe('session');
-    expect(world.registry.places()).toEqual(['POST /login/token', 'GET /v1/session']);
-    expect(world.session().refresh_token).not.toBe(before.refresh_token);
+describe('a login', () => {
+  it('is shared by ten processes, which send the one token and need no lock', async () => {
+    const kinds = await Promise.all(Array.from({ length: 10 }, async () => (await whoami()).kind));
+    expect(kinds).toEqual(Array.from({ length: 10 }, () => 'session'));
+    expect(world.registry.places()).toEqual(Array.from({ length: 10 }, () => 'GET /v1/session'));
+    expect(new Set(world.registry.credentialsSent())).toEqual(new Set([`Bearer ${world.session().token}`]));
     expect(readdirSync(world.folder).toSorted()).toEqual(['config.json', 'credentials.json']);
   });
 
-  it('comes after the access token was refused', async () => {
-    world.registry.endAccess();
-    expect((await whoami()).kind).toBe('session');
-    expect(world.registry.places()).toEqual(['GET /v1/session', 'POST /login/token', 'GET /v1/session']);
-  });
-
-  it('is one for all requests of a process', async () => {
-    world.expire();
-    const credential = createSessionCredential(world.session(), { store: world.store, clock: systemClock });
-    const tokens = await Promise.all(Array.from({ length: 10 }, async () => credential.token(never)));
-    expect(new Set(tokens).size).toBe(1);
-    expect(refreshes()).toBe(1);
-  });
-
-  it('is one for all processes, which stay logged in', async () => {
-    world.expire();
-    const kinds = await Promise.all(Array.from({ length: 10 }, async () => (await whoami()).kind));
-    expect(kinds).toEqual(Array.from({ length: 10 }, () => 'session'));
-    expect(refreshes()).toBe(1);
-  });
-
-  it('uses the token that another process stored meanwhile', async () => {
-    const old = world.session();
-    const other = createSessionCredential(old, { store: world.store, clock: systemClock });
-    await other.renew(old, never);
-    world.registry.settings.isLenient = false;
-    // this process read the file before the other one wrote it
-    let reads = 0;
-    const slow: Store = { ...world.store, readCredentials: () => (reads++ === 0 ? { session: old } : world.store.readCredentials()) };
-    const credential = createSessionCredential(old, { store: slow, clock: systemClock });
-    expect(await credential.renew(old, never)).toEqual(world.session());
-    expect(world.registry.sessions()).toBe(1);
-  });
-
-  it('that is refused ends with the one message', async () => {
+  it('that is refused ends with the one message, and stays stored', async () => {
+    const before = world.textOf(world.file);
     world.registry.endSessions();
     await expect(whoami()).rejects.toMatchObject({ code: 'authentication.failed', message: FAILED });
+    expect(world.textOf(world.file)).toBe(before);
   });
 
-  it('never brings back a login that was replaced or ended', async () => {
-    const old = world.session();
+  it('that replaces another one is used by each process that begins afterwards', async () => {
+    world.registry.endSessions();
     await world.logIn();
-    const newer = world.session();
-    const credential = createSessionCredential(old, { store: world.store, clock: systemClock });
-    await expect(credential.renew(old, never)).rejects.toMatchObject({ code: 'login.missing' });
-    expect(world.session()).toEqual(newer);
-    await world.client.logout(never);
-    await expect(createSessionCredential(newer, { store: world.store, clock: systemClock }).renew(newer, never)).rejects.toMatchObject({
-      code: 'login.missing',
-    });
-    expect(existsSync(world.file)).toBe(false);
-  });
-
-  it('continues in memory where the file cannot be written', async () => {
-    world.expire();
-    const readOnly: Store = {
-      ...world.store,
-      writeCredentials: () => {
-        throw new Error('EROFS');
-      },
-    };
-    const credential = createSessionCredential(world.session(), { store: readOnly, clock: systemClock });
-    const first = await credential.token(never);
-    expect(await credential.tokenAfter(first, never)).not.toBe(first);
-    expect(refreshes()).toBe(2);
-  });
-
-  it('passes over a lock that a killed process left', async () => {
-    const lock = join(world.folder, 'credentials.lock');
-    writeFileSync(lock, '');
-    utimesSync(lock, new Date(Date.now() - 60_000), new Date(Date.now() - 60_000));
-    world.expire();
     expect((await whoami()).kind).toBe('session');
-    expect(existsSync(lock)).toBe(false);
-  });
-
-  it('goes on without a lock that it cannot remove, and pauses before it asks again', async () => {
-    const lock = join(world.folder, 'credentials.lock');
-    mkdirSync(lock);
-    utimesSync(lock, 0, 0);
-    let nowMs = Date.now();
-    const pauses: number[] = [];
-    const sleep = async (delayMs: number): Promise<void> => {
-      pauses.push(delayMs);
-      nowMs += 30_000;
-    };
-    const files = createPrivateFiles({ folder: world.folder, clock: { nowMs: () => nowMs, sleep } });
-    expect(await files.locked('credentials.lock', async () => 'done', never)).toBe('done');
-    expect(pauses).toEqual([50]);
   });
 });
 
@@ -183,7 +87,7 @@ describe('a credential', () => {
     const registry = world.client.registryOf({ registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
     expect(registry && (await world.client.whoami(registry, never)).kind).toBe('api_key');
     expect(() => world.client.registryOf({ registryUrl: 'http://registry.example.com', apiKey: secret })).toThrow('must use https');
-    expect(() => keyCredential('qk_a\nb')).toThrow(FAILED);
+    expect(() => keyToken('qk_a\nb')).toThrow(FAILED);
   });
 
   it('that the Python SDK stored is an API key precedes the login', async () => {
@@ -203,10 +107,11 @@ describe('a logout', () => {
     expect(readdirSync(world.folder)).toEqual(['config.json']);
   });
 
-  it('ends a session whose access token has expired', async () => {
-    world.registry.endAccess();
+  it.each([0o600, 0o644])('of a session that has ended already has no complaint, with files of mode %o', async (mode) => {
+    chmodSync(world.file, mode);
+    world.registry.endSessions();
     expect(await world.client.logout(never)).toBeUndefined();
-    expect(world.registry.sessions()).toBe(0);
+    expect(existsSync(world.file)).toBe(false);
   });
 
   it('removes everything here even if the registry cannot be reached', async () => {

@@ -7,7 +7,7 @@ import type { contract } from '../../src/api/contract.ts';
 import type { AnswerOf, RequestOf } from '../../src/api/row.ts';
 import type { Caller } from '../../src/client/caller.ts';
 import type { ConfigDocument } from '../../src/client/platform.ts';
-import type { Grant, Tokens } from '../../src/client/tokens.ts';
+import type { Grant, TokenAnswer } from '../../src/client/tokens.ts';
 
 type Contract = typeof contract;
 /** `absent` for an operation that this version of the contract does not have. */
@@ -24,7 +24,7 @@ type Takes<Own, Theirs> = [Theirs] extends ['absent'] ? true : [Own] extends [Th
 const comparisons = {
   config: true satisfies Reads<ConfigDocument, Answer<'GET /config.json'>>,
   caller: true satisfies Reads<Caller, Answer<'GET /v1/session'>>,
-  tokens: true satisfies Reads<Tokens, Answer<'POST /login/token'>>,
+  token: true satisfies Reads<TokenAnswer, Answer<'POST /login/token'>>,
   grant: true satisfies Takes<Grant, Body<'POST /login/token'>>,
 };
 

@@ -2,7 +2,6 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { LoginPorts } from '../../src/client/login.ts';
 import { createStore, type StoredSession } from '../../src/client/store.ts';
@@ -14,9 +13,8 @@ export async function openClientWorld() {
   const registry = await startLoginRegistry();
   const home = mkdtempSync(join(tmpdir(), 'tally-client-'));
   const folder = join(home, 'tally');
-  const dependencies = { folder, clock: systemClock };
-  const store = createStore(dependencies);
-  const client = createClient(dependencies);
+  const store = createStore(folder);
+  const client = createClient({ folder });
   const shown: string[] = [];
   /** What the browser shows at the end of each login. */
   const pages: Promise<string>[] = [];
@@ -58,11 +56,6 @@ export async function openClientWorld() {
       const { session } = store.readCredentials();
       if (session === undefined) throw new Error('there is no stored login');
       return session;
-    },
-    /** The stored access token ends now. */
-    expire(): void {
-      const { session, ...rest } = store.readCredentials();
-      if (session !== undefined) store.writeCredentials({ ...rest, session: { ...session, expires_at: Date.now() / 1_000 + 5 } });
     },
     modeOf: (path: string): number => statSync(path).mode & 0o777,
     textOf: (path: string): string => readFileSync(path, 'utf8'),

@@ -2,11 +2,12 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/domain/identity/actor.ts';
-import { auditEvents, auditRecordOf, type AuditEvent, type AuditRecord } from '../../src/domain/identity/audit.ts';
+import { auditEvents, type AuditEvent, type AuditRecord } from '../../src/domain/identity/audit.ts';
 import type { AuditQuery } from '../../src/pipeline/ports/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 import type { OpenStore } from './store-contract.ts';
+import { newAuditRecord } from '../../src/pipeline/identity/audited.ts';
 
 const DAY_MS = 86_400_000;
 /** Two days before a month ends, so that records are in two months. */
@@ -18,7 +19,7 @@ const key = keyActor();
 const actors = [alice, bob, key] as const;
 
 function recordAt(atMs: number, actor: Actor = alice, event: AuditEvent = 'BucketRemove', more: object = {}): AuditRecord {
-  return auditRecordOf({ event, actor, requestId: 'request-1', outcome: 'intended', atMs, parameters: { bucket: 'photos' }, ...more });
+  return newAuditRecord({ event, actor, requestId: 'request-1', outcome: 'intended', atMs, parameters: { bucket: 'photos' }, ...more });
 }
 
 const idsOf = (records: readonly AuditRecord[]): readonly string[] => records.map(({ id }) => id);

@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Context } from '../../src/api/contract.ts';
 import { bucketRecordSchema } from '../../src/domain/bucket.ts';
-import { createSecret, keyRecordOf } from '../../src/domain/identity/api-key.ts';
+import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { grantNameOf, newGrant } from '../../src/domain/identity/grant.ts';
-import { newClientSession } from '../../src/domain/identity/session.ts';
+import { newSession } from '../../src/domain/identity/session.ts';
 import { exportedKinds, type ExportedRecord } from '../../src/domain/state-export.ts';
 import { gapSchema } from '../../src/domain/gaps/gap.ts';
 import { createExportState } from '../../src/pipeline/control/export-state.ts';
@@ -17,6 +17,7 @@ import { listAllRecords, readRecord, refs, updateRecord } from '../../src/pipeli
 import { localActor, userRecord } from '../support/identity/actors.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';
+import { newKeySecret, randomSecret } from '../../src/pipeline/identity/random-texts.ts';
 
 const { signal } = new AbortController();
 const context: Context = { actor: localActor, signal };
@@ -37,7 +38,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
     }
 
     const clock = createFakeClock();
-    const secret = createSecret();
+    const secret = newKeySecret();
 
     /** A store with a record of each exported kind, and with others. */
     async function filled(): Promise<Store> {
@@ -56,7 +57,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       await updateRecord(state, refs.apiKey(key.id), () => key);
       const listed = [{ id: key.id, createdAtMs: key.createdAtMs, expiresAtMs: key.expiresAtMs }];
       await updateRecord(state, refs.userKeys(USER), () => ({ userId: USER, keys: listed, revoked: [] }));
-      const { record } = newClientSession({ userId: USER, role: 'user', nowMs });
+      const { record } = newSession({ kind: 'client', secret: randomSecret(), user: { userId: USER, role: 'user' }, nowMs, days: 7 });
       await updateRecord(state, refs.session(record.id), () => record);
       return store;
     }
@@ -94,7 +95,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       const { state } = target;
       const check = createCheckKey({
         state,
-        liveKeys: createLiveKeys({ state, users: createUsers({ state, rules: { adminEmails: [] } }), clock }),
+        liveKeys: createLiveKeys({ state, users: createUsers({ state, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }), clock }),
         clock,
         telemetry: createFakeTelemetry(),
         rule: {},

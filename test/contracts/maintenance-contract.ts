@@ -3,8 +3,6 @@ import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import { holds } from '../../src/domain/search/conditions.ts';
-import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { AgedPage } from '../../src/pipeline/ports/object-index.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
@@ -77,44 +75,6 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         await fill([live(bucket, 'a', { settled: false })]);
         await fill([live(bucket, 'a', { clock: 2_000 })]);
         expect(await store.maintenance.unsettled(bucket, { clockBelow: 9_000, after: '', limit: 10 })).toEqual([]);
-      });
-    });
-
-    describe('documents of an earlier version', () => {
-      it('are found in UTF-8 order, tombstones too, and counted', async () => {
-        const [bucket, other] = [await newBucket(), await newBucket()];
-        const documents = [live(bucket, '\u{1f600}'), tombstone(bucket, 'gone'), live(bucket, '\uffff', { size: 3, etag: 'e' })];
-        await fill([...documents, live(bucket, 'a'), live(other, 'b')]);
-        expect(await store.maintenance.outdated(bucket, { after: '', limit: 10 })).toEqual([]);
-        expect(await store.maintenance.forms(bucket)).toMatchObject({ outdated: 0 });
-        await opened.outdate!(bucket, ['\u{1f600}', 'gone', '\uffff']);
-        await opened.refresh?.();
-        expect(await store.maintenance.outdated(bucket, { after: '', limit: 10 })).toEqual([documents[1], documents[2], documents[0]]);
-        expect(await store.maintenance.outdated(bucket, { after: 'gone', limit: 1 })).toEqual([documents[2]]);
-        expect(await store.maintenance.forms(bucket)).toEqual({ documents: 4, outdated: 3 });
-        expect(await store.maintenance.forms(other)).toMatchObject({ outdated: 0 });
-        expect((await store.maintenance.forms(undefined)).outdated).toBeGreaterThanOrEqual(3);
-        // what they were found by before, they are found by now
-        const large = { bucket, where: [holds({ kind: 'size', min: 3, max: 3 })], sort: { by: 'size', order: 'desc' }, limit: 10 } as const;
-        expect(keysOf(await store.objects.search(large))).toEqual(['\uffff']);
-        const page = { prefix: '', sinceMs: 0, limit: 10 };
-        expect(keysOf(await store.objects.changes(bucket, page))).toEqual(['a', 'gone', '\uffff', '\u{1f600}']);
-        expect(await store.maintenance.forms(`${bucket}-never`)).toEqual({ documents: 0, outdated: 0 });
-      });
-
-      it('have the words of this version once they were written again, at the same clock or a higher one', async () => {
-        const bucket = await newBucket();
-        const documents = [live(bucket, 'iPhone1'), live(bucket, 'iPhone2'), live(bucket, 'iPhone3'), tombstone(bucket, 'iPhone4')];
-        await fill(documents);
-        await opened.outdate!(
-          bucket,
-          documents.map(({ key }) => key),
-        );
-        const [first, second] = documents;
-        await fill([first!, { ...second!, clock: 2_000 }]);
-        const found = await store.objects.search({ bucket, words: queryWordsOf('iphone')!, limit: 10 });
-        expect(keysOf(found)).toEqual(['iPhone1', 'iPhone2']);
-        expect(keysOf(await store.maintenance.outdated(bucket, { after: '', limit: 10 }))).toEqual(['iPhone3', 'iPhone4']);
       });
     });
 

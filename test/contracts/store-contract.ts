@@ -15,8 +15,6 @@ export interface OpenStore {
   readonly store: Store;
   /** Makes every acknowledged write visible to searches. */
   readonly refresh?: () => Promise<void>;
-  /** Makes stored documents what the version before wrote: without the search fields that this one added. */
-  readonly outdate?: (bucket: string, keys: readonly string[]) => Promise<void>;
   /** Closes the store and removes what it left behind. */
   dispose(): Promise<void>;
 }
@@ -822,6 +820,38 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('lists and counts nothing of a kind that nobody stored', async () => {
         expect(await store.state.list('dead-letter', { limit: 10 })).toEqual([]);
         expect(await store.state.count('dead-letter')).toBe(0);
+      });
+
+      it('finds jobs and ranges that are due, jobs first, and says whether any is open', async () => {
+        const nowMs = 1_790_000_000_000;
+        const when = { nowMs, aheadMaxMs: 300_000, limit: 32 };
+        const put = async (kind: StateKind, id: string, more: object) => {
+          const entry = await store.state.put({ id, kind, record: { id, ...more } }, null);
+          if (entry === 'conflict') throw new Error(`conflict at the first put of ${id}`);
+          return entry;
+        };
+        expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: false });
+        const later = await put('range', 'range:due:later', { dueAtMs: nowMs + 299_999.5 });
+        expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: true });
+        await put('range', 'range:due:now', { dueAtMs: nowMs, lease: { worker: 'w' }, examples: { missing: [{ key: 'k' }] } });
+        await put('range', 'range:due:fast', { dueAtMs: nowMs + 300_001 });
+        await put('job', 'job:due:past', { dueAtMs: 0 });
+        await put('range', 'range:due:done', { done: true });
+        await put('schedule', 'schedule:due', { dueAtMs: 0 });
+        const { found } = await store.state.due(when);
+        expect(found[0]).toEqual({ id: 'job:due:past', record: { id: 'job:due:past', dueAtMs: 0 } });
+        expect(found.slice(1).toSorted((a, b) => byBytes(a.id, b.id))).toEqual([
+          { id: 'range:due:fast', record: { id: 'range:due:fast', dueAtMs: nowMs + 300_001 } },
+          { id: 'range:due:now', record: { id: 'range:due:now', dueAtMs: nowMs, lease: { worker: 'w' } } },
+        ]);
+        expect((await store.state.due({ ...when, limit: 2 })).found).toHaveLength(2);
+        // a record that is stored without its time is not found any more
+        await store.state.put({ id: later.id, kind: 'range', record: { id: later.id } }, later.version);
+        expect((await store.state.due({ ...when, nowMs: nowMs + 400_000 })).found).toHaveLength(3);
+        for (const id of ['range:due:now', 'range:due:fast', 'job:due:past', 'range:due:done', 'schedule:due', later.id]) {
+          const entry = await store.state.get(id);
+          if (entry !== undefined) await store.state.remove(id, entry.version);
+        }
       });
 
       it('keeps an id of 512 bytes apart from its neighbours', async () => {

@@ -43,7 +43,6 @@ describe('config/identity', () => {
     TALLY_OIDC_ISSUER: 'https://id.example.com',
     TALLY_OIDC_ALLOWED: 'domain=example.com',
     TALLY_QUEUE_URL: 'https://sqs.eu-central-1.amazonaws.com/123456789012/bucket-events',
-    TALLY_WORK_QUEUE_URL: 'https://sqs.eu-central-1.amazonaws.com/123456789012/reindex-work',
   };
   /** The environment of a service as Compose makes it. Fails for a variable that must be given and is not. */
   const environmentOf = (values: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>

@@ -133,7 +133,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
       const exported = Object.fromEntries(
         commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
       );
-      expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_INDEX_URL']);
+      expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_QUEUE_URL', 'TALLY_INDEX_URL']);
       expect([commands.at(-1), rest]).toEqual(['npx tally serve', []]);
 
       const bucket = await aws.createBucket();
@@ -145,7 +145,6 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
         AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
         AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
         TALLY_QUEUE_URL: queue.url,
-        TALLY_WORK_QUEUE_URL: (await aws.createQueue()).url,
         TALLY_INDEX_URL: `sqlite:${join(data, 'index.sqlite')}`,
       };
       await aws.notify(bucket, { queue });

@@ -250,7 +250,6 @@ describe.skipIf(awsEndpoint() === undefined || !runs)('docs/connect.md on LocalS
       AWS_ENDPOINT_URL: aws.endpoint,
       TALLY_INDEX_URL: `sqlite:${join(folder, 'index.db')}`,
       TALLY_QUEUE_URL: queueUrl,
-      TALLY_WORK_QUEUE_URL: await urlOf(aws, `${shell.prefix}-reindex-work`),
     };
     const daemon = await startDaemon(env);
     const variables = { BUCKET: bucket, TOPIC_ARN: topicArn, SOURCE: 'topic', TALLY_INDEX_URL: env.TALLY_INDEX_URL };
@@ -329,7 +328,7 @@ async function makePlace(): Promise<Place> {
 }
 
 async function removePlace({ aws, events, shell }: Place): Promise<void> {
-  for (const name of ['bucket-events', 'dead-letters', 'reindex-work'])
+  for (const name of ['bucket-events', 'dead-letters'])
     await aws.sqs.send(new DeleteQueueCommand({ QueueUrl: await urlOf(aws, `${shell.prefix}-${name}`) }));
   for (const name of ['events', 'routed'])
     await aws.sns.send(new DeleteTopicCommand({ TopicArn: `arn:aws:sns:us-east-1:${ACCOUNT}:${shell.prefix}-${name}` }));

@@ -67,7 +67,6 @@ function examplePolicy(): Policy {
     ...PLACE,
     bucketQueues: [queue('tally-bucket-events')],
     letterQueues: [queue('tally-dead-letters')],
-    otherQueues: [queue('tally-reindex-work')],
     bucket: 'photos',
     installation: '*',
     keyArn: `arn:aws:kms:${PLACE.region}:${PLACE.account}:key/*`,
@@ -100,7 +99,7 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 }
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
-  queues: 'the bucket queue, its dead-letter queue and the work queue',
+  queues: 'the bucket queue and its dead-letter queue',
   'wired-queues': 'the bucket queue and its dead-letter queue',
   'letter-queues': 'the dead-letter queue',
   topics: 'the topics of the buckets',

@@ -17,6 +17,8 @@ const gap: GapRecord = {
   reason: 'messages expired',
   firstSeenMs: NOW_MS - MINUTE_MS,
   lastSeenMs: NOW_MS - MINUTE_MS,
+  openedAtMs: NOW_MS - MINUTE_MS,
+  toldAtMs: NOW_MS - MINUTE_MS,
   count: 1,
   state: 'open',
 };

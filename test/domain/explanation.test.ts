@@ -1,7 +1,10 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../src/domain/ordering/clock.ts';
-import { documentOf, type ObjectDocument, type ObjectState } from '../../src/domain/documents/document.ts';
+import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/domain/documents/document.ts';
 import { explanationOf, type ExplanationFacts } from '../../src/domain/explanation.ts';
+import { compareSides } from '../../src/domain/reindex/compare.ts';
+import { clockOfListing, decideListed, decideSeen } from '../../src/domain/reindex/decide.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12);
 const HOUR_MS = 3_600_000;
@@ -39,9 +42,10 @@ describe('an explanation', () => {
     [
       'an event’s time beside S3’s LastModified',
       held(present(), { last_modified_exact: false }),
-      present({ lastModifiedMs: 5 }),
+      present({ lastModifiedMs: NOW_MS - HOUR_MS + 17_000 }),
       /finds it/,
     ],
+    ['an etag in quotes', held(present({ etag: '"one"' })), present(), /finds it/],
     ['a version id that only one side states', held(present()), present({ versionId: 'v1' }), /finds it/],
     ['a tombstone of what S3 does not have', held(ABSENT), ABSENT, /correct: .* tombstone as of 2026-06-01T11/],
     ['neither side', undefined, ABSENT, /correct: .* holds nothing/],
@@ -63,6 +67,12 @@ describe('an explanation', () => {
       held(present()),
       present({ etag: 'two', lastModifiedMs: NOW_MS - 5_000 }),
       /not as S3 has it now \(etag, last modified\): .*has not arrived/,
+    ],
+    [
+      'an event’s time too far from S3’s LastModified',
+      held(present(), { last_modified_exact: false }),
+      present({ lastModifiedMs: NOW_MS - HOUR_MS + 17_001 }),
+      /not as S3 has it now \(last modified\): /,
     ],
     ['an older upload', held(present()), present({ etag: 'two', lastModifiedMs: NOW_MS - 9 * HOUR_MS }), /not after the document's clock/],
     ['a change within the margin', held(present(), { clock: clockOfMs(NOW_MS - 5_000) }), ABSENT, /less than 20 s ago/],
@@ -103,5 +113,55 @@ describe('an explanation', () => {
     const verdict = explanationOf({ bucket, status: WELL, document, storage: { fault } });
     expect(verdict).toEqual({ agrees: 'unknown', sentence: expect.stringMatching(sentence) });
     expect(verdict.sentence).toContain('object.denied: HEAD and LIST are denied');
+  });
+});
+
+describe('explain and drift', () => {
+  /** Few values of each field, so that both sides often agree. */
+  const states: fc.Arbitrary<PresentState> = fc
+    .record(
+      {
+        etag: fc.constantFrom('one', '"one"', 'two'),
+        sizeBytes: fc.constantFrom(1, 2),
+        versionId: fc.constantFrom('v1', 'v2'),
+        storageClass: fc.constantFrom('STANDARD', 'GLACIER'),
+        lastModifiedMs: fc.constantFrom(0, 999, 1_000, 17_000, 18_000).map((offMs) => NOW_MS - HOUR_MS + offMs),
+        lastModifiedExact: fc.boolean(),
+        tags: fc.constantFrom({}, { a: '1' }, { a: '2' }),
+      },
+      { requiredKeys: [] },
+    )
+    .map((fields) => ({ present: true, ...fields }));
+  const sides = fc.oneof({ weight: 1, arbitrary: fc.constant(ABSENT) }, { weight: 5, arbitrary: states });
+
+  it('never contradict each other, whatever S3 says and the index holds', () => {
+    const kinds = new Set<string>();
+    fc.assert(
+      fc.property(sides, fc.option(sides, { nil: undefined }), (state, indexed) => {
+        const document = indexed === undefined ? undefined : held(indexed);
+        const { agrees, sentence } = explain(document, state);
+        const slice = compareSides({
+          listed: state.present ? [{ key: 'k', state }] : [],
+          documents: document === undefined || document.deleted ? [] : [document],
+          listedFrom: 0,
+          documentsFrom: 0,
+          isDocumentsEnd: true,
+          through: undefined,
+          findsEqual: true,
+          enrich: 'none',
+          looksMax: 1,
+          isLook: () => false,
+        });
+        const { kind, fields } = slice.findings[0] ?? { kind: 'gone', fields: [] };
+        kinds.add(kind);
+        expect(agrees).toBe(kind === 'gone' || kind === 'equal' || kind === 'incomplete');
+        // what a re-index would do with the listing, and with a HEAD that says the same
+        expect(decideListed(state.present ? state : undefined, document, clockOfListing(NOW_MS)).kind).toBe(kind);
+        expect(decideSeen(state, document, NOW_MS).kind).toBe(agrees ? 'agrees' : 'write');
+        if (kind === 'stale') expect(sentence).toContain(`(${fields.join(', ').replaceAll('_', ' ')}): `);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(kinds).toEqual(new Set(['gone', 'equal', 'incomplete', 'missing', 'phantom', 'stale']));
   });
 });

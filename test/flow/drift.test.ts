@@ -32,8 +32,8 @@ afterAll(async () => {
 /** A daemon with a connected bucket whose events reach nobody. */
 async function startDriftWorld(kind: IndexKind): Promise<DriftWorld> {
   const aws = createTestAws(awsEndpoint() ?? '');
-  const [queue, work, index, bucket] = await Promise.all([aws.createQueue(), aws.createQueue(), openIndex(kind), aws.createBucket()]);
-  const settings = { ...index.env, AWS_ENDPOINT_URL: aws.endpoint, TALLY_QUEUE_URL: queue.url, TALLY_WORK_QUEUE_URL: work.url };
+  const [queue, index, bucket] = await Promise.all([aws.createQueue(), openIndex(kind), aws.createBucket()]);
+  const settings = { ...index.env, AWS_ENDPOINT_URL: aws.endpoint, TALLY_QUEUE_URL: queue.url };
   const daemon = await startDaemon(settings);
   disposals.push(async () => {
     await daemon.kill();

@@ -7,7 +7,7 @@ import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { keyIdOf } from '../../src/domain/identity/api-key.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { get } from '../support/identity/browser.ts';
-import { CALLBACK, codeIn, openWalk, request, type Tokens, type Walk } from '../support/identity/walk.ts';
+import { CALLBACK, codeIn, openWalk, request, type Token, type Walk } from '../support/identity/walk.ts';
 import { VERIFIER } from '../support/identity/world.ts';
 import { runTally, startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { unusedPort } from '../support/servers/unused-port.ts';
@@ -16,8 +16,8 @@ const FAILED = { status: 401, code: 'authentication.failed', detail: 'Authentica
 
 let walk: Walk;
 let registry: Daemon;
-let alice: Tokens;
-let root: Tokens;
+let alice: Token;
+let root: Token;
 
 beforeAll(async () => {
   walk = await openWalk('sqlite');
@@ -41,7 +41,7 @@ interface Created {
   readonly secret: string;
 }
 
-async function createKey(owner: Tokens, body: Readonly<Record<string, unknown>> = {}): Promise<Created> {
+async function createKey(owner: Token, body: Readonly<Record<string, unknown>> = {}): Promise<Created> {
   const answer = await send('POST', '/v1/api-keys', { token: owner.access_token, body: { name: 'walk', ...body } });
   expect(answer.status, answer.text).toBe(201);
   const { key, secret } = JSON.parse(answer.text) as { readonly key: Created; readonly secret: string };
@@ -141,7 +141,7 @@ describe('a login', () => {
 
   it('accepts a code once, and a second exchange ends the session of the first', async () => {
     const code = codeIn((await walk.browse('alice', walk.authorization())).redirect ?? '');
-    const { access_token: token } = (await redeem({ code })) as Partial<Tokens>;
+    const { access_token: token } = (await redeem({ code })) as Partial<Token>;
     expect(token).toMatch(/^qs_/);
     expect(await redeem({ code })).toMatchObject({ status: 400, code: 'login.invalid-grant', error: 'invalid_grant' });
     expect(await answerOf('GET', '/v1/session', { token: String(token) })).toMatchObject(FAILED);
@@ -162,14 +162,13 @@ describe('a login', () => {
     address.searchParams.delete('redirect_uri');
     const { code = '' } = await walk.browse('alice', address.href);
     const grant = { grant_type: 'authorization_code', code, code_verifier: VERIFIER };
-    expect(await answerOf('POST', '/login/token', { body: grant })).toMatchObject({ token_type: 'Bearer', expires_in: 600 });
+    expect(await answerOf('POST', '/login/token', { body: grant })).toMatchObject({ token_type: 'Bearer', expires_in: 604_800 });
   });
 
   it('gives no session to a person whom no rule allows', async () => {
     const { redirect = '' } = await walk.browse('mallory', walk.authorization());
     expect(new URL(redirect).searchParams.get('error')).toBe('access_denied');
     expect(codeIn(redirect)).toBe('');
-    expect((await auditOf('LoginFailed'))[0]).toMatchObject({ reason: expect.stringContaining('TALLY_OIDC_ALLOWED') });
   });
 });
 

@@ -1,6 +1,7 @@
 /** The panel of people who log in: what a user and an administrator see, and that no control answers 403. */
 import type { Browser, Page, Response } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Person } from '../support/identity/provider.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
 import { openPanel, settled } from '../support/worlds/panel.ts';
@@ -34,7 +35,7 @@ describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chr
   });
 
   /** Logs the person in from the panel. Collects the answers that refuse something. */
-  async function logIn(person: typeof USER, query = ''): Promise<Window & { readonly refused: readonly string[] }> {
+  async function logIn(person: Person, query = ''): Promise<Window & { readonly refused: readonly string[] }> {
     world.provider.personIs(person);
     const window = await openWindow(browser);
     windows.push(window);
@@ -59,6 +60,14 @@ describe.skipIf(!canBrowse('the panel of people in Chromium'))('the panel in Chr
 
   /** Chromium reports the answer 401 before the login itself. */
   const complaintsOf = ({ complaints }: Window): readonly string[] => complaints.filter((text) => !text.includes('status of 401'));
+
+  it('Fix: marks an address for which the issuer does not vouch', async () => {
+    const { email_verified: _, ...unverified } = USER;
+    const { page } = await logIn(unverified);
+    expect(await page.getByRole('banner').innerText()).toContain('alice@example.com (not verified) (user)');
+    const { page: other } = await logIn({ ...USER, sub: 's-verified' });
+    expect(await other.getByRole('banner').innerText()).toContain('alice@example.com (user)');
+  });
 
   it('shows a user what users may do, and returns to the page that was asked for', async () => {
     const window = await logIn(USER, '?page=gaps&state=open');

@@ -5,13 +5,11 @@ import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { printable } from '../../src/domain/printable.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
-import { objectDocument } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { openPanel, settled, startPanelWorld } from '../support/worlds/panel.ts';
+import { openPanel, settled } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -342,31 +340,6 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const other = await open();
     await other.page.goto(page.url());
     await other.page.getByRole('list', { name: 'The search as it was understood' }).getByText('2026-01-01 15:00:00 UTC').waitFor();
-  });
-
-  it('shows how far an upgrade of the index is, and continues when it is done', async () => {
-    let left = 30;
-    const world = await startPanelWorld({
-      verbs: {
-        searchObjects: async () => {
-          if (left > 0)
-            throw new RequestError('index.upgrading', 'photos has documents of an earlier version', {
-              documents_left: left,
-              documents: 100,
-            });
-          return { items: [objectDocument] };
-        },
-      },
-    });
-    const { page } = await open();
-    await openPanel(page, world.url, address({ query: 'bucket:photos "cat"' }));
-    await page.getByText('70 of 100 documents are upgraded.').waitFor();
-    expect(await page.getByRole('progressbar').getAttribute('value')).toBe('70');
-    left = 10;
-    await page.getByText('90 of 100 documents are upgraded.').waitFor();
-    left = 0;
-    await page.getByRole('region', { name: 'Objects found' }).waitFor();
-    await world.close();
   });
 
   /** Each way to look at a search. */

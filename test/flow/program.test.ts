@@ -5,11 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { startEmbedded } from '../../src/adapters/embedded/server.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createFakeControl, job } from '../support/fakes/control.ts';
-import { startDaemon } from '../support/servers/daemon.ts';
+import { until } from '../support/servers/aws.ts';
+import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -174,6 +178,50 @@ describe('the program', () => {
     }
   });
 
+  it('finds changes of the embedded storage whose events were lost by a re-index at the next start', async () => {
+    const data = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const put = (endpoint: string, key: string, body: string) => fetch(`${endpoint}/demo/${key}`, { method: 'PUT', body });
+    const found = async (daemon: Daemon) => {
+      const { items } = (await (await fetch(`${daemon.controlUrl}/v1/objects`)).json()) as { items: { key: string; size: number }[] };
+      return Object.fromEntries(items.map(({ key, size }) => [key, size]));
+    };
+    const start = () => startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
+    let daemon = await start();
+    try {
+      for (const key of ['same', 'changed', 'deleted']) await put(daemon.embeddedUrl, key, 'old');
+      await until('all are indexed', async () => Object.keys(await found(daemon)).length === 3);
+      // the first re-index of a bucket waits a minute for late events, and would find the changes too
+      const { items } = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string }[] };
+      for (const { id } of items) await fetch(`${daemon.controlUrl}/v1/jobs/${id}/cancel`, { method: 'POST' });
+      await daemon.stop();
+      // as if the process had been killed before it sent the events
+      const log = createFakeTelemetry();
+      const storage = await startEmbedded({
+        host: '127.0.0.1',
+        port: 0,
+        dataDir: data,
+        region: 'us-east-1',
+        bucket: 'demo',
+        clock: systemClock,
+        log,
+      });
+      await put(storage.endpoint, 'changed', 'newer');
+      await put(storage.endpoint, 'created', 'c');
+      await fetch(`${storage.endpoint}/demo/deleted`, { method: 'DELETE' });
+      const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+      const sqs = new SQSClient({ endpoint: storage.endpoint, region: 'us-east-1', credentials });
+      await sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
+      sqs.destroy();
+      await storage.stop();
+      daemon = await start();
+      const wanted = { same: 3, changed: 5, created: 1 };
+      await until('the index agrees', async () => isDeepStrictEqual(await found(daemon), wanted));
+    } finally {
+      await daemon.kill();
+      await rm(data, { recursive: true });
+    }
+  });
+
   it('Fix: keeps what it stores from other users, whatever the umask', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
     const data = join(folder, 'data');
@@ -188,7 +236,7 @@ describe('the program', () => {
       expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
       expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
       await daemon.stop();
-      // an index of an earlier version
+      // as a copy by hand leaves it
       await chmod(join(data, 'index.sqlite'), 0o644);
       const again = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
       expect(await again.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });

@@ -4,8 +4,7 @@ import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { checkOf, startWorld } from '../support/worlds/aws.ts';
-import { startDaemon } from '../support/servers/daemon.ts';
-import { indexKinds, openIndex } from '../support/worlds/flow.ts';
+import { indexKinds } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
 /** The wait for late events is a minute of S3's clock. */
@@ -58,8 +57,7 @@ describe.skipIf(awsEndpoint() === undefined).concurrent('a bucket that was fille
   it.each(indexKinds)(
     'is in the index after a re-index (%s)',
     async (store) => {
-      const workQueue = await own.createQueue();
-      const world = await startWorld({ store, env: { TALLY_WORK_QUEUE_URL: workQueue.url } });
+      const world = await startWorld({ store });
       try {
         const bucket = await filledBucket(world);
         await world.connect({ bucket });
@@ -78,7 +76,6 @@ describe.skipIf(awsEndpoint() === undefined).concurrent('a bucket that was fille
         const found = (await world.documents(bucket)).map(({ key }) => key);
         expect(found).toEqual(KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
         expect((await world.bucketRecord(bucket)).last_compared_at).toBe(job.finished_at);
-        await until('no task is left', async () => (await world.messagesIn(workQueue.url)) === 0);
         expect(await world.daemon.metric('tally_reindex_objects_total', { kind: 'missing' })).toBe(KEYS.length);
         expect(await world.daemon.stop()).toEqual({ code: 0, signal: null });
       } finally {
@@ -88,36 +85,19 @@ describe.skipIf(awsEndpoint() === undefined).concurrent('a bucket that was fille
     2 * JOB_TIMEOUT_MS,
   );
 
-  it('is not re-indexed by a process without a work queue, which says so', async () => {
-    const world = await startWorld({});
+  it('is not re-indexed where no process has the role, which every process says', async () => {
+    const world = await startWorld({ env: { TALLY_ROLES: 'ingest,http' } });
     try {
       const bucket = await filledBucket(world);
       await world.connect({ bucket });
       await world.daemon.ready();
-      expect(checkOf((await world.daemon.readyz())?.body, 'work-queue')).toMatchObject({ status: 'warning', code: 'no-work-queue' });
       const { body } = await world.daemon.request('POST', `/v1/buckets/${bucket}/reindex`, {});
+      const isSaid = async (): Promise<boolean> => checkOf((await world.daemon.readyz())?.body, 'jobs')?.status === 'warning';
+      // three minutes without a worker, and the next look
+      await until('the process says that no worker takes the job', isSaid, 240_000);
+      expect(checkOf((await world.daemon.readyz())?.body, 'jobs')).toMatchObject({ code: 'no-worker' });
       expect(await jobOf(world, (body as Job).id)).toMatchObject({ state: 'queued' });
     } finally {
-      await world.dispose();
-    }
-  }, 600_000);
-
-  it('makes a process unready whose work queue does not exist', async () => {
-    const workQueue = await own.createQueue();
-    const world = await startWorld({});
-    const index = await openIndex('sqlite');
-    const daemon = await startDaemon({
-      AWS_ENDPOINT_URL: endpoint,
-      TALLY_ROLES: 'reindex',
-      TALLY_WORK_QUEUE_URL: `${workQueue.url}-gone`,
-      ...index.env,
-    });
-    try {
-      const isUnready = async (): Promise<boolean> => checkOf((await daemon.readyz())?.body, 'work-queue')?.status === 'failed';
-      await until('the missing queue is told', isUnready);
-    } finally {
-      await daemon.kill();
-      await index.close();
       await world.dispose();
     }
   }, 600_000);

@@ -5,7 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { randomSecret } from '../../src/domain/identity/tokens.ts';
+import { randomSecret } from '../../src/pipeline/identity/random-texts.ts';
 import { issuerSecretsOf, loginNameIn } from '../../src/domain/identity/login.ts';
 import { until } from '../support/servers/aws.ts';
 import { runTally } from '../support/servers/daemon.ts';
@@ -20,7 +20,6 @@ import { indexKinds, openIndex, type TestIndex } from '../support/worlds/flow.ts
 const EXPORTER_TOKEN = randomSecret();
 
 type TextFields = Readonly<Record<string, string>>;
-const fieldsOf = ({ text }: BrowserAnswer): TextFields => JSON.parse(text) as TextFields;
 
 describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
   it('leaves only hashes in logs, traces, URLs, errors, exports and the store', async () => {
@@ -91,19 +90,14 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
   // state and nonce are in the URL of the issuer, as the protocol wants it; nowhere else
   const perLogin = { 'the state at the issuer': toIssuer.state, 'the nonce at the issuer': toIssuer.nonce };
 
-  // refreshed, and once more with the same token
-  const redeem = (body: object): Promise<BrowserAnswer> => send('POST', '/login/token', { body });
-  for (const time of ['first', 'second']) {
-    const next = fieldsOf(await redeem({ grant_type: 'refresh_token', refresh_token: login.refresh }));
-    Object.assign(secrets, prefixed(`the ${time} refresh`, { access: next['access_token'] ?? '', refresh: next['refresh_token'] ?? '' }));
-  }
   // codes and tokens that fail
+  const redeem = (body: object): Promise<BrowserAnswer> => send('POST', '/login/token', { body });
   await refused(redeem({ grant_type: 'authorization_code', code: randomSecret(), code_verifier: verifier }), 400);
-  await refused(redeem({ grant_type: 'refresh_token', refresh_token: `${login.refresh.slice(0, -1)}_` }), 400);
+  await refused(redeem({ grant_type: 'authorization_code', code: login.token, code_verifier: verifier }), 400);
 
   // keys: used, mistyped, put where an id belongs, revoked, revoked by the secret
   const newKey = async (name: string): Promise<{ readonly id: string; readonly secret: string }> => {
-    const created = await send('POST', '/v1/api-keys', { token: login.access, body: { name } });
+    const created = await send('POST', '/v1/api-keys', { token: login.token, body: { name } });
     expect(created.status, created.text).toBe(201);
     const { key, secret } = JSON.parse(created.text) as { readonly key: { readonly id: string }; readonly secret: string };
     return { id: key.id, secret };
@@ -113,21 +107,21 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
   expect((await send('GET', '/v1/objects', { token: first.secret })).status).toBe(200);
   expect((await send('GET', '/v1/session', { token: second.secret })).status).toBe(200);
   const typo = `${first.secret.slice(0, -1)}${first.secret.endsWith('a') ? 'b' : 'a'}`;
-  for (const token of [typo, first.secret.slice(0, 40), first.secret.slice(3), login.access.slice(0, -1)]) {
+  for (const token of [typo, first.secret.slice(0, 40), first.secret.slice(3), login.token.slice(0, -1)]) {
     await refused(send('GET', '/v1/objects', { token }), 401);
   }
   await refused(send('DELETE', `/v1/admin/api-keys/${second.id}`, { token: second.secret }), 403);
   // its URL has it, so it is no secret of the story otherwise
   const misplaced = (await newKey('misplaced')).secret;
   secrets['the key in the place of an id'] = misplaced;
-  await refused(send('DELETE', `/v1/api-keys/${misplaced}`, { token: login.access }), 404);
-  await refused(send('GET', `/v1/admin/api-keys/${misplaced}`, { token: admin.access }), 404);
-  await refused(send('POST', '/v1/buckets', { token: admin.access, body: { bucket: second.secret } }), 400, 404);
-  await refused(send('POST', '/v1/admin/grants', { token: admin.access, body: { sub: login.refresh, more: second.secret } }), 400);
+  await refused(send('DELETE', `/v1/api-keys/${misplaced}`, { token: login.token }), 404);
+  await refused(send('GET', `/v1/admin/api-keys/${misplaced}`, { token: admin.token }), 404);
+  await refused(send('POST', '/v1/buckets', { token: admin.token, body: { bucket: second.secret } }), 400, 404);
+  await refused(send('POST', '/v1/admin/grants', { token: admin.token, body: { sub: login.token, more: second.secret } }), 400);
   expect(
-    (await send('POST', '/v1/dead-letters/discard', { token: admin.access, body: { ids: [first.secret] } })).status,
+    (await send('POST', '/v1/dead-letters/discard', { token: admin.token, body: { ids: [first.secret] } })).status,
   ).toBeGreaterThanOrEqual(400);
-  expect((await send('DELETE', `/v1/api-keys/${first.id}`, { token: login.access })).status).toBe(204);
+  expect((await send('DELETE', `/v1/api-keys/${first.id}`, { token: login.token })).status).toBe(204);
   expect((await send('POST', '/v1/api-keys/revoke', { body: { secret: second.secret } })).status).toBe(204);
   // within 5 s
   await until('the revoked key is refused', async () => (await send('GET', '/v1/objects', { token: second.secret })).status === 401);
@@ -141,7 +135,7 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
   secrets['the cookie of the browser'] = cookie;
   expect((await send('GET', '/v1/session', { cookies: new Map(cookies) })).status).toBe(200);
   await refused(send('POST', '/v1/api-keys', { cookies: new Map(cookies), body: { name: 'by a foreign page' } }), 403);
-  await refused(send('GET', '/v1/session', { cookies: new Map(cookies), token: login.access }), 400);
+  await refused(send('GET', '/v1/session', { cookies: new Map(cookies), token: login.token }), 400);
 
   // logins that fail
   world.issuer.personIs(people.stranger);
@@ -157,16 +151,16 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
     redirect_uri: 'http://127.0.0.1:49152/callback',
   };
   await refused(redeem(replay), 400);
-  await refused(send('GET', '/v1/session', { token: spoilt.access }), 401);
+  await refused(send('GET', '/v1/session', { token: spoilt.token }), 401);
 
   // requests that are none
-  await refused(send('POST', '/login/token', { headers: { 'content-type': 'application/json' }, token: login.access }), 400);
-  await refused(send('POST', `/v1/objects`, { token: login.access, body: { secret: login.refresh } }), 405);
-  await refused(send('POST', '/v1/api-keys', { token: login.access, body: { name: `\u202e${login.refresh}` } }), 400);
-  expect((await send('POST', '/login/logout', { token: login.access })).status).toBe(204);
-  await refused(send('GET', '/v1/session', { token: login.access }), 401);
+  await refused(send('POST', '/login/token', { headers: { 'content-type': 'application/json' }, token: login.token }), 400);
+  await refused(send('POST', `/v1/objects`, { token: login.token, body: { secret: login.token } }), 405);
+  await refused(send('POST', '/v1/api-keys', { token: login.token, body: { name: `\u202e${login.token}` } }), 400);
+  expect((await send('POST', '/login/logout', { token: login.token })).status).toBe(204);
+  await refused(send('GET', '/v1/session', { token: login.token }), 401);
   const { 'the key in the place of an id': _inUrl, ...urlSecrets } = secrets;
-  return { secrets: { ...secrets, ...perLogin } as Secrets, inUrls: urlSecrets, errors, admin: admin.access };
+  return { secrets: { ...secrets, ...perLogin } as Secrets, inUrls: urlSecrets, errors, admin: admin.token };
 }
 
 function prefixed(whose: string, secrets: object): Record<string, string> {

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createSecret } from '../../src/domain/identity/api-key.ts';
 import { createControlPlane } from '../../src/http/control-plane.ts';
 import type { Listener } from '../../src/http/server.ts';
 import { createPeople } from '../../src/pipeline/identity/people.ts';
@@ -12,6 +11,7 @@ import { bearer, jsonOf } from '../support/identity/http-world.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { createKeyProcess, DAY_MS } from '../support/identity/keys.ts';
 import { createIdentityWorld, logIn, type IdentityWorld } from '../support/identity/world.ts';
+import { newKeySecret } from '../../src/pipeline/identity/random-texts.ts';
 
 let url = '';
 let world: IdentityWorld;
@@ -53,8 +53,11 @@ async function tokenOf(role: 'user' | 'admin'): Promise<string> {
   const sub = `s-${role}`;
   world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
   if (role === 'admin')
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub }, 'root');
-  return (await logIn(world)).access;
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+      { sub },
+      'root',
+    );
+  return (await logIn(world)).token;
 }
 
 const send = (method: string, path: string, token: string | undefined, body?: unknown) =>
@@ -136,7 +139,7 @@ describe('an API key over HTTP', () => {
     const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 1 });
     const typo = `${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`;
     const answers = [];
-    for (const text of [typo, secret.slice(3), `${secret}x`, createSecret(), 'x']) answers.push(await send('GET', '/v1/buckets', text));
+    for (const text of [typo, secret.slice(3), `${secret}x`, newKeySecret(), 'x']) answers.push(await send('GET', '/v1/buckets', text));
     await world.clock.advance(DAY_MS);
     answers.push(await send('GET', '/v1/buckets', secret));
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
@@ -158,7 +161,7 @@ describe('an API key over HTTP', () => {
   it('is served although 200 wrong ones came from the same address', async () => {
     const { secret } = await create(await tokenOf('user'));
     for (let attempt = 0; attempt < 200; attempt += 1) {
-      const answer = await send('GET', '/v1/buckets', createSecret());
+      const answer = await send('GET', '/v1/buckets', newKeySecret());
       expect([answer.status, jsonOf(answer)['detail']]).toEqual([401, FAILED]);
     }
     expect((await send('GET', '/v1/buckets', secret)).status).toBe(200);

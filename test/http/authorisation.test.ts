@@ -30,7 +30,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   answerLogin: everyone,
   showConsent: everyone,
   decideLogin: everyone,
-  createTokens: everyone,
+  createToken: everyone,
   revokeApiKeyBySecret: everyone,
   listApiKeys: readers,
   getApiKey: readers,

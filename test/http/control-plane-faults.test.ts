@@ -92,7 +92,7 @@ describe.each([
       expect((await session()).status).toBe(200);
       const begun = await get(`${url}${authorizePath}`, sent);
       expect([begun.status, begun.location]).toEqual([302, expect.stringContaining('https://id.example.com/')]);
-      const body = JSON.stringify({ grant_type: 'refresh_token', refresh_token: 'qr_x' });
+      const body = JSON.stringify({ grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: 'v'.repeat(43) });
       const redeemed = await get(`${url}/login/token`, { ...sent, method: 'POST', headers: json, body });
       expect(jsonOf(redeemed)).toMatchObject({ status: 400, code: 'login.invalid-grant' });
       expect((await session()).status).toBe(200);

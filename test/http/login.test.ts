@@ -55,7 +55,7 @@ async function browserOf(world: HttpWorld, returnTo = '/jobs?x=1') {
 }
 
 describe('the login of a program', () => {
-  it('leads from its browser to tokens with which it is known', async () => {
+  it('leads from its browser to a token with which it is known', async () => {
     const world = await start();
     const { page, decide } = await toConsent(world);
     expect(page.text).toContain('alice@example.com');
@@ -66,14 +66,9 @@ describe('the login of a program', () => {
     const answer = await redeem(world, { grant_type: 'authorization_code', code, code_verifier: VERIFIER, redirect_uri: REDIRECT });
     expect(answer.status).toBe(200);
     expect(answer.headers['cache-control']).toBe('no-store');
-    const tokens = jsonOf(answer) as { access_token: string; refresh_token: string };
-    expect(tokens).toEqual({
-      access_token: expect.stringMatching(/^qs_/),
-      refresh_token: expect.stringMatching(/^qr_/),
-      token_type: 'Bearer',
-      expires_in: 600,
-    });
-    const session = await world.send('GET', '/v1/session', { headers: bearer(tokens.access_token) });
+    const issued = jsonOf(answer) as { access_token: string };
+    expect(issued).toEqual({ access_token: expect.stringMatching(/^qs_[0-9A-Za-z]{43}$/), token_type: 'Bearer', expires_in: 604_800 });
+    const session = await world.send('GET', '/v1/session', { headers: bearer(issued.access_token) });
     expect(jsonOf(session)).toEqual({
       user: { id: userIdOf(ISSUER, 's-alice'), email: 'alice@example.com', email_verified: true },
       role: 'user',
@@ -82,10 +77,8 @@ describe('the login of a program', () => {
       catalog_url: world.url,
       version: '1.67.0',
     });
-    const next = jsonOf(await redeem(world, { grant_type: 'refresh_token', refresh_token: tokens.refresh_token }));
-    expect(next['refresh_token']).not.toBe(tokens.refresh_token);
-    expect((await world.send('POST', '/login/logout', { headers: bearer(tokens.access_token) })).status).toBe(204);
-    expect((await world.send('GET', '/v1/session', { headers: bearer(String(next['access_token'])) })).status).toBe(401);
+    expect((await world.send('POST', '/login/logout', { headers: bearer(issued.access_token) })).status).toBe(204);
+    expect((await world.send('GET', '/v1/session', { headers: bearer(issued.access_token) })).status).toBe(401);
     expect(world.audit.records.map(({ eventname }) => eventname)).toEqual(['Login', 'Logout']);
   });
 
@@ -149,10 +142,10 @@ describe('the login of a program', () => {
 
   it.each([
     [{ grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER }, 'login.invalid-grant'],
-    [{ grant_type: 'refresh_token', refresh_token: 'qr_x' }, 'login.invalid-grant'],
     [{ grant_type: 'password', username: 'a' }, 'request.invalid'],
-    [{ grant_type: 'refresh_token', refresh_token: 'x'.repeat(129) }, 'request.invalid'],
-  ])('has no tokens for %j', async (body, code) => {
+    [{ grant_type: 'refresh_token', refresh_token: 'qr_x' }, 'request.invalid'],
+    [{ grant_type: 'authorization_code', code: 'x'.repeat(129), code_verifier: VERIFIER }, 'request.invalid'],
+  ])('has no token for %j', async (body, code) => {
     const answer = await redeem(await start(), body);
     expect([answer.status, jsonOf(answer)['code']]).toEqual([400, code]);
     if (code === 'login.invalid-grant') expect(jsonOf(answer)['error']).toBe('invalid_grant');
@@ -227,7 +220,7 @@ describe('the session of a browser', () => {
     const { cookies, answered } = await browserOf(world);
     expect([answered.status, answered.location]).toEqual([303, '/jobs?x=1']);
     expect([answered.headers['set-cookie']].flat().at(-1)).toMatch(
-      new RegExp(`^tally-${world.port}=qb_[0-9A-Za-z]{65}; Path=/; HttpOnly; SameSite=Lax; Max-Age=43200$`),
+      new RegExp(`^tally-${world.port}=qb_[0-9A-Za-z]{43}; Path=/; HttpOnly; SameSite=Lax; Max-Age=43200$`),
     );
     expect(jsonOf(await world.send('GET', '/v1/session', { cookies }))).toMatchObject({
       kind: 'session',
@@ -271,7 +264,10 @@ describe('the session of a browser', () => {
   it('changes something only from a page of the registry', async () => {
     const world = await start();
     world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub: 's-root' }, 'test');
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+      { sub: 's-root' },
+      'test',
+    );
     const { cookies } = await browserOf(world);
     const pause = (headers: Record<string, string>) => world.send('POST', '/v1/jobs/job-1/pause', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
@@ -289,6 +285,19 @@ describe('the session of a browser', () => {
     expect((await pause({ 'x-tally-csrf': '1', origin: world.url })).status).toBe(200);
     const text = await world.send('POST', '/v1/buckets', { cookies, headers: { ...own, 'content-type': 'text/plain' }, body: '{}' });
     expect(text.status).toBe(415);
+  });
+
+  it('is no bearer token, and the token of a program is no cookie', async () => {
+    const world = await start();
+    const { cookies } = await browserOf(world);
+    const cookie = cookies.get(`tally-${world.port}`) ?? '';
+    expect((await world.send('GET', '/v1/session', { headers: bearer(cookie) })).status).toBe(401);
+    expect((await world.send('GET', '/v1/session', { headers: bearer(cookie.replace('qb_', 'qs_')) })).status).toBe(401);
+    const token = await world.tokenOf('user');
+    for (const sent of [token, token.replace('qs_', 'qb_')]) {
+      const answer = await world.send('GET', '/v1/session', { cookies: new Map([[`tally-${world.port}`, sent]]) });
+      expect(answer.status).toBe(401);
+    }
   });
 
   it('is not sent together with a bearer token', async () => {
@@ -318,10 +327,9 @@ describe('the session of a browser', () => {
 describe('a credential', () => {
   it.each([
     ['nothing', {}],
-    ['an unknown token', bearer(`qs_${'0'.repeat(65)}`)],
+    ['an unknown token', bearer(`qs_${'0'.repeat(43)}`)],
     ['a malformed token', bearer('qs_')],
     ['an unknown key', bearer('qk_unknown')],
-    ['a refresh token', bearer(`qr_${'0'.repeat(65)}`)],
     ['another scheme', { authorization: 'Basic cXM6cXM=' }],
     ['two tokens', { authorization: 'Bearer a b' }],
     ['an empty header', { authorization: '' }],
@@ -337,12 +345,11 @@ describe('a credential', () => {
 
   it('that is not valid is counted by its address; a cookie that has ended is not', async () => {
     const world = await start();
-    await world.send('GET', '/v1/buckets', { headers: bearer(`qs_${'0'.repeat(65)}`) });
-    await redeem(world, { grant_type: 'refresh_token', refresh_token: 'qr_x' });
+    await world.send('GET', '/v1/buckets', { headers: bearer(`qs_${'0'.repeat(43)}`) });
     await redeem(world, { grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: VERIFIER });
-    await world.send('GET', '/v1/buckets', { headers: { cookie: `tally-${world.port}=qb_${'0'.repeat(65)}` } });
+    await world.send('GET', '/v1/buckets', { headers: { cookie: `tally-${world.port}=qb_${'0'.repeat(43)}` } });
     expect(world.failures).toEqual(
-      ['session token not valid', 'refresh_token not valid', 'authorization_code not valid'].map((reason) => ({
+      ['session token not valid', 'authorization_code not valid'].map((reason) => ({
         address: '127.0.0.1',
         reason,
       })),
@@ -358,9 +365,11 @@ describe('a credential', () => {
   it('of a user who is disabled is refused at once', async () => {
     const world = await start();
     const token = await world.tokenOf('user');
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: ['root@example.com'] } }).disable(
-      userIdOf(ISSUER, 's-user'),
-    );
+    await createPeople({
+      state: world.store.state,
+      clock: world.clock,
+      rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
+    }).disable(userIdOf(ISSUER, 's-user'));
     expect((await world.send('GET', '/v1/buckets', { headers: bearer(token) })).status).toBe(401);
   });
 });
@@ -412,7 +421,11 @@ it('an event stream ends when its caller is disabled', async () => {
   const world = await start();
   const token = await world.tokenOf('user');
   const opened = world.send('GET', '/v1/jobs/job-1/events', { headers: bearer(token) });
-  const people = createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: ['root@example.com'] } });
+  const people = createPeople({
+    state: world.store.state,
+    clock: world.clock,
+    rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
+  });
   // after the stream has begun
   while (world.fake.asked.length === 0) await new Promise(setImmediate);
   await people.disable(userIdOf(ISSUER, 's-user'));

@@ -114,23 +114,14 @@ describe('settings', () => {
     expect(settingsOf({ TALLY_INDEX_URL: ` ${url} ` }).TALLY_INDEX_URL).toEqual(index);
   });
 
-  it.each(['TALLY_QUEUE_URL', 'TALLY_WORK_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])(
-    '%s takes the URL of a queue, without user and password',
-    (name) => {
-      for (const value of [
-        'https://key:secret@sqs/1/q',
-        'https://key@sqs/1/q',
-        'https://:secret@sqs/1/q',
-        'https://sqs:99999999/1/q',
-        'q',
-      ]) {
-        const mistakes = mistakesOf({ [name]: value });
-        expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (not contain a user|be the URL)`))]);
-        expect(mistakes.join()).not.toContain('secret');
-      }
-      expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
-    },
-  );
+  it.each(['TALLY_QUEUE_URL', 'TALLY_DEAD_LETTER_QUEUE_URL'])('%s takes the URL of a queue, without user and password', (name) => {
+    for (const value of ['https://key:secret@sqs/1/q', 'https://key@sqs/1/q', 'https://:secret@sqs/1/q', 'https://sqs:99999999/1/q', 'q']) {
+      const mistakes = mistakesOf({ [name]: value });
+      expect(mistakes).toEqual([expect.stringMatching(new RegExp(`^${name}: must (not contain a user|be the URL)`))]);
+      expect(mistakes.join()).not.toContain('secret');
+    }
+    expect(mistakesOf({ [name]: 'http://localhost:4566/000000000000/q' })).toEqual([]);
+  });
 
   it('read lists, addresses and flags', () => {
     const settings = settingsOf({
@@ -267,16 +258,6 @@ describe('a CA file', () => {
       mode: 0o644,
     }));
     expect(mistakes).toEqual(['TALLY_INDEX_URL: must have only https URLs when TALLY_INDEX_CA_FILE is set']);
-  });
-});
-
-describe('the work queue', () => {
-  const queues = { TALLY_QUEUE_URL: 'https://sqs/1/a,https://sqs/1/b', TALLY_DEAD_LETTER_QUEUE_URL: 'https://sqs/1/dead' };
-
-  it.each(['https://sqs/1/b', 'https://sqs/1/dead'])('is a queue of its own: what is no task is deleted from it (%s)', (url) => {
-    const mistake = expect.stringMatching(/^TALLY_WORK_QUEUE_URL: must be a separate queue/);
-    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: url })).toEqual([mistake]);
-    expect(mistakesOf({ ...queues, TALLY_WORK_QUEUE_URL: 'https://sqs/1/work' })).toEqual([]);
   });
 });
 

@@ -24,6 +24,12 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   ],
   ['domain does I/O', 'src/domain/b.ts', "import { readFileSync } from 'node:fs';\nexport const y = readFileSync('x');\n", /no I\/O/],
   ['domain reads the clock', 'src/domain/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
+  [
+    'domain draws random bytes',
+    'src/domain/random.ts',
+    "import { randomBytes } from 'node:crypto';\nexport const y = randomBytes(1);\n",
+    /random values are arguments/,
+  ],
   ['domain knows a vendor', 'src/domain/d.ts', "import { pino } from 'pino';\nexport const y = pino;\n", /knows no vendor/],
   ['domain imports the contract', 'src/domain/e.ts', "import { x } from '../api/contract.ts';\nexport const y = x;\n", /domain is pure/],
   [

@@ -20,6 +20,7 @@ from typing import Optional
 
 from . import admin, api_keys
 from ._client import client as _state
+from ._client import has_ended as _has_ended
 from ._index import buckets, explain, job, jobs, reindex, search
 from ._login import login as _log_in
 from ._version import VERSION as __version__
@@ -61,7 +62,7 @@ def logged_in() -> Optional[str]:
     except CredentialsError:
         # the next request raises it: credentials that others can read are not used
         return None
-    return None if credential is None else credential.catalog_url
+    return None if credential is None or _has_ended(credential) else credential.catalog_url
 
 
 def logout() -> None:

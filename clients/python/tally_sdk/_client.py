@@ -1,13 +1,12 @@
 """
 The state of this process: which credential it uses, and requests with it.
 
-An API key precedes an interactive login. Each is kept in memory, on disk, or both. A session is refreshed when it is about
-to expire or was refused; several threads and processes share one refresh, and a process that could not use a refresh token
-reads the file again before it asks for a login, because another process may have stored a newer one.
+An API key precedes an interactive login. Each is kept in memory, on disk, or both. The stored credentials are read for each
+request, so that all processes use the latest login. A credential that is refused stays stored, because another process may
+have replaced it at that moment.
 """
 
 import re
-import threading
 import time
 import warnings
 from dataclasses import replace
@@ -39,10 +38,6 @@ Credential = Union[KeyCredential, SessionCredential]
 Query = Mapping[str, Union[str, int, List[str], None]]
 Record = TypeVar("Record")
 
-# an access token that ends sooner is not worth a request that may take as long
-_MARGIN_S = 30.0
-# each refresh that fails was preceded by another process's: more in a row do not happen
-_ROTATIONS_MAX = 3
 # what may be in a header: anything else cannot be a key that the registry issued
 _SENDABLE = re.compile(r"[\x21-\x7e]{1,512}")
 _PREFIX = "qk_"
@@ -52,7 +47,6 @@ class Client:
     """The state and the requests of one process."""
 
     def __init__(self) -> None:
-        self._refreshing = threading.Lock()
         self._key: Optional[KeyCredential] = None
         # a login, or the addresses, where the home of this user cannot be written to
         self._session: Optional[SessionCredential] = None
@@ -107,8 +101,7 @@ class Client:
         self._warn_expiry(key, answer)
         if persist:
             try:
-                with _store.locked():
-                    _store.write_credentials(replace(_stored_or_none(), api_key=key))
+                _store.write_credentials(replace(_stored_or_none(), api_key=key))
             except OSError as error:
                 _warn_unwritable("The API key is", error)
         return caller
@@ -123,9 +116,8 @@ class Client:
         self._config = config
         self._session = None
         try:
-            with _store.locked():
-                _store.write_config(config)
-                _store.write_credentials(Credentials(session=session))
+            _store.write_config(config)
+            _store.write_credentials(Credentials(session=session))
         except OSError as error:
             self._session = session
             _warn_unwritable("The login is", error)
@@ -155,8 +147,7 @@ class Client:
 
     def _remove_stored(self) -> None:
         try:
-            with _store.locked():
-                _store.remove_credentials()
+            _store.remove_credentials()
         except OSError as error:
             raise CredentialsError(f"the stored credentials cannot be removed: {error}") from None
 
@@ -164,17 +155,8 @@ class Client:
         try:
             _tokens.end_session(session).checked()
         except AuthenticationError:
-            # the access token has expired, or the session has ended already
-            try:
-                # not by the stored login, whose files may be open to others
-                grant = {"grant_type": "refresh_token", "refresh_token": session.refresh_token}
-                answer = _tokens.request_tokens(session.registry_url, grant)
-                if _tokens.is_invalid_grant(answer):
-                    return
-                names = {"registry_url": session.registry_url, "catalog_url": session.catalog_url, "login": session.login}
-                _tokens.end_session(_tokens.session_of(answer, **names)).checked()
-            except AuthenticationError:
-                return
+            # it has ended already
+            return
 
     # ── requests ──
 
@@ -185,12 +167,7 @@ class Client:
         credential = self.credential()
         if credential is None:
             raise NotLoggedInError(self._why_not())
-        if isinstance(credential, SessionCredential) and credential.expires_at - time.time() < _MARGIN_S:
-            credential = self._refreshed(credential)
         answer = self._send(credential, method, path, query=query, body=body)
-        if answer.status == 401 and isinstance(credential, SessionCredential):
-            # refused before anything was done, so it may be sent again
-            answer = self._send(self._refreshed(credential), method, path, query=query, body=body)
         self._warn_expiry(credential, answer)
         return answer
 
@@ -242,7 +219,7 @@ class Client:
         query: Optional[Query] = None,
         body: Optional[Mapping[str, object]] = None,
     ) -> Answer:
-        token = credential.secret if isinstance(credential, KeyCredential) else credential.access_token
+        token = credential.secret if isinstance(credential, KeyCredential) else credential.token
         given = {name: value for name, value in (query or {}).items() if value is not None}
         url = credential.registry_url + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
         return send(method, url, bearer=token, body=body)
@@ -261,51 +238,10 @@ class Client:
         self._warned = credential.secret
         warnings.warn(f"The API key expires at {printable(expires)}: create a new one, and revoke this one", stacklevel=4)
 
-    # ── refresh ──
 
-    def _refreshed(self, used: SessionCredential) -> SessionCredential:
-        """A session that is newer than the one that was used: another thread's, another process's, or a new one."""
-        with self._refreshing, _store.locked():
-            current = self._latest(used)
-            return current if _is_newer(current, used) else self._rotated(current)
-
-    def _rotated(self, session: SessionCredential) -> SessionCredential:
-        for _ in range(_ROTATIONS_MAX):
-            grant = {"grant_type": "refresh_token", "refresh_token": session.refresh_token}
-            answer = _tokens.request_tokens(session.registry_url, grant)
-            if not _tokens.is_invalid_grant(answer):
-                names = {"registry_url": session.registry_url, "catalog_url": session.catalog_url, "login": session.login}
-                fresh = _tokens.session_of(answer, **names)
-                self._keep_refreshed(fresh)
-                return fresh
-            # another process may have stored a newer token meanwhile
-            again = self._latest(session)
-            if again.refresh_token == session.refresh_token:
-                break
-            if _is_newer(again, session):
-                return again
-            session = again
-        raise AuthenticationError()
-
-    def _latest(self, used: SessionCredential) -> SessionCredential:
-        """The tokens of this login as they are now. Raises NotLoggedInError if they were removed or replaced."""
-        latest = self._session or _store.read_credentials().session
-        if latest is None or latest.login != used.login:
-            raise NotLoggedInError("the login has ended or was replaced by another process: repeat the call, or call login() first")
-        return latest
-
-    def _keep_refreshed(self, fresh: SessionCredential) -> None:
-        if self._session is None:
-            try:
-                stored = _store.read_credentials()
-                # a logout or another login in the meantime stays as it is
-                if stored.session is not None and stored.session.login == fresh.login:
-                    _store.write_credentials(replace(stored, session=fresh))
-                return
-            except OSError:
-                # the file was readable and is not writable
-                pass
-        self._session = fresh
+def has_ended(credential: Credential) -> bool:
+    """Whether the time of a login is over, by the clock of this machine."""
+    return isinstance(credential, SessionCredential) and credential.expires_at <= time.time()
 
 
 def key_of(api_key: object) -> str:
@@ -332,10 +268,6 @@ def _page_of(answer: Answer) -> Tuple[List[Any], Optional[str]]:
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise ProtocolError(f"{answer.what} was answered without a list: check that the version of the registry fits this package")
     return items, following
-
-
-def _is_newer(session: SessionCredential, used: SessionCredential) -> bool:
-    return session.access_token != used.access_token and session.expires_at - time.time() >= _MARGIN_S
 
 
 def _stored_or_none() -> Credentials:

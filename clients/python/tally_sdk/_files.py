@@ -7,10 +7,8 @@ A file is replaced as a whole (written beside it, then renamed), so that another
 import os
 import secrets
 import stat
-import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Optional
 
 from .errors import CredentialsError
 
@@ -20,9 +18,6 @@ _OPEN_TO_OTHERS = 0o077
 _WRITABLE_BY_OTHERS = 0o022
 # our files have a few hundred bytes
 _SIZE_MAX = 64 * 1024
-# no refresh takes longer (its request has 15 s): an older lock was left by a process that was killed
-_LOCK_STALE_S = 20.0
-_LOCK_POLL_S = 0.05
 
 
 def folder() -> Path:
@@ -93,45 +88,6 @@ def remove(name: str) -> None:
     for left in place.glob(f".{name}.*"):
         # another process may rename or remove it at this moment
         left.unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(name: str) -> Iterator[None]:
-    """
-    Runs a block in one process at a time. Without a folder that can be written to it runs at once: the lock saves
-    requests, and nothing depends on it.
-    """
-    lock: Optional[Path] = None
-    try:
-        lock = folder() / name
-        _take(lock)
-    except OSError:
-        lock = None
-    try:
-        yield
-    finally:
-        if lock is not None:
-            lock.unlink(missing_ok=True)
-
-
-def _take(lock: Path) -> None:
-    # each holder gives up or is stale within _LOCK_STALE_S; after that long this process no longer waits for others
-    deadline_s = time.monotonic() + _LOCK_STALE_S
-    while True:
-        try:
-            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_CLOEXEC"), 0o600))
-            return
-        except FileExistsError:
-            if time.monotonic() > deadline_s:
-                os.utime(lock)
-                return
-        try:
-            if time.time() - lock.stat().st_mtime > _LOCK_STALE_S:
-                lock.unlink()
-                continue
-        except FileNotFoundError:
-            continue
-        time.sleep(_LOCK_POLL_S)
 
 
 def _flag(name: str) -> int:

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import List, Mapping, Optional
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from ._listener import Listener, Parameters
 from ._platform import fetch_config
 from ._store import Config
 from ._text import printable
-from .errors import LoginError
+from .errors import LoginError, TallyError
 
 # the registry keeps a login that is under way for 10 min
 _LOGIN_TIMEOUT_S = 600.0
@@ -49,21 +50,27 @@ class _Attempt:
         return f"{self.config.registry_url}/login/authorize?{urlencode(query)}"
 
     def redeem(self, code: str, redirect_uri: Optional[str]) -> str:
-        """Exchanges the code for tokens, and uses and stores them. Returns the e-mail address of who has logged in."""
-        grant = {"grant_type": "authorization_code", "code": code, "code_verifier": self.verifier}
+        """Exchanges the code for a session, and uses and stores it. Returns the e-mail address of who has logged in."""
+        grant = {"code": code, "code_verifier": self.verifier}
         if redirect_uri is not None:
             grant["redirect_uri"] = redirect_uri
-        answer = _tokens.request_tokens(self.config.registry_url, grant)
+        answer = _tokens.request_token(self.config.registry_url, grant)
         if _tokens.is_invalid_grant(answer):
             raise LoginError("the registry refused the code: it is wrong, was used already, or is older than 60 s; call login() again")
-        names = {"registry_url": self.config.registry_url, "catalog_url": self.config.catalog_url}
-        session = _tokens.session_of(answer, login=secrets.token_hex(16), **names)
-        # a login that nobody can name is not used: another person may have answered it
-        user = client.caller_of(session).user
-        if user is None:
-            raise LoginError(f"{self.config.registry_url} does not say who has logged in")
-        client.keep_login(session, self.config)
-        return printable(user.email)
+        session = _tokens.session_of(answer, self.config)
+        try:
+            # a login that nobody can name is not used: another person may have answered it
+            user = client.caller_of(session).user
+            if user is None:
+                raise LoginError(f"{self.config.registry_url} does not say who has logged in")
+            client.keep_login(session, self.config)
+        except BaseException:
+            # a session that is not used must not stay alive
+            with suppress(TallyError):
+                _tokens.end_session(session)
+            raise
+        # an address that is not verified may be that of another person
+        return printable(user.email) + (" (not verified)" if user.email_verified is False else "")
 
 
 def login(browser: Optional[bool]) -> None:

@@ -10,7 +10,6 @@ from .errors import ConfigurationError, CredentialsError
 
 _CONFIG = "config.json"
 _CREDENTIALS = "credentials.json"
-_LOCK = "credentials.lock"
 # raised by a change that earlier versions would misread
 _FORMAT = 1
 
@@ -25,15 +24,12 @@ class Config:
 
 @dataclass(frozen=True)
 class SessionCredential:
-    """An interactive login. Its tokens are sent to `registry_url` only."""
+    """An interactive login. Its token is sent to `registry_url` only."""
 
     registry_url: str
     catalog_url: str
-    # the same for all tokens of one login, so that a refresh never replaces a later login
-    login: str
-    access_token: str = field(repr=False)
-    refresh_token: str = field(repr=False)
-    # by the clock of this machine, in seconds since 1970
+    token: str = field(repr=False)
+    # when the session ends at the latest, by the clock of this machine, in seconds since 1970
     expires_at: float
 
 
@@ -95,9 +91,7 @@ def write_credentials(credentials: Credentials) -> None:
         stored["session"] = {
             "registry_url": session.registry_url,
             "catalog_url": session.catalog_url,
-            "login": session.login,
-            "access_token": session.access_token,
-            "refresh_token": session.refresh_token,
+            "token": session.token,
             "expires_at": session.expires_at,
         }
     if credentials.api_key is not None:
@@ -111,20 +105,13 @@ def remove_credentials() -> None:
     _files.remove(_CREDENTIALS)
 
 
-def locked() -> Any:
-    """A context in which one process at a time changes the credentials."""
-    return _files.locked(_LOCK)
-
-
 def _session_of(stored: Any) -> Optional[SessionCredential]:
     if stored is None:
         return None
     return SessionCredential(
         registry_url=origin_of(stored["registry_url"], "registry_url"),
         catalog_url=base_of(stored["catalog_url"], "catalog_url"),
-        login=_text_of(stored["login"]),
-        access_token=_text_of(stored["access_token"]),
-        refresh_token=_text_of(stored["refresh_token"]),
+        token=_text_of(stored["token"]),
         expires_at=_number_of(stored["expires_at"]),
     )
 

@@ -6,8 +6,7 @@ import json
 import secrets
 import ssl
 import threading
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Dict, List, Optional, Tuple
 from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
@@ -18,9 +17,6 @@ OTHER_EMAIL = "bob@example.com"
 CREATED = "2026-11-22T19:00:00.123Z"
 EXPIRES = "2027-02-20T19:00:00.123Z"
 NEVER_CREATED = "2020-01-01T00:00:00.000Z"
-# how many successors of one refresh token live at the same time, and for how long it gives new ones
-LIVE_MAX = 8
-GRACE_S = 30.0
 
 Json = Dict[str, Any]
 
@@ -33,16 +29,6 @@ class Received:
     path: str
     authorization: Optional[str]
     body: Json
-
-
-@dataclass
-class Login:
-    """One login: a family of tokens."""
-
-    access: Dict[str, float] = field(default_factory=dict)
-    # the live refresh tokens, and those that were used, with when
-    refresh: List[str] = field(default_factory=list)
-    used: Dict[str, float] = field(default_factory=dict)
 
 
 class Problem(Exception):
@@ -68,14 +54,15 @@ class Registry:
     def __init__(self, tls: Optional[ssl.SSLContext] = None) -> None:
         self.version = "1.67.0"
         self.admin = False
-        self.access_s = 600.0
-        self.grace_s = GRACE_S
+        self.email_verified = True
+        self.session_s = 604_800.0
         self.page_size = 2
         self.buckets = ["photos"]
         self.received: List[Received] = []
         # the parameters of each request, in their order
         self.queries: List[List[Tuple[str, str]]] = []
-        self.logins: List[Login] = []
+        # the tokens of the sessions
+        self.logins: List[str] = []
         self.challenges: Dict[str, Tuple[str, Optional[str]]] = {}
         self.keys: Dict[str, Json] = {}
         self.secrets: Dict[str, str] = {}
@@ -155,43 +142,25 @@ class Registry:
         return 302, {"Location": f"{query['redirect_uri']}?{back}"}, None
 
     def _token(self, body: Json) -> Json:
-        if body.get("grant_type") == "authorization_code":
-            challenge, redirect = self.challenges.pop(body["code"], (None, None))
-            digest = base64.urlsafe_b64encode(hashlib.sha256(body["code_verifier"].encode()).digest()).rstrip(b"=").decode()
-            if challenge != digest or body.get("redirect_uri") != redirect:
-                raise Problem(400, "login.invalid-grant", "the code is not valid", error="invalid_grant")
-            login = Login()
-            self.logins.append(login)
-            return self._issue(login)
-        given = body["refresh_token"]
-        for login in self.logins:
-            if given in login.refresh:
-                login.refresh.remove(given)
-                login.used[given] = time.monotonic()
-                return self._issue(login)
-            if given in login.used and time.monotonic() - login.used[given] < self.grace_s:
-                return self._issue(login)
-            if given in login.used:
-                self.logins.remove(login)
-                break
-        raise Problem(400, "login.invalid-grant", "the refresh token is not valid", error="invalid_grant")
-
-    def _issue(self, login: Login) -> Json:
-        access, refresh = "qs_" + secrets.token_hex(16), "qr_" + secrets.token_hex(16)
-        login.access[access] = time.monotonic() + self.access_s
-        login.refresh = [*login.refresh, refresh][-LIVE_MAX:]
-        return {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": self.access_s}
+        assert body["grant_type"] == "authorization_code"
+        challenge, redirect = self.challenges.pop(body["code"], (None, None))
+        digest = base64.urlsafe_b64encode(hashlib.sha256(body["code_verifier"].encode()).digest()).rstrip(b"=").decode()
+        if challenge != digest or body.get("redirect_uri") != redirect:
+            raise Problem(400, "login.invalid-grant", "the code is not valid", error="invalid_grant")
+        token = "qs_" + secrets.token_hex(16)
+        self.logins.append(token)
+        return {"access_token": token, "token_type": "Bearer", "expires_in": self.session_s}
 
     def _known(self, received: Received, query: Dict[str, str], place: str) -> Tuple[int, Dict[str, str], Any]:
         token = (received.authorization or "").replace("Bearer ", "", 1)
         key = self.keys.get(token)
-        login = next((each for each in self.logins if each.access.get(token, 0) > time.monotonic()), None)
-        if login is None and (key is None or key["status"] != "ACTIVE"):
+        is_session = token in self.logins
+        if not is_session and (key is None or key["status"] != "ACTIVE"):
             raise Problem(401, "authentication.failed", FAILED)
         headers = {"Tally-Key-Expires": key["expires_at"]} if key is not None and key["name"] == "ending" else {}
         if place == "POST /login/logout":
-            assert login is not None
-            self.logins.remove(login)
+            assert is_session
+            self.logins.remove(token)
             return 204, headers, None
         if received.path.startswith("/v1/admin/") and not self.admin:
             raise Problem(403, "authorization.denied", "this needs the role admin")
@@ -234,7 +203,7 @@ class Registry:
 
     def _index(self, received: Received, query: Dict[str, str], place: str, key: Optional[Json]) -> Any:
         role = "admin" if self.admin else "user"
-        user = {"id": "u1", "email": EMAIL}
+        user = {"id": "u1", "email": EMAIL, "email_verified": self.email_verified}
         session = {"user": user, "role": role, "scopes": ["read"], "catalog_url": self.url, "version": self.version}
         job = {**JOB, "mode": received.body.get("mode", "apply")}
         answers = {

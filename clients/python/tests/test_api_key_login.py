@@ -165,14 +165,6 @@ class Logout(World):
         # the key itself stays valid
         self.assertIn(secret, self.registry.keys)
 
-    def test_ends_a_session_whose_access_token_has_expired(self) -> None:
-        self.log_in()
-        for access in self.registry.logins[0].access:
-            self.registry.logins[0].access[access] = time.monotonic() - 1
-        sdk.logout()
-        self.assertEqual(self.registry.logins, [])
-        self.assertFalse(self.stored.exists())
-
     def test_removes_everything_here_even_if_the_registry_cannot_be_reached(self) -> None:
         self.log_in()
         (self.stored.parent / ".credentials.json.1.left").write_text("half")

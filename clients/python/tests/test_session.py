@@ -1,21 +1,18 @@
-"""The interactive login, its refresh by several processes, and the files."""
+"""The interactive login, its use by several processes, and the files."""
 
 import json
 import os
 import re
 import sys
 import threading
-import time
 import unittest
 import urllib.request
-from dataclasses import replace
+import warnings
 from typing import List
 from unittest import mock
 
 import tally_sdk as sdk
-from tally_sdk import _store
 from tally_sdk._client import client
-from tally_sdk._store import Credentials
 
 from .registry import EMAIL, FAILED, Registry
 from .world import HERE, World
@@ -42,8 +39,14 @@ class BrowserLogin(World):
         session = self.stored_session()
         self.assertEqual(self.stored.stat().st_mode & 0o777, 0o600)
         # neither a token nor the code is shown
-        self.assertNotIn(session.access_token, ended.stderr + self.log.read_text())
+        self.assertNotIn(session.token, ended.stderr + self.log.read_text())
         self.assertEqual(sdk.whoami().kind, "session")
+
+    def test_marks_an_address_that_is_not_verified(self) -> None:
+        self.registry.email_verified = False
+        ended = self.python(LOGIN, env=self.env)
+        self.assertIn(f"You are logged in as {EMAIL} (not verified).", ended.stderr)
+        self.assertIn(f"You are logged in as {EMAIL} (not verified)", self.log.read_text())
 
     def test_shows_an_error_in_the_terminal_and_in_the_page(self) -> None:
         self.registry.iss = "https://evil.example.com"
@@ -59,6 +62,17 @@ class BrowserLogin(World):
         ended = self.python(LOGIN, env=self.env)
         self.assertIn("LoginError: the registry refused the code", ended.stderr)
         self.assertIn("The login failed", self.log.read_text())
+
+    def test_leaves_no_session_behind_that_it_does_not_use(self) -> None:
+        self.registry.canned["/v1/session"] = (500, {}, b"{}")
+        ended = self.python(LOGIN, env=self.env)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("The login failed", self.log.read_text())
+        self.assertEqual((self.registry.paths()[-1], self.registry.logins), ("POST /login/logout", []))
+        self.registry.canned.clear()
+        self.stored.parent.chmod(0o755)
+        self.assertIn("CredentialsError", self.python(LOGIN, env=self.env).stderr)
+        self.assertEqual((self.registry.paths()[-1], self.registry.logins), ("POST /login/logout", []))
 
     def test_falls_back_to_a_code_that_is_pasted(self) -> None:
         code = (
@@ -150,94 +164,58 @@ class Listening(World):
         self.assertEqual(late.exception.code, 404)
 
 
-class Refresh(World):
-    def expire(self) -> None:
-        """The stored access token ends now."""
-        _store.write_credentials(Credentials(replace(self.stored_session(), expires_at=time.time() + 5)))
-
-    def test_is_done_before_the_access_token_ends(self) -> None:
-        before = self.log_in()
-        self.expire()
-        self.assertEqual(sdk.whoami().kind, "session")
-        after = self.stored_session()
-        self.assertNotEqual(after.refresh_token, before.refresh_token)
-        self.assertEqual(self.registry.paths(), ["POST /login/token", "GET /v1/session"])
-        self.assertEqual([each.name for each in self.stored.parent.iterdir() if each.name.startswith(".")], [])
-        self.assertFalse((self.stored.parent / "credentials.lock").exists())
-
-    def test_is_done_when_the_access_token_is_refused(self) -> None:
-        self.log_in()
-        self.registry.logins[0].access.clear()
-        self.assertEqual(sdk.whoami().kind, "session")
-        self.assertEqual(self.registry.paths(), ["GET /v1/session", "POST /login/token", "GET /v1/session"])
-
-    def test_is_shared_by_threads(self) -> None:
-        self.log_in()
-        self.expire()
-        kinds: List[str] = []
-        threads = [threading.Thread(target=lambda: kinds.append(sdk.whoami().kind)) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(kinds, ["session"] * 10)
-        self.assertEqual(self.registry.paths().count("POST /login/token"), 1)
-
-    def test_by_several_processes_leaves_all_of_them_logged_in(self) -> None:
-        self.log_in()
-        self.expire()
+class Login(World):
+    def test_is_shared_by_ten_processes_which_send_the_one_token(self) -> None:
+        session = self.log_in()
         code = "import tally_sdk as sdk; print(sdk.whoami().kind)"
         ends: List[str] = []
-        threads = [threading.Thread(target=lambda: ends.append(self.python(code).stdout)) for _ in range(4)]
+        threads = [threading.Thread(target=lambda: ends.append(self.python(code).stdout)) for _ in range(10)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(ends, ["session\n"] * 4)
-        # the stored token is one that lives
-        self.expire()
-        self.assertEqual(sdk.whoami().kind, "session")
+        self.assertEqual(ends, ["session\n"] * 10)
+        self.assertEqual(self.registry.paths(), ["GET /v1/session"] * 10)
+        self.assertEqual({each.authorization for each in self.registry.received}, {f"Bearer {session.token}"})
+        self.assertEqual(sorted(each.name for each in self.stored.parent.iterdir()), ["config.json", "credentials.json"])
 
-    def test_uses_the_token_that_another_process_stored_meanwhile(self) -> None:
-        old = self.log_in()
-        grant = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
-        newer = client.__class__._rotated(client, old)
-        self.assertEqual(newer, self.stored_session())
-        self.registry.grace_s = 0
-        # a process that read the file before: its token is refused now, and using it would end the family
-        stale = Credentials(replace(old, expires_at=time.time()))
-        reads = [stale.session, newer]
-        with mock.patch.object(client, "_latest", lambda used: reads.pop(0)):
-            used = client._refreshed(old)
-        self.assertEqual(grant["refresh_token"], old.refresh_token)
-        self.assertEqual(used, newer)
-
-    def test_that_is_refused_asks_for_a_login_with_the_one_message(self) -> None:
+    def test_that_is_refused_ends_with_the_one_message_and_stays_stored(self) -> None:
         self.log_in()
+        before = self.stored.read_bytes()
+        self.registry.end_logins()
+        with self.assertRaises(sdk.AuthenticationError) as caught:
+            sdk.whoami()
+        self.assertEqual(str(caught.exception), FAILED)
+        self.assertEqual(self.stored.read_bytes(), before)
+
+    def test_of_another_process_is_used_by_the_next_request(self) -> None:
+        self.log_in()
+        self.registry.end_logins()
+        ended = self.python(LOGIN, env={"BROWSER": f"{sys.executable} {HERE / 'browser.py'} %s", "BROWSER_LOG": os.devnull})
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        session = self.stored_session()
+        self.assertEqual(sdk.whoami().kind, "session")
+        self.assertEqual(self.registry.received[-1].authorization, f"Bearer {session.token}")
+
+    def test_whose_time_is_over_is_none_that_is_logged_in_and_the_registry_judges_it(self) -> None:
+        self.registry.session_s = 0.0
+        self.log_in()
+        self.assertIsNone(sdk.logged_in())
+        self.assertEqual(sdk.whoami().kind, "session")
         self.registry.end_logins()
         with self.assertRaises(sdk.AuthenticationError) as caught:
             sdk.whoami()
         self.assertEqual(str(caught.exception), FAILED)
 
-    def test_never_brings_back_a_login_that_was_replaced(self) -> None:
-        first = self.log_in("login-1")
-        second = self.log_in("login-2")
-        with self.assertRaises(sdk.NotLoggedInError):
-            client._refreshed(first)
-        self.assertEqual(self.stored_session(), second)
-        sdk.logout()
-        with self.assertRaises(sdk.NotLoggedInError):
-            client._refreshed(second)
-        self.assertFalse(self.stored.exists())
-
-    def test_passes_over_a_lock_that_a_killed_process_left(self) -> None:
-        self.log_in()
-        self.expire()
-        lock = self.stored.parent / "credentials.lock"
-        lock.write_text("")
-        os.utime(lock, (time.time() - 60, time.time() - 60))
-        self.assertEqual(sdk.whoami().kind, "session")
-        self.assertFalse(lock.exists())
+    def test_that_has_ended_already_is_logged_out_without_a_complaint(self) -> None:
+        for mode in (0o600, 0o644):
+            self.log_in()
+            self.registry.end_logins()
+            self.stored.chmod(mode)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                sdk.logout()
+            self.assertFalse(self.stored.exists())
 
     def test_a_changed_registry_needs_a_new_login(self) -> None:
         self.log_in()
@@ -254,12 +232,9 @@ class Refresh(World):
         self.stored.parent.write_text("")
         with self.assertWarnsRegex(UserWarning, "kept in memory only"):
             sdk.configure(self.registry.url)
-        self.registry.access_s = 5
         with self.assertWarnsRegex(UserWarning, "kept in memory only"):
             self.log_in()
         self.assertEqual(sdk.logged_in(), self.registry.url)
-        # each request refreshes, since the tokens live for 5 s
-        self.assertEqual(sdk.whoami().kind, "session")
         self.assertEqual(sdk.whoami().kind, "session")
         sdk.logout()
         self.assertEqual(self.registry.logins, [])

@@ -12,7 +12,7 @@ from unittest import mock
 from tally_sdk import _store
 from tally_sdk._client import client
 from tally_sdk._store import SessionCredential
-from tally_sdk._tokens import request_tokens, session_of
+from tally_sdk._tokens import request_token, session_of
 
 from .registry import Registry
 
@@ -40,15 +40,14 @@ class World(unittest.TestCase):
         """What a new process has: no memory."""
         client.__init__()  # type: ignore[misc]
 
-    def log_in(self, login: str = "login-1") -> SessionCredential:
+    def log_in(self) -> SessionCredential:
         """A stored login, as login() makes one."""
         if not self.config.exists():
             client.configure(self.registry.url)
         challenge = {"code_challenge": "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "code_challenge_method": "S256"}
         _, _, shown = self.registry._authorize({**challenge, "machine": "here", "no_browser": "true"})
-        grant = {"grant_type": "authorization_code", "code": shown["code"], "code_verifier": ""}
-        names = {"registry_url": self.registry.url, "catalog_url": self.registry.url, "login": login}
-        session = session_of(request_tokens(self.registry.url, grant), **names)
+        answer = request_token(self.registry.url, {"code": shown["code"], "code_verifier": ""})
+        session = session_of(answer, client.config())
         client.keep_login(session, client.config())
         self.registry.received.clear()
         return session

@@ -3,7 +3,7 @@
 /** The account id of all resources in fauxqs. */
 export const ACCOUNT = '000000000000';
 
-export const embeddedQueues = { bucket: 'tally-bucket-events', work: 'tally-work', deadLetters: 'tally-dead-letters' } as const;
+export const embeddedQueues = { bucket: 'tally-bucket-events', deadLetters: 'tally-dead-letters' } as const;
 
 /** The endpoint that clients on this machine use. */
 export function embeddedEndpoint({ host, port }: { readonly host: string; readonly port: number }): string {

@@ -89,9 +89,7 @@ function watchUploads(store: S3Store, changed: (change: ObjectChange) => void): 
 export interface Notifier {
   /** Publishes the change. If that fails, the present state of the key is published, with an attempt every second until one succeeds. No change is lost while the process lives. */
   notify(change: ObjectChange): void;
-  /** Publishes the present state of a key as a put or a delete. If that fails, it is tried again as in {@link Notifier.notify}. */
-  announce(bucket: string, key: string): void;
-  /** Ends the attempts. The next start finds the unpublished changes when it compares bucket and index. */
+  /** Ends the attempts. The next start finds the unpublished changes when it re-indexes the buckets. */
   stop(): void;
 }
 
@@ -152,7 +150,7 @@ export function createNotifier({ store, region, moments, clock, log, publish }: 
     } while (unpublished.size > 0);
   }
 
-  return { notify, announce: (bucket, key) => notify(present(bucket, key)), stop: () => stopping.abort() };
+  return { notify, stop: () => stopping.abort() };
 }
 
 /** The object of a key; undefined if the key or its bucket does not exist. */

@@ -39,20 +39,10 @@ export interface Embedded {
   /** The endpoint of SQS, SNS and S3 (path-style). Requests need no signature. */
   readonly endpoint: string;
   readonly queueUrl: string;
-  readonly workQueueUrl: string;
   readonly deadLetterQueueUrl: string;
   readonly topicArn: string;
-  readonly storage: EmbeddedStorage;
   /** Ends long polls and open connections, and closes the data. Changes that are made meanwhile may be unpublished until the next start. */
   stop(): Promise<void>;
-}
-
-/** Direct access to the buckets, without HTTP. */
-export interface EmbeddedStorage {
-  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys, with etags without quotes; undefined if the bucket does not exist. */
-  list(bucket: string): readonly { readonly key: string; readonly etag: string; readonly sizeBytes: number }[] | undefined;
-  /** Publishes a notification with the present state of the key. */
-  announce(bucket: string, key: string): void;
 }
 
 /** The embedded AWS cannot start. The message names the setting to change. */
@@ -98,15 +88,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     endpoint,
     ...queues,
     topicArn,
-    storage: {
-      list: (bucket) =>
-        fauxqs.s3.hasBucket(bucket)
-          ? listing
-              .objectsOf(bucket)
-              .map(({ key, etag, contentLength }) => ({ key, etag: etag.replaceAll('"', ''), sizeBytes: contentLength }))
-          : undefined,
-      announce: (bucket, key) => notifier.announce(bucket, key),
-    },
     stop: async () => {
       await fauxqs.app.close();
       notifier.stop();
@@ -158,10 +139,7 @@ async function openData(fauxqs: Fauxqs, folder: string): Promise<Persistence> {
 }
 
 /** Creates what does not exist yet. Existing queues, topics and buckets are not changed. */
-function provision(
-  { sqs, sns, s3 }: Fauxqs,
-  { region, bucket }: EmbeddedOptions,
-): Pick<Embedded, 'queueUrl' | 'workQueueUrl' | 'deadLetterQueueUrl'> {
+function provision({ sqs, sns, s3 }: Fauxqs, { region, bucket }: EmbeddedOptions): Pick<Embedded, 'queueUrl' | 'deadLetterQueueUrl'> {
   const queue = (name: string, attributes?: Record<string, string>) => {
     const arn = arnOf('sqs', region, name);
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);
@@ -169,12 +147,11 @@ function provision(
   const deadLetters = queue(embeddedQueues.deadLetters);
   const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_MAX };
   const bucketQueue = queue(embeddedQueues.bucket, { RedrivePolicy: JSON.stringify(redrive) });
-  const workQueue = queue(embeddedQueues.work);
   const topic = sns.createTopic(TOPIC, undefined, undefined, region);
   const { subscriptions } = sns.listSubscriptionsByTopic(topic.arn);
   if (!subscriptions.some(({ endpoint }) => endpoint === bucketQueue.arn)) sns.subscribe(topic.arn, 'sqs', bucketQueue.arn);
   if (!s3.hasBucket(bucket)) s3.createBucket(bucket);
-  return { queueUrl: bucketQueue.url, workQueueUrl: workQueue.url, deadLetterQueueUrl: deadLetters.url };
+  return { queueUrl: bucketQueue.url, deadLetterQueueUrl: deadLetters.url };
 }
 
 function arnOf(service: 'sqs' | 'sns', region: string, name: string): string {

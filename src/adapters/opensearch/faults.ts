@@ -22,7 +22,7 @@ const errorBodySchema = z.object({ error: storeErrorSchema });
 const REASON_LENGTH_MAX = 500;
 
 /** What an error can say about one index. */
-type IndexTrouble = 'blocked' | 'denied' | 'limit' | 'misconfigured' | 'missing' | 'outdated' | 'overloaded' | 'unavailable';
+type IndexTrouble = 'blocked' | 'denied' | 'limit' | 'misconfigured' | 'missing' | 'overloaded' | 'unavailable';
 type IndexFault = `bucket.index-${IndexTrouble}`;
 
 /** The fault of the cluster for each fault of an index: what it means if it is the state index, which all buckets need. */
@@ -32,7 +32,6 @@ const clusterCodes: Readonly<Record<IndexFault, FaultCode>> = {
   'bucket.index-limit': 'index.unreachable',
   'bucket.index-misconfigured': 'index.misconfigured',
   'bucket.index-missing': 'index.state-missing',
-  'bucket.index-outdated': 'index.state-missing',
   'bucket.index-overloaded': 'index.overloaded',
   'bucket.index-unavailable': 'index.unreachable',
 };
@@ -41,7 +40,7 @@ const clusterCodes: Readonly<Record<IndexFault, FaultCode>> = {
 const codeByType: ReadonlyMap<string, IndexFault | 'index.rejected'> = new Map([
   ['mapper_parsing_exception', 'index.rejected'],
   ['document_parsing_exception', 'index.rejected'],
-  ['strict_dynamic_mapping_exception', 'bucket.index-outdated'],
+  ['strict_dynamic_mapping_exception', 'bucket.index-misconfigured'],
   ['index_not_found_exception', 'bucket.index-missing'],
   ['index_closed_exception', 'bucket.index-blocked'],
   ['unavailable_shards_exception', 'bucket.index-unavailable'],

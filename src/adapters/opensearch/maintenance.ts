@@ -5,7 +5,7 @@
  * on 3.6.)
  */
 import { z } from 'zod';
-import { DOCUMENT_SCHEMA, documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
+import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports/object-index.ts';
 import type { OpenSearchClient } from './client.ts';
@@ -28,16 +28,9 @@ interface Tombstone {
 }
 
 const LIVE = { term: { deleted: false } };
-/** In an index whose mapping lacks the field, all documents are. */
-const OUTDATED = { bool: { must_not: [{ range: { schema: { gte: DOCUMENT_SCHEMA } } }] } };
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
 
 const hitsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: z.unknown() })) }) });
-const formsSchema = z.object({
-  hits: z.object({ total: z.object({ value: z.number() }) }),
-  // absent if there is no index at all
-  aggregations: z.object({ outdated: z.object({ doc_count: z.number() }) }).optional(),
-});
 const foundSchema = z.object({
   docs: z.array(
     z.object({
@@ -117,18 +110,6 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       const documents = await page(objectDocumentSchema, { bucket, filter: agedFilter(age), after, limit }, signal);
       const last = documents.length < limit ? undefined : documents.at(-1)?.key;
       return { documents, ...(last !== undefined && { next: last }) };
-    },
-    outdated(bucket, range, signal) {
-      return page(objectDocumentSchema, { bucket, filter: [OUTDATED], ...range }, signal);
-    },
-    async forms(bucket, signal) {
-      const path = `/${bucket === undefined ? names.bucketAliases : names.objectsAlias(bucket)}/_search`;
-      const body = { size: 0, track_total_hits: true, aggs: { outdated: { filter: OUTDATED } } };
-      const query = { allow_partial_search_results: false, ...(bucket === undefined && { ignore_unavailable: true }) };
-      const answer = await client.send({ method: 'POST', path, query, body }, signal);
-      if (isIndexMissing(answer)) return { documents: 0, outdated: 0 };
-      const { hits, aggregations } = parseAnswer(formsSchema, bodyOf(answer, bucket === undefined ? 'cluster' : 'index'));
-      return { documents: hits.total.value, outdated: aggregations?.outdated.doc_count ?? 0 };
     },
     tombstones(bucket, { deletedBeforeMs, ...range }, signal) {
       const filter = [{ term: { deleted: true } }, { range: { deleted_at: { lt: isoOf(deletedBeforeMs) } } }];

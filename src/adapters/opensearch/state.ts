@@ -15,7 +15,7 @@ interface StateDependencies {
   readonly clock: Clock;
 }
 
-/** The document of a record. `record` is stored unchanged and not indexed. */
+/** The document of a record. `record` is stored unchanged and not indexed; `due_at_ms` repeats its `dueAtMs`, by which due() searches. */
 const sourceSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.unknown() });
 
 const foundSchema = z.object({
@@ -41,6 +41,11 @@ const bulkSchema = z.object({
 });
 
 const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
+const dueSchema = z.object({
+  hits: z.object({ hits: z.array(z.object({ _source: z.object({ id: z.string(), record: z.unknown() }) })) }),
+  aggregations: z.object({ open: z.object({ value: z.number() }) }),
+});
+const dueRecordSchema = z.object({ dueAtMs: z.number() });
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
 
 /**
@@ -49,7 +54,7 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
  * most writes wait for the next refresh, so that list() returns them.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
-  const { get, swap, search } = createStateRequests(client, names);
+  const { get, swap, search, searchBy } = createStateRequests(client, names);
 
   return {
     get,
@@ -60,7 +65,9 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
       if (sequence === undefined) return 'conflict';
       const target = { _index: names.state, _id: id };
       const operation = sequence === null ? { create: target } : { index: { ...target, ...conditionOf(sequence) } };
-      const document = { id, kind, record, updated_at: new Date(clock.nowMs()).toISOString() };
+      const due = dueRecordSchema.safeParse(record);
+      const dueAt = due.success ? { due_at_ms: due.data.dueAtMs } : {};
+      const document = { id, kind, record, ...dueAt, updated_at: new Date(clock.nowMs()).toISOString() };
       const item = await swap({ operation, lines: `${JSON.stringify(document)}\n`, listed }, signal);
       if (isConflict(item.error)) return 'conflict';
       return { id, kind, record, version: versionOf(written(item)) };
@@ -74,6 +81,31 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
       if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
       written(item);
       return 'removed';
+    },
+
+    async due({ nowMs, aheadMaxMs, limit }, signal) {
+      const isDue = [{ range: { due_at_ms: { lte: nowMs } } }, { range: { due_at_ms: { gt: nowMs + aheadMaxMs } } }];
+      const body = await searchBy(
+        {
+          function_score: {
+            query: { bool: { filter: [{ terms: { kind: ['job', 'range'] } }, { exists: { field: 'due_at_ms' } }] } },
+            random_score: {},
+            boost_mode: 'replace',
+          },
+        },
+        {
+          size: limit,
+          sort: [{ kind: 'asc' }, '_score'],
+          // the aggregation counts those that are not due yet as well
+          post_filter: { bool: { should: isDue } },
+          aggs: { open: { value_count: { field: 'due_at_ms' } } },
+          _source: { excludes: ['record.examples'] },
+          track_total_hits: false,
+        },
+        signal,
+      );
+      const { hits, aggregations } = parseAnswer(dueSchema, body);
+      return { found: hits.hits.map(({ _source: { id, record } }) => ({ id, record })), isAnyOpen: aggregations.open.value > 0 };
     },
 
     async list(kind, { after, limit }, signal) {
@@ -119,21 +151,25 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
     return parseAnswer(bulkSchema, stateBody(answer)).items[0];
   }
 
-  async function search(kind: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
+  function search(kind: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
+    return searchBy({ bool: { filter: [{ term: { kind } }] } }, body, signal);
+  }
+
+  async function searchBy(query: object, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
     const answer = await client.send(
       {
         method: 'POST',
         path: `/${names.state}/_search`,
         // the primary is searched, because the refresh that a write waited for happened there with every kind of replication
         query: { allow_partial_search_results: false, preference: '_primary' },
-        body: { ...body, query: { bool: { filter: [{ term: { kind } }] } } },
+        body: { ...body, query },
       },
       signal,
     );
     return stateBody(answer);
   }
 
-  return { get, swap, search };
+  return { get, swap, search, searchBy };
 }
 
 function stateBody(answer: OpenSearchAnswer): unknown {

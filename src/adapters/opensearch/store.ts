@@ -61,23 +61,18 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     objects: createObjectIndex({
       client,
       names,
-      newIndex: newIndexOf(definitions.objects),
+      newIndex: definitions.objects,
       clock,
       probe: createStateProbe(state),
     }),
     scan: createObjectScan({ client, names }),
     state,
-    audit: createOpenSearchAudit({ client, names, newIndex: newIndexOf(definitions.audit) }),
+    audit: createOpenSearchAudit({ client, names, newIndex: definitions.audit }),
     maintenance: createObjectMaintenance(client, names),
     usage: createObjectUsage(client, names),
-    setup: createIndexSetup({ client, state, names, clock, definitions }),
+    setup: createIndexSetup({ client, names, definitions }),
     close: () => client.close(),
   };
-}
-
-/** Without _meta: if the template of a newer version adds its fields, the index must get that template's schema. */
-function newIndexOf({ settings, mappings: { _meta, ...mappings } }: IndexDefinition) {
-  return { settings, mappings };
 }
 
 function definition(name: 'objects' | 'state' | 'audit', settings: Readonly<Record<string, string | number>>): IndexDefinition {

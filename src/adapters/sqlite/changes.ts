@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { BUILT } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { documentOfRow } from './document.ts';
 import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
@@ -30,7 +29,7 @@ export async function latestChanges(
   for (const from of SOURCES) {
     const source = { filter: { prefix }, descending: false, from };
     for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
-      const sql = `SELECT key, ${BUILT} AS at FROM ${from} AND ${sqlOf(conditions)} AND ${BUILT} > ?
+      const sql = `SELECT key, built AS at FROM ${from} AND ${sqlOf(conditions)} AND built > ?
         AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
       const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
       if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);

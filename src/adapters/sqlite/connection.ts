@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
 import { addFunctions } from './functions.ts';
 import { filesAt, type OpenFiles } from './open-files.ts';
-import { migrations, schemaVersionOf, upgradeSchema } from './schema.ts';
+import { createSchema, hasSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
 export interface SqliteSession {
@@ -24,7 +24,7 @@ export interface SqliteConnection {
    * was removed or replaced before `work` ended, and the fault for any error of SQLite.
    */
   use<Result>(work: (session: SqliteSession) => Result, signal?: AbortSignal): Result;
-  /** Creates the file and its folder if they do not exist, and upgrades the schema. */
+  /** Creates the file and its folder if they do not exist, and gives a new file its schema. */
   prepare(signal?: AbortSignal): void;
   /** Whether a write failed because the disk was full, since the last `foundRoom()`. */
   readonly wasFull: boolean;
@@ -60,7 +60,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
     const files = filesAt(path);
     const database = openDatabase({ path, mode: 'rw', busyTimeoutMs });
     try {
-      if (schemaVersionOf(database) < migrations.length) throw unprepared(path);
+      if (!hasSchema(database)) throw unprepared(path);
       // the log exists since the schema was read
       addFunctions(database);
       const openFiles = files.reopened();
@@ -125,7 +125,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
         mkdirSync(dirname(path), { recursive: true });
         const database = openDatabase({ path, mode: 'rwc', busyTimeoutMs });
         try {
-          upgradeSchema(database);
+          createSchema(database);
         } finally {
           database.close();
         }
@@ -164,7 +164,7 @@ function emptyLog(database: DatabaseSync): boolean {
 }
 
 function unprepared(path: string): FaultError {
-  return new FaultError('index.state-missing', `${path} contains no index, or an index that this version has not upgraded yet`);
+  return new FaultError('index.state-missing', `${path} contains no index`);
 }
 
 interface OpenOptions {

@@ -9,7 +9,7 @@ import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { SortField, Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import { conditionSql, DELETED_AT, matchOf, MODIFIED, SIZE, type SqlCondition } from './conditions.ts';
+import { conditionSql, DELETED_AT, matchOf, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
@@ -110,8 +110,8 @@ function compareValues(a: number | string, b: number | string): number {
 /** The expression by which rows are sorted. The empty text sorts before every time. */
 const VALUES: Readonly<Record<SortField, string>> = {
   key: `0`,
-  size: `ifnull(${SIZE}, -1)`,
-  last_modified: `ifnull(${MODIFIED}, -1)`,
+  size: 'ifnull(size, -1)',
+  last_modified: 'ifnull(modified, -1)',
   deleted_at: `ifnull(${DELETED_AT}, '')`,
 };
 

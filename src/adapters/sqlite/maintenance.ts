@@ -44,16 +44,8 @@ const TOMBSTONES: Query = {
   condition: 'deleted = 1',
   wanted: `json_extract(document, '$.deleted_at') < ?`,
 };
-const OUTDATED: Query = { columns: 'document', index: 'objects_outdated', condition: 'formed IS NOT clock', wanted: 'clock >= ?' };
-/** One row of the counted index for each document. */
-const OUTDATED_COUNT = `SELECT count(*) AS count FROM objects INDEXED BY objects_outdated WHERE formed IS NOT clock AND bucket BETWEEN ? AND ?
-  AND bucket IN (SELECT name FROM buckets)`;
-const DOCUMENTS_COUNT = `SELECT count(*) AS count FROM objects WHERE bucket BETWEEN ? AND ? AND bucket IN (SELECT name FROM buckets)`;
-/** Every bucket's name sorts before it. */
-const AFTER_ALL_BUCKETS = '~';
 const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
 
-const countSchema = z.object({ count: z.number() });
 const keySchema = z.object({ key: z.string() });
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
 const readSchema = z.object({ key: z.string(), document: z.string().nullable() });
@@ -95,17 +87,6 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
       // one call reads as many documents as the page is long
       await setImmediate();
       return connection.use((session) => agedDocuments(session, bucket, page), signal);
-    },
-    async outdated(bucket, { after, limit }, signal) {
-      return (await wantedRows(OUTDATED, { bucket, after, value: 0, limit }, signal)).map(documentOfRow);
-    },
-    async forms(bucket, signal) {
-      const range = [bucket ?? '', bucket ?? AFTER_ALL_BUCKETS] as const;
-      return connection.use(({ statement }) => {
-        const outdated = countSchema.parse(statement(OUTDATED_COUNT).get(...range)).count;
-        // the count of all documents takes 10 ms for each million, and matters only while some are outdated
-        return { outdated, documents: outdated === 0 ? 0 : countSchema.parse(statement(DOCUMENTS_COUNT).get(...range)).count };
-      }, signal);
     },
     async tombstones(bucket, { deletedBeforeMs, after, limit }, signal) {
       const rows = await wantedRows(TOMBSTONES, { bucket, after, value: isoOf(deletedBeforeMs), limit }, signal);

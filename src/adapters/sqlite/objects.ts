@@ -13,9 +13,9 @@ import { isPlain, searchObjects } from './search.ts';
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
 
-const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number(), formed: z.number().nullable() });
+const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
 type Held = z.infer<typeof heldSchema>;
-const identitySchema = z.object({ id: z.string().nullable() });
+const identitySchema = z.object({ id: z.string() });
 
 type Statement = SqliteSession['statement'];
 
@@ -63,7 +63,7 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
         const byName = statement('SELECT id FROM buckets WHERE name = ?');
         return buckets.map((bucket) => {
           const row = byName.get(bucket);
-          return row === undefined ? undefined : `${identitySchema.parse(row).id ?? ''}.${fileId}`;
+          return row === undefined ? undefined : `${identitySchema.parse(row).id}.${fileId}`;
         });
       }, signal);
     },
@@ -106,7 +106,7 @@ function missingReason(bucket: string): string {
 }
 
 function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
-  const row = statement('SELECT id, clock, deleted, formed FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
+  const row = statement('SELECT id, clock, deleted FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
@@ -117,15 +117,15 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
   return { kind: 'written' };
 }
 
-/** The words are those of the key, so they change only if the object is created or deleted, or if an earlier version made them. */
+/** The words are those of the key, so they change only if the object is created or deleted. */
 function writeWords(
   statement: Statement,
   { id, held, document }: { readonly id: number | bigint; readonly held: Held | undefined; readonly document: ObjectDocument },
 ): void {
   const hadWords = held !== undefined && held.deleted === 0;
-  if (hadWords && !document.deleted && held.formed === held.clock) return;
+  if (hadWords === !document.deleted) return;
   if (hadWords) statement('DELETE FROM object_words WHERE rowid = ?').run(id);
-  if (!document.deleted) statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
+  else statement('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id, documentWords(document).join(' '));
 }
 
 /** The clock rule: a higher clock always wins, an equal clock only if `equalClock` accepts it. */
@@ -137,24 +137,24 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
   return statement(
-    'INSERT INTO objects (bucket, key, formed, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO objects (bucket, key, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   ).run(document.bucket, document.key, ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
   statement(
-    'UPDATE objects SET formed = ?, size = ?, modified = ?, class = ?, built = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?',
+    'UPDATE objects SET size = ?, modified = ?, class = ?, built = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?',
   ).run(...columnsOf(document), id);
 }
 
-type Columns = [number, number | null, number | null, string | null, number, number, number, string | null, string];
+type Columns = [number | null, number | null, string | null, number, number, number, string | null, string];
 
-/** The values of formed, size, modified, class, built, clock, deleted, extension and document. */
+/** The values of size, modified, class, built, clock, deleted, extension and document. */
 function columnsOf(document: ObjectDocument): Columns {
   const { clock, size = null, last_modified: modified, storage_class: storageClass = null, indexed_at: built } = document;
   const modifiedMs = modified === undefined ? null : Date.parse(modified);
   const facts = [size, modifiedMs, storageClass, Date.parse(built)] as const;
-  return [clock, ...facts, clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+  return [...facts, clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

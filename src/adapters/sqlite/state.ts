@@ -5,6 +5,8 @@ import { stateKinds } from '../../domain/state-kind.ts';
 import type { SqliteConnection } from './connection.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
+const dueSchema = z.object({ id: z.string(), record: z.string() });
+const openSchema = z.object({ open: z.number() });
 const countSchema = z.object({ count: z.number() });
 
 /** The state in SQLite. A version is a random id of one write, so no later entry with the same id has it. Each compare-and-swap is one statement, which is atomic across processes. */
@@ -59,6 +61,22 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
             .map(entryOf),
         signal,
       );
+    },
+
+    async due({ nowMs, aheadMaxMs, limit }, signal) {
+      return connection.use(({ statement }) => {
+        const found = statement(
+          `SELECT id, json_remove(record, '$.examples') AS record FROM state
+           WHERE kind IN ('job', 'range') AND due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?)
+           ORDER BY kind, random() LIMIT ?`,
+        )
+          .all(nowMs, nowMs + aheadMaxMs, limit)
+          .map((row) => dueSchema.parse(row));
+        const { open } = openSchema.parse(
+          statement(`SELECT EXISTS (SELECT 1 FROM state WHERE kind IN ('job', 'range') AND due_at_ms IS NOT NULL) AS open`).get(),
+        );
+        return { found: found.map(({ id, record }) => ({ id, record: JSON.parse(record) as unknown })), isAnyOpen: open === 1 };
+      }, signal);
     },
 
     async count(kind, signal) {

@@ -1,7 +1,7 @@
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { z } from 'zod';
 import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
-import { CLASS, conditionSql, MODIFIED, SIZE, type SqlCondition } from './conditions.ts';
+import { conditionSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
 
@@ -42,7 +42,7 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   /** The sums of one group, without sorting rows by their groups, which takes most of the time. */
   function groupOf(name: string, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): Group {
-    const sql = `SELECT ? AS name, count(*) AS objects, total(${SIZE}) AS bytes, min(${MODIFIED}) AS oldest, max(${MODIFIED}) AS newest
+    const sql = `SELECT ? AS name, count(*) AS objects, total(size) AS bytes, min(modified) AS oldest, max(modified) AS newest
       FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
     return connection.use(({ statement }) => groupSchema.parse(statement(sql).get(name, ...valuesOf(conditions))), signal);
   }
@@ -52,7 +52,7 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
     // total(), because a sum beyond 2^53 is no number that a program reads from SQLite
     // the inner statement reads the index alone; without its limit the two would be joined, and the documents be read and sorted
     const sql = `SELECT name, count(*) AS objects, total(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
-        SELECT ${name.sql} AS name, ${SIZE} AS bytes, ${MODIFIED} AS modified
+        SELECT ${name.sql} AS name, size AS bytes, modified
         FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
       ) GROUP BY name`;
     return connection.use(
@@ -148,7 +148,7 @@ function nameSql({ by, prefix, nowMs }: UsageQuery): SqlCondition {
       return { sql: `substr(key, 1, ? + instr(substr(key, ?), '/'))`, values: [length, length + 1] };
     }
     case 'class':
-      return { sql: `ifnull(${CLASS}, '')`, values: [] };
+      return { sql: `ifnull(class, '')`, values: [] };
     case 'extension':
       return { sql: `ifnull(extension, '')`, values: [] };
     case 'age':
@@ -158,9 +158,9 @@ function nameSql({ by, prefix, nowMs }: UsageQuery): SqlCondition {
 
 function ageSql(nowMs: number): SqlCondition {
   const limits = usageAges.filter(({ days }) => Number.isFinite(days));
-  const cases = limits.map(() => `WHEN ${MODIFIED} >= ? THEN ?`).join(' ');
+  const cases = limits.map(() => `WHEN modified >= ? THEN ?`).join(' ');
   return {
-    sql: `CASE WHEN ${MODIFIED} IS NULL THEN '' ${cases} ELSE 'older' END`,
+    sql: `CASE WHEN modified IS NULL THEN '' ${cases} ELSE 'older' END`,
     values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
   };
 }

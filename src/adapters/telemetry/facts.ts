@@ -259,7 +259,7 @@ function isOfBucket(level: CircuitLevel): boolean {
 
 function reindexFacts({ log, metrics }: Tools): ReindexTelemetry {
   return {
-    reindexTask: (result) => metrics.count('tally_reindex_tasks_total', 1, { result: labelOf(result) }),
+    reindexClaim: (result) => metrics.count('tally_reindex_claims_total', 1, { result: labelOf(result) }),
     reindexTurn({ mode, counts, result, durationMs }) {
       metrics.count('tally_reindex_turns_total', 1, { result });
       // the count of equal keys may be below zero for one turn
@@ -315,7 +315,6 @@ function calendarFacts({ log, metrics }: Tools): CalendarTelemetry {
     sweepEnded({ sweep, bucket, result, objects }) {
       metrics.count('tally_sweeps_total', 1, { sweep, result });
       if (sweep === 'tombstones') metrics.count('tally_purged_tombstones_total', objects);
-      else if (sweep === 'upgrade') metrics.count('tally_upgraded_documents_total', objects);
       else if (sweep === 'unsettled' || sweep === 'lifecycle') metrics.count('tally_swept_objects_total', objects, { sweep });
       if (result !== 'ok' || objects > 0) log.info({ sweep, bucket, result, objects }, 'sweep ended');
     },

@@ -6,7 +6,7 @@ import { dialects } from '../../domain/events/record.ts';
 import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { jobModes, jobStates } from '../../domain/reindex/job.ts';
-import { sweeps, taskResults } from '../../pipeline/ports/telemetry.ts';
+import { claimResults, sweeps } from '../../pipeline/ports/telemetry.ts';
 import {
   endStates,
   faultCodes,
@@ -130,7 +130,7 @@ export const seriesTable = {
   tally_enrich_total: {
     type: 'counter',
     unit: 'documents',
-    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected', 'bucket.index-outdated'] },
+    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected'] },
     help: 'Counts the live documents that were to be enriched, by what was to be read and the result. Documents with any result but ok are written without it.',
     alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
   },
@@ -162,7 +162,7 @@ export const seriesTable = {
   tally_queue_messages: {
     type: 'gauge',
     unit: 'messages',
-    labels: { queue: ['bucket', 'work', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
+    labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: 'Shows how many messages are in the queues. SQS reports approximate numbers, which are read every 15 s.',
     alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
   },
@@ -225,12 +225,12 @@ export const seriesTable = {
     help: 'Counts the turns of ranges that ended: on (there is more to do), done, braked (deletions were held back), lost to another worker, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
-  tally_reindex_tasks_total: {
+  tally_reindex_claims_total: {
     type: 'counter',
-    unit: 'messages',
-    labels: { result: taskResults.map((result) => labelOf(result)) },
-    help: 'Counts the messages received from the work queue: tasks that were taken, or why they were not. An invalid message is not a task and was deleted.',
-    alert: 'result="invalid" increases',
+    unit: 'ranges',
+    labels: { result: claimResults.map((result) => labelOf(result)) },
+    help: 'Counts the ranges that were due and found: taken, or why not. leased: another worker was faster, or has it. early: it was done or put off meanwhile. poisonous: three workers in a row died with it, and the job fails.',
+    alert: 'result="poisonous" increases',
   },
   tally_reindex_splits_total: {
     type: 'counter',
@@ -296,7 +296,7 @@ export const seriesTable = {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: sweeps, result: ['ok', ...faultCodes] },
-    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones, of documents that an earlier version wrote (upgrade); full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
+    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },
   tally_swept_objects_total: {
@@ -310,12 +310,6 @@ export const seriesTable = {
     unit: 'tombstones',
     labels: {},
     help: 'Counts the tombstones that were deleted after seven days.',
-  },
-  tally_upgraded_documents_total: {
-    type: 'counter',
-    unit: 'documents',
-    labels: {},
-    help: 'Counts the documents that were written again because an earlier version made their search fields.',
   },
   // ── the state of the process ──
   tally_paused: {

@@ -11,7 +11,7 @@ import { stageOf, type Progress } from '../progress.ts';
 
 /** The countdown of a waiting job is redrawn this often. */
 const REDRAW_MS = 1_000;
-/** A worker takes a job within seconds; a lost task is sent again within minutes. */
+/** A worker takes a job within seconds; after its worker died another one takes it within two minutes. */
 const STALL_MS = { queued: 15_000, running: 240_000 } as const;
 /** How long the job may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
 const TROUBLE_MS = 120_000;
@@ -88,12 +88,10 @@ function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job):
   };
 }
 
-const WORKERS = 'Workers are `tally serve` processes with the role reindex and TALLY_WORK_QUEUE_URL: check that one runs, and its /readyz.';
-/** Without the work queue a command only stores the job, and the search for overdue tasks finds it. */
-const NOT_SENT = 'A job of a command that had no TALLY_WORK_QUEUE_URL itself is found by a worker after some minutes.';
+const WORKERS = 'Workers are `tally serve` processes with the role reindex: check that one runs, and its /readyz.';
 
 function stallText(job: Job, seconds: number): string {
-  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does. ${NOT_SENT}`;
+  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
   return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 

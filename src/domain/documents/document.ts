@@ -191,11 +191,8 @@ export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
 }
 
-/**
- * The form of the search fields. It is raised when they are made in another way; documents of earlier forms are written again
- * by the calendar.
- */
-export const DOCUMENT_SCHEMA = 2;
+/** The form of the search fields, which each document in OpenSearch names. It is raised when they are made in another way. */
+export const DOCUMENT_SCHEMA = 1;
 
 /** Folders below this level have no field, so that they are not counted one by one. */
 export const FOLDER_LEVELS = 8;

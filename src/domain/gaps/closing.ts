@@ -38,8 +38,8 @@ const UNPROVEN = 'no event of the bucket has arrived yet: a re-index follows onc
 /** When the gap's reconcile is due, by the clocks of the workers that stored the record's times. A held gap never is. */
 export function gapDueAtMs(gap: GapRecord): number {
   if (gap.held === true || gap.awaitsProof === true) return Infinity;
-  const sinceMs = Math.max(gap.openedAtMs ?? gap.firstSeenMs, gap.reconciledBeforeMs ?? 0);
-  const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs ?? 0) + GAP_QUIET_MS;
+  const sinceMs = Math.max(gap.openedAtMs, gap.reconciledBeforeMs ?? 0);
+  const quietAtMs = Math.max(gap.lastSeenMs, gap.toldAtMs) + GAP_QUIET_MS;
   const dueAtMs = gap.covered === true ? sinceMs + COVERED_MS : Math.min(quietAtMs, sinceMs + GAP_OPEN_MAX_MS);
   return Math.max(dueAtMs, gap.notBeforeMs ?? 0, gap.tooEarlyUntilMs ?? 0);
 }
@@ -170,7 +170,7 @@ function tooEarly(
  * waits for quiet until then. Returns the same object otherwise.
  */
 export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
-  const toldMs = Math.max(gap.toldAtMs ?? 0, gap.openedAtMs ?? 0);
+  const toldMs = Math.max(gap.toldAtMs, gap.openedAtMs);
   const seconds = Math.round((toldMs - nowMs) / 1_000);
   // one that is held waits for a person, whatever the clocks say
   if (gap.state !== 'open' || gap.held === true || toldMs - nowMs <= CLOCKS_DIFFER_MS) return gap;

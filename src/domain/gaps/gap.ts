@@ -41,8 +41,8 @@ export const gapSchema = z.object({
   jobId: z.string().optional(),
   closedAtMs: z.number().optional(),
   /** When the gap was opened and last reported, by the clock of the worker that stored it. The quiet time before a reconcile counts from here. */
-  openedAtMs: z.number().optional(),
-  toldAtMs: z.number().optional(),
+  openedAtMs: z.number(),
+  toldAtMs: z.number(),
   /** The latest beginning of a job of the bucket when the gap was last reported: only a job that began later covers the report. */
   afterBeginOrder: z.number().optional(),
   /** Changes before this time (by S3's clock) are covered by a reconcile that is done. */
@@ -171,7 +171,7 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
     tooEarlyUntilMs: _,
     awaitsProof: __,
     ...base
-  } = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : withOldCalls(current);
+  } = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
   return withCalls(extended(base, sighting, facts), sighting);
 }
 
@@ -181,7 +181,7 @@ function extended(gap: GapRecord, sighting: GapSighting, { count, toldAtMs, afte
     reason: sighting.reason,
     firstSeenMs: Math.min(gap.firstSeenMs, sighting.seenAtMs),
     lastSeenMs: Math.max(gap.lastSeenMs, sighting.seenAtMs),
-    toldAtMs: Math.max(gap.toldAtMs ?? 0, toldAtMs),
+    toldAtMs: Math.max(gap.toldAtMs, toldAtMs),
     afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
     count: gap.count + count,
     state: 'open',
@@ -212,7 +212,7 @@ export function withProof(
     ...stillWaits,
     state: 'open',
     lastSeenMs: Math.max(gap.lastSeenMs, atMs),
-    toldAtMs: Math.max(gap.toldAtMs ?? 0, atMs),
+    toldAtMs: Math.max(gap.toldAtMs, atMs),
     afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
   };
 }
@@ -222,12 +222,6 @@ export function withoutDifferences(gap: GapRecord): GapRecord {
   if (gap.differences === undefined) return gap;
   const { differences: _, ...rest } = gap;
   return rest;
-}
-
-/** The open gap. One that knows none of its calls was stored by an earlier version of Tally, which did not tell them apart: none of them is proven. */
-function withOldCalls(gap: GapRecord): GapRecord {
-  const isOld = gap.kind === 'bulk-delete' && gap.covered !== true && gap.unprovenCalls === undefined;
-  return isOld ? { ...gap, hasUnknownCalls: true } : gap;
 }
 
 /** The record once it is known that the keys of this bulk delete are reported one by one. Returns the same object if the gap does not wait for that. */
@@ -254,6 +248,7 @@ function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs
     count: 0,
     state: 'open',
     openedAtMs: toldAtMs,
+    toldAtMs,
     ...(closed?.reconciledBeforeMs !== undefined && { reconciledBeforeMs: closed.reconciledBeforeMs }),
   };
 }

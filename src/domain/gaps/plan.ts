@@ -47,7 +47,7 @@ export function jobsOf({
   const { parts, common } = prefixesOf(withPrefix);
   // the cheapest first; but one that has waited for as long as its cost keeps the budget busy comes before what is new
   const turnMs = (part: string): number =>
-    Math.min(...withPrefix.filter(({ prefix }) => prefix === part).map(({ openedAtMs, firstSeenMs }) => openedAtMs ?? firstSeenMs)) +
+    Math.min(...withPrefix.filter(({ prefix }) => prefix === part).map(({ openedAtMs }) => openedAtMs)) +
     msOf(requestsOf(part), requestsPerDay);
   const inTurn = parts.toSorted((a, b) => turnMs(a) - turnMs(b));
   const partsCost = parts.reduce((sum, part) => sum + requestsOf(part), 0);

@@ -32,6 +32,8 @@ export interface SessionActor {
   /** Set if the issuer does not vouch for the address: the person may have chosen that of another one. */
   readonly isUnverified?: true;
   readonly role: Role;
+  /** Set if the issuer's claims gave the role admin at the login, which is 12 hours old by now. */
+  readonly isRoleLapsed?: true;
   readonly sessionId: string;
 }
 

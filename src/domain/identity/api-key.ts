@@ -8,7 +8,7 @@
  * The secret exists only in the answer that creates it. A secret gives its id and its hash, and both are hashes of it, so no
  * search finds a key by its secret and no store holds one.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
@@ -17,7 +17,7 @@ import { base62Of } from './base62.ts';
 
 export const KEY_PREFIX = 'qk_';
 /** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */
-const RANDOM_BYTES = 32;
+export const KEY_RANDOM_BYTES = 32;
 const RANDOM_DIGITS = 43;
 /** 62^6 is above 2^32. */
 const CHECKSUM_DIGITS = 6;
@@ -77,7 +77,7 @@ export const userKeysSchema = z.object({
 export type UserKeys = z.infer<typeof userKeysSchema>;
 
 /** Creates a secret from 32 random bytes: `qk_`, 43 base62 digits, and 6 digits of checksum. */
-export function createSecret(random: Uint8Array = randomBytes(RANDOM_BYTES)): string {
+export function createSecret(random: Uint8Array): string {
   const body = `${KEY_PREFIX}${base62Of(random, RANDOM_DIGITS)}`;
   return `${body}${checksumOf(body)}`;
 }

@@ -5,7 +5,6 @@
  *   intended ──► done | failed
  *      └── its process was killed, or the store refused the second record: how the act ended is not known
  */
-import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { withoutPasswords } from '../passwords.ts';
 import { printable } from '../printable.ts';
@@ -17,7 +16,6 @@ export const auditEvents = [
   'Login',
   'LoginFailed',
   'Logout',
-  'SessionRefreshReused',
   'ApiKeyCreate',
   'ApiKeyUse',
   'ApiKeyRevoke',
@@ -74,7 +72,7 @@ export type AuditRecord = z.infer<typeof auditRecordSchema>;
 /** What was requested, and what came of it: names and values that contain no secret. */
 export type AuditParameters = Readonly<Record<string, unknown>>;
 
-interface AuditFacts {
+export interface AuditFacts {
   readonly event: AuditEvent;
   readonly actor: Actor;
   readonly requestId: string;
@@ -88,11 +86,14 @@ interface AuditFacts {
 /** An error text repeats at most a key and a name or two. */
 const REASON_LENGTH_MAX = 1_000;
 
-/** Creates a record with a new id. */
-export function auditRecordOf({ event, actor, requestId, outcome, atMs, reason, parameters = {} }: AuditFacts): AuditRecord {
+/** Creates a record. `unique`: what keeps its id apart from those of the same moment. */
+export function auditRecordOf(
+  { event, actor, requestId, outcome, atMs, reason, parameters = {} }: AuditFacts,
+  unique: string,
+): AuditRecord {
   const eventtime = new Date(atMs).toISOString();
   return {
-    id: `${auditIdAt(atMs)}-${randomBytes(6).toString('hex')}`,
+    id: `${auditIdAt(atMs)}-${unique}`,
     eventtime,
     eventname: event,
     useridentity: { email: nameOfActor(actor), ...idOf(actor), sessionContext: { auth: authOf(actor) } },

@@ -1,6 +1,6 @@
 /** The authorisation table: which caller may call operations of which scope. Routes are checked by it, and docs and tests are derived from it. */
 import type { RequestErrorCode } from '../request-error.ts';
-import type { Actor, KeyActor, KeyScope, Role } from './actor.ts';
+import type { Actor, KeyActor, KeyScope, Role, SessionActor } from './actor.ts';
 import { missingScopeText } from './key-scopes.ts';
 
 /**
@@ -57,7 +57,7 @@ export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | und
     case 'local':
       return scope === 'people' ? localRefusal : undefined;
     case 'session':
-      return roleRefusal(scope, actor.role);
+      return roleRefusal(scope, actor);
     case 'api_key':
       return keyRefusal(scope, actor);
   }
@@ -69,9 +69,16 @@ const localRefusal: Refusal = {
   detail: 'this needs the session of an administrator, or a command on the store itself: run it without --registry',
 };
 
-function roleRefusal(scope: Exclude<Scope, 'none'>, role: Role): Refusal | undefined {
+function roleRefusal(
+  scope: Exclude<Scope, 'none'>,
+  { role, isRoleLapsed }: Pick<SessionActor, 'role' | 'isRoleLapsed'>,
+): Refusal | undefined {
   if (needs[scope].role === 'user' || role === 'admin') return undefined;
-  return { code: 'authorization.denied', detail: 'this needs the role admin, and you have the role user' };
+  const why =
+    isRoleLapsed === true
+      ? 'which the identity provider gave you at a login more than 12 hours ago: log in again'
+      : 'and you have the role user';
+  return { code: 'authorization.denied', detail: `this needs the role admin, ${why}` };
 }
 
 function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | undefined {

@@ -3,7 +3,7 @@ import { keyScopes, type KeyScope, type Role, type Withheld, type WithheldScopes
 import type { UserRecord } from './user.ts';
 
 const DAY_MS = 86_400_000;
-/** A role that comes from a claim is known as of the owner's last login or refresh only. After a week it is too old to connect or remove buckets with. */
+/** A role that comes from a claim is known as of the owner's last login only. After a week it is too old to connect or remove buckets with. */
 const CLAIMED_ROLE_MAX_MS = 7 * DAY_MS;
 
 /** The scopes that a role permits. */

@@ -62,11 +62,6 @@ export function matchedRules({ allowed, adminClaim }: LoginRules, claims: Claims
   return [...new Set(matched)];
 }
 
-/** Whether a user may log in, and keep a session. */
-export function isAllowed(rules: AllowingRules, user: RuledUser): boolean {
-  return notAllowedReason(rules, user) === undefined;
-}
-
 /** Why a user may not log in, and not keep a session; undefined: the user may. It does not show the rules, which are for administrators. */
 export function notAllowedReason({ allowed, allowsUnverified = false }: AllowingRules, user: RuledUser): string | undefined {
   if (user.emailDenied === true && !allowsUnverified) return 'the issuer says that this address is not verified';
@@ -101,20 +96,22 @@ export function roleOf(
   return isByEmail || isByClaim ? { role: 'admin', roleSource: 'rule' } : { role: 'user', roleSource: 'none' };
 }
 
-/**
- * The user with a role that the settings still give. What they take away counts at once, for sessions and API keys alike; what
- * they give counts from the next login or refresh.
- */
-export function withRoleOfRules<User extends RuledUser & Pick<UserRecord, 'role' | 'roleSource'>>(
-  rules: Pick<LoginRules, 'adminClaim' | 'adminEmails'>,
-  user: User,
-): User {
-  return user.roleSource === 'rule' ? { ...user, ...roleOf(rules, user, false) } : user;
+/** A user as the settings see it now. */
+export interface KnownUser extends UserRecord {
+  /** Whether the user is enabled and let in, so that sessions and API keys of the user are accepted. */
+  readonly isAllowed: boolean;
 }
 
-/** Whether the settings make administrators, so that one can log in even if no grant is left. */
-export function hasAdminRule({ adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>): boolean {
-  return adminClaim !== undefined || adminEmails.length > 0;
+/**
+ * Applies the rules to a stored user and to what the claims of the last login satisfied. It is done for each request, so that
+ * what the settings give and take away counts at once, for sessions and API keys alike.
+ */
+export function knownUserOf(rules: LoginRules, user: UserRecord): KnownUser {
+  const isEnabled = user.disabledAtMs === undefined;
+  // without the settings of identity no rule is known: such a process authenticates no one, and shows users as they are stored
+  if (rules.allowed.length === 0) return { ...user, isAllowed: isEnabled };
+  const isAllowed = isEnabled && notAllowedReason(rules, user) === undefined;
+  return { ...user, ...roleOf(rules, user, user.roleSource === 'grant'), isAllowed };
 }
 
 /** What a refused person sees. */

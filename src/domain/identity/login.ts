@@ -13,17 +13,7 @@ import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
-import {
-  challengeOf,
-  derivedSecret,
-  isSameText,
-  NAME_DIGITS,
-  randomName,
-  randomSecret,
-  recordNameOf,
-  SECRET_DIGITS,
-  tokenHashOf,
-} from './tokens.ts';
+import { challengeOf, derivedSecret, isSameText, NAME_DIGITS, recordNameOf, SECRET_DIGITS, tokenHashOf } from './tokens.ts';
 
 /** People need some minutes for a second factor. */
 export const LOGIN_MS = 10 * 60_000;
@@ -68,9 +58,6 @@ export type LoginRequest =
 /** The key with which logins are signed, as stored: one for all processes. */
 export const loginKeySchema = z.object({ key: z.string() });
 
-/** A new key: 43 digits. */
-export const newLoginKey = randomSecret;
-
 /** A login that has begun: its secret name, and what the cookie says about it. */
 export interface BegunLogin {
   readonly name: string;
@@ -90,16 +77,14 @@ const begunSchema = loginRecordSchema.pick({
 /** Browsers keep cookies of 4,096 characters with their name and attributes. */
 const COOKIE_LENGTH_MAX = 3_800;
 
-/** Begins a login. `cookie`: all that is kept of it; undefined if what the client sent has no room there. */
-export function beginLogin(
-  request: LoginRequest,
-  key: string,
-  nowMs: number,
-): { readonly name: string; readonly cookie: string | undefined } {
-  const name = randomSecret();
+/**
+ * Begins a login with this secret name of 43 random digits, and returns the cookie, which is all that is kept of it; undefined if
+ * what the client sent has no room there.
+ */
+export function beginLogin(request: LoginRequest, name: string, key: string, nowMs: number): string | undefined {
   const said = `${name}.${Buffer.from(JSON.stringify({ createdAtMs: nowMs, ...request })).toString('base64url')}`;
   const cookie = `${said}.${signatureOf(said, key)}`;
-  return { name, cookie: cookie.length > COOKIE_LENGTH_MAX ? undefined : cookie };
+  return cookie.length > COOKIE_LENGTH_MAX ? undefined : cookie;
 }
 
 /** The login of a cookie; undefined for a text that was not signed with this key, and for a login that is over. */
@@ -148,9 +133,9 @@ export function isLoginOver({ createdAtMs }: Pick<LoginRecord, 'createdAtMs'>, n
   return nowMs >= createdAtMs + LOGIN_MS;
 }
 
-/** A new code of a login: the login's id, which is not secret, and 22 random digits. */
-export function newCode({ id }: Pick<LoginRecord, 'id'>): string {
-  return `${id}${randomName()}`;
+/** The code of a login: the login's id, which is not secret, and 22 random digits. */
+export function codeOf({ id }: Pick<LoginRecord, 'id'>, random: string): string {
+  return `${id}${random}`;
 }
 
 /** The id of the login that a code belongs to; undefined for a text that cannot be a code. */

@@ -96,8 +96,8 @@ type LetterNotesContext = z.infer<typeof foreignContextSchema>;
 
 /** Tally's own texts have at most 256 characters, and its context has at most 100 positions. */
 const TEXT_LENGTH_MAX = 1_024;
-/** The context of an earlier version could name 20,000 positions. */
-const CONTEXT_LENGTH_MAX = 131_072;
+/** Several times the queue, the message ID, the time and the positions of Tally's own context. */
+const CONTEXT_LENGTH_MAX = 4_096;
 
 const foreignText = z.string().max(TEXT_LENGTH_MAX).optional().catch(undefined);
 /** Fields that do not have Tally's format are left out. */

@@ -43,7 +43,7 @@ const BY_RULES = ['eventbridge', 'routed'] as const;
 export const permissions: readonly Permission[] = [
   {
     sid: 'ReceiveAndSettleMessages',
-    why: 'events, the tasks of re-index jobs and dead letters: to receive, hide, delete and send them, and to send letters back',
+    why: 'events and dead letters: to receive, hide, delete and send them, and to send letters back',
     roles: ['daemon'],
     actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
     resource: 'queues',
@@ -247,8 +247,6 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
-  /** The ARNs of the other queues that the daemon receives from. */
-  readonly otherQueues: readonly string[];
   readonly bucket: string;
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
@@ -308,10 +306,10 @@ function serviceOf(service: string, { partition, region }: IamNames): string {
 
 /** The resources of a statement; none: there is nothing that it could be about. */
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
-  const { partition, region, account, bucketQueues, letterQueues, otherQueues, bucket, installation } = names;
+  const { partition, region, account, bucketQueues, letterQueues, bucket, installation } = names;
   switch (resource) {
     case 'queues':
-      return [...bucketQueues, ...letterQueues, ...otherQueues];
+      return [...bucketQueues, ...letterQueues];
     case 'wired-queues':
       return [...bucketQueues, ...letterQueues];
     case 'letter-queues':

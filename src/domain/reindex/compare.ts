@@ -1,22 +1,31 @@
-/** Compares a listing with a scan of the index, key by key. The functions are pure, and cheap for keys that agree. */
-import type { ObjectDocument, PresentState } from '../documents/document.ts';
+/**
+ * Whether the bucket and the index agree about a key: the one answer that drift, re-index, explain and the reading of tags ask
+ * for. Listing and scan are compared by it side by side. The functions are pure, and cheap for keys that agree.
+ */
+import type { ObjectDocument, ObjectState, PresentState } from '../documents/document.ts';
 import { compareKeys } from '../documents/key-order.ts';
 import type { EnrichMode } from '../bucket.ts';
 import { lackingEnrichment, type EnrichmentField } from '../enrichment.ts';
 import { PLAUSIBLE_MS } from '../ordering/constants.ts';
 
-/** The compared fields, which are those that LIST returns, by the document's names. */
-export const comparedFields = ['etag', 'size', 'storage_class', 'last_modified'] as const;
+/**
+ * The compared fields, by the document's names. A listing has all but the tags. The version id is not compared: no listing has
+ * it, so a re-index could neither find nor correct the difference.
+ */
+const comparedFields = ['etag', 'size', 'storage_class', 'last_modified', 'tags'] as const;
 export type ComparedField = (typeof comparedFields)[number];
 
-export type ComparedDocument = Pick<ObjectDocument, 'etag' | 'size' | 'storage_class' | 'last_modified' | 'last_modified_exact'>;
+export type ComparedDocument = Pick<ObjectDocument, ComparedField | 'last_modified_exact'>;
 
 export interface Comparison {
-  /** `incomplete`: equal except for fields that the document lacks, which does not count as drift. */
-  readonly kind: 'equal' | 'incomplete' | 'stale';
+  /**
+   * `equal`: both have the same object, or neither has one. `incomplete`: equal except for fields that the document lacks,
+   * which does not count as drift. The others are differences.
+   */
+  readonly kind: 'equal' | 'incomplete' | 'stale' | 'missing' | 'phantom';
   /** The fields that differ (`stale`) or that the document lacks (`incomplete`). */
   readonly fields: readonly ComparedField[];
-  /** True when the document's last_modified is an event's time and the listing has S3's LastModified. */
+  /** True when the document's last_modified is an event's time and the state has S3's LastModified. */
   readonly isInexact: boolean;
 }
 
@@ -29,22 +38,50 @@ const SECOND_MS = 1_000;
  */
 const EVENT_TIME_TOLERANCE_MS = 2_000 + PLAUSIBLE_MS;
 
-/** Compares an object of the bucket with its live document. A field that either side lacks does not count as a difference. */
-export function compareObject(state: PresentState, document: ComparedDocument): Comparison {
-  const isInexact = document.last_modified_exact === false && state.lastModifiedMs !== undefined;
-  const verdicts = [
-    verdictOf(state.etag, document.etag, sameEtag),
-    verdictOf(state.sizeBytes, document.size, Object.is),
-    verdictOf(state.storageClass, document.storage_class, Object.is),
-    verdictOf(state.lastModifiedMs, document.last_modified, isInexact ? nearTime : sameSecond),
-  ];
-  const differing = fieldsWith(verdicts, 'differs');
+const NO_FIELDS: readonly ComparedField[] = [];
+const NEITHER: Comparison = { kind: 'equal', fields: NO_FIELDS, isInexact: false };
+const MISSING: Comparison = { kind: 'missing', fields: NO_FIELDS, isInexact: false };
+const PHANTOM: Comparison = { kind: 'phantom', fields: NO_FIELDS, isInexact: false };
+
+/**
+ * Compares what S3 said of a key with its live document; each is undefined where there is none. A field that either side lacks
+ * does not count as a difference.
+ */
+export function compareObject(state: PresentState | undefined, document: ComparedDocument | undefined): Comparison {
+  if (state === undefined) return document === undefined ? NEITHER : PHANTOM;
+  if (document === undefined) return MISSING;
+  const isInexact = hasEventTime(document) && state.lastModifiedMs !== undefined;
+  const differing: ComparedField[] = [];
+  const lacking: ComparedField[] = [];
+  for (const field of comparedFields) {
+    const verdict = verdicts[field](state, document);
+    if (verdict === 'differs') differing.push(field);
+    else if (verdict === 'lacks') lacking.push(field);
+  }
   if (differing.length > 0) return { kind: 'stale', fields: differing, isInexact };
-  const lacking = fieldsWith(verdicts, 'lacks');
   return { kind: lacking.length > 0 ? 'incomplete' : 'equal', fields: lacking, isInexact };
 }
 
+/** Compares what S3 said of a key with its stored document, which may be a tombstone. */
+export function compareStored(state: ObjectState, stored: (ComparedDocument & Pick<ObjectDocument, 'deleted'>) | undefined): Comparison {
+  return compareObject(state.present ? state : undefined, stored?.deleted === true ? undefined : stored);
+}
+
+/** Whether a comparison found no difference. */
+export function isAgreement({ kind }: Pick<Comparison, 'kind'>): boolean {
+  return kind === 'equal' || kind === 'incomplete';
+}
+
 type FieldVerdict = 'same' | 'lacks' | 'differs';
+
+const verdicts: Readonly<Record<ComparedField, (state: PresentState, document: ComparedDocument) => FieldVerdict>> = {
+  etag: (state, document) => verdictOf(state.etag, document.etag, sameEtag),
+  size: (state, document) => verdictOf(state.sizeBytes, document.size, Object.is),
+  storage_class: (state, document) => verdictOf(state.storageClass, document.storage_class, Object.is),
+  last_modified: (state, document) =>
+    verdictOf(state.lastModifiedMs, document.last_modified, hasEventTime(document) ? nearTime : sameSecond),
+  tags: (state, document) => verdictOf(state.tags, document.tags, sameTexts),
+};
 
 function verdictOf<Stated, Stored>(
   stated: Stated | undefined,
@@ -56,10 +93,9 @@ function verdictOf<Stated, Stored>(
   return isSame(stated, stored) ? 'same' : 'differs';
 }
 
-const NO_FIELDS: readonly ComparedField[] = [];
-
-function fieldsWith(verdicts: readonly FieldVerdict[], wanted: FieldVerdict): readonly ComparedField[] {
-  return verdicts.includes(wanted) ? comparedFields.filter((_, index) => verdicts[index] === wanted) : NO_FIELDS;
+/** Whether the document has the time of an event in the place of LastModified. */
+function hasEventTime({ last_modified_exact: isExact }: ComparedDocument): boolean {
+  return isExact === false;
 }
 
 /** Compares etags without quotes (plain or as XML entities), which belong to the header and not to the etag. */
@@ -79,6 +115,11 @@ function nearTime(statedMs: number, stored: string): boolean {
   return Math.abs(statedMs - Date.parse(stored)) <= EVENT_TIME_TOLERANCE_MS;
 }
 
+function sameTexts(stated: Readonly<Record<string, string>>, stored: Readonly<Record<string, string>>): boolean {
+  const [read, known] = [Object.entries(stated), new Map(Object.entries(stored))];
+  return read.length === known.size && read.every(([name, value]) => known.get(name) === value);
+}
+
 // ── side by side ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface Listed {
@@ -91,13 +132,10 @@ interface Scanned extends ComparedDocument, Pick<ObjectDocument, EnrichmentField
 }
 
 /** A key on which the sides differ, or whose document gets the true LastModified or lacks enrichment, or whose tags are read. */
-export interface Finding {
+export interface Finding extends Comparison {
   readonly key: string;
   /** Absent: the listing lacks the key. */
   readonly state?: PresentState;
-  readonly kind: 'missing' | 'phantom' | Comparison['kind'];
-  readonly fields: readonly ComparedField[];
-  readonly isInexact: boolean;
   /** What the document lacks of the enrichment of its bucket; absent where it lacks nothing, or is stale. */
   readonly unenriched?: readonly EnrichmentField[];
 }
@@ -135,8 +173,6 @@ export interface Slice {
   /** In key order. */
   readonly findings: readonly Finding[];
 }
-
-const NOTHING_COMPARED = { fields: NO_FIELDS, isInexact: false };
 
 /** Compares both sides in the order of UTF-8 bytes, as far as both are known. */
 export function compareSides(sides: Sides): Slice {
@@ -208,10 +244,9 @@ function endWithin(side: readonly { readonly key: string }[], through: string | 
 
 /** The finding for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */
 function findingOf({ key, listed, document }: Pair, { findsEqual, enrich }: Sides): Finding | undefined {
-  if (listed === undefined) return { key, kind: 'phantom', ...NOTHING_COMPARED };
-  if (document === undefined) return { key, state: listed.state, kind: 'missing', ...NOTHING_COMPARED };
-  const comparison = compareObject(listed.state, document);
-  const unenriched = comparison.kind === 'stale' ? [] : lackingEnrichment(enrich, document);
-  if (unenriched.length > 0) return { key, state: listed.state, ...comparison, unenriched };
-  return comparison.kind === 'equal' && !comparison.isInexact && !findsEqual ? undefined : { key, state: listed.state, ...comparison };
+  const comparison = compareObject(listed?.state, document);
+  const unenriched = document !== undefined && isAgreement(comparison) ? lackingEnrichment(enrich, document) : [];
+  if (comparison.kind === 'equal' && !comparison.isInexact && unenriched.length === 0 && !findsEqual) return undefined;
+  const found = { key, ...(listed !== undefined && { state: listed.state }), ...comparison };
+  return unenriched.length > 0 ? { ...found, unenriched } : found;
 }

@@ -15,7 +15,7 @@ export const countsSchema = z.object({
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
   /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for; not drift. */
-  unenriched: z.number().default(0),
+  unenriched: z.number(),
   /** The bucket has the key, the index does not. */
   missing: z.number(),
   /** Both have the key, but fields differ. */
@@ -30,7 +30,7 @@ export const countsSchema = z.object({
   /** Phantoms for which the brake refused a tombstone. */
   held: z.number(),
   /** Documents that the index will never take, because of an error in the document itself. */
-  refused: z.number().default(0),
+  refused: z.number(),
   /** Total size of the listed objects. */
   bytesListed: z.number(),
   listRequests: z.number(),

@@ -6,8 +6,8 @@ import { MARGIN_MS } from '../ordering/constants.ts';
 import { hintOfTie } from '../ordering/hint.ts';
 import type { ObservedWrite } from '../ordering/observation.ts';
 import { planObservedWrite } from '../ordering/observation.ts';
-import type { ComparedDocument, Comparison, ComparedField } from './compare.ts';
-import { compareObject } from './compare.ts';
+import type { ComparedDocument, ComparedField } from './compare.ts';
+import { compareStored, isAgreement } from './compare.ts';
 
 /** The fields of the stored document, which may be a tombstone, that decide. */
 export type StoredDocument = ComparedDocument & Pick<ObjectDocument, 'clock' | 'deleted'>;
@@ -22,44 +22,44 @@ export type ListedDecision =
       readonly isInexact: boolean;
       readonly isNewer: boolean;
     }
-  /** The object must be written as listed, at the listing's clock. So must `stale` ones. */
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'stale'; readonly fields: readonly ComparedField[] }
-  /** A HEAD must confirm that the object does not exist. */
-  | { readonly kind: 'phantom' }
-  /** Both differ, but the document is as new as the listing: only a HEAD can decide. */
-  | { readonly kind: 'inFlight'; readonly fields: readonly ComparedField[] };
+  /**
+   * `missing`, `stale`: the object must be written as listed, at the listing's clock. `phantom`: a HEAD must confirm that the
+   * object does not exist. `inFlight`: both differ, but the document is as new as the listing, so only a HEAD can decide.
+   */
+  | { readonly kind: 'missing' | 'stale' | 'phantom' | 'inFlight'; readonly fields: readonly ComparedField[] };
 
 /** The clock of writes that come from a listing page with this D (rule 6). */
 export function clockOfListing(observedAtMs: number): number {
   return clockOfMs(observedAtMs - MARGIN_MS);
 }
 
+const ABSENT = { present: false } as const;
+
 /** The decision for a key of a listing whose D − M is `clock`. `listed` is undefined when the page covers the key but lacks it. */
 export function decideListed(listed: PresentState | undefined, stored: StoredDocument | undefined, clock: number): ListedDecision {
-  const live = stored === undefined || stored.deleted ? undefined : stored;
+  if (listed === undefined && (stored === undefined || stored.deleted)) return { kind: 'gone' };
   const isNewer = stored !== undefined && stored.clock >= clock;
-  if (listed === undefined) {
-    if (live === undefined) return { kind: 'gone' };
-    return isNewer ? { kind: 'inFlight', fields: [] } : { kind: 'phantom' };
+  const { kind, fields, isInexact } = compareStored(listed ?? ABSENT, stored);
+  switch (kind) {
+    case 'equal':
+    case 'incomplete':
+      return { kind, fields, isInexact, isNewer };
+    case 'stale':
+    case 'missing':
+    case 'phantom':
+      return { kind: isNewer ? 'inFlight' : kind, fields };
   }
-  if (live === undefined) return isNewer ? { kind: 'inFlight', fields: [] } : { kind: 'missing' };
-  return decideCompared(compareObject(listed, live), isNewer);
-}
-
-function decideCompared({ kind, fields, isInexact }: Comparison, isNewer: boolean): ListedDecision {
-  if (kind === 'stale') return { kind: isNewer ? 'inFlight' : 'stale', fields };
-  return { kind, fields, isInexact, isNewer };
 }
 
 export type SeenDecision = { readonly kind: 'agrees' } | { readonly kind: 'write'; readonly plan: ObservedWrite };
 
 /**
  * The decision after a HEAD of a key on which listing and index differ. It is an observation (rule 4) with T = the stored
- * document's clock, or T = 0 when no document is stored. `areTagsSame`: false if the tags were read and the document has others.
+ * document's clock, or T = 0 when no document is stored. `fills`: what was seen is written although nothing differs, because
+ * it adds what the document lacks.
  */
-export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined, observedAtMs: number, areTagsSame = true): SeenDecision {
-  if (areTagsSame && agrees(seen, stored)) return { kind: 'agrees' };
+export function decideSeen(seen: ObjectState, stored: StoredDocument | undefined, observedAtMs: number, fills = false): SeenDecision {
+  if (!fills && isAgreement(compareStored(seen, stored))) return { kind: 'agrees' };
   return { kind: 'write', plan: planObservedWrite([hintOfTie(stored?.clock ?? 0)], observedAtMs) };
 }
 
@@ -72,19 +72,6 @@ export function withListedClass<Seen extends { readonly state: ObjectState }>(se
   if (!state.present || listed?.storageClass === undefined || state.storageClass === listed.storageClass) return seen;
   const isSame = state.etag === listed.etag && state.sizeBytes === listed.sizeBytes && state.lastModifiedMs === listed.lastModifiedMs;
   return isSame ? { ...seen, state: { ...state, storageClass: listed.storageClass } } : seen;
-}
-
-/** How the tags that S3 has compare with those of the document: it may lack them, if they could not be read when it was written. */
-export function compareTags(seen: ObjectState, stored: Pick<ObjectDocument, 'deleted' | 'tags'> | undefined): 'same' | 'lacks' | 'differs' {
-  if (!seen.present || seen.tags === undefined || stored === undefined || stored.deleted) return 'same';
-  if (stored.tags === undefined) return 'lacks';
-  const [read, known] = [Object.entries(seen.tags), new Map(Object.entries(stored.tags))];
-  return read.length === known.size && read.every(([name, value]) => known.get(name) === value) ? 'same' : 'differs';
-}
-
-function agrees(seen: ObjectState, stored: StoredDocument | undefined): boolean {
-  if (stored === undefined || stored.deleted) return !seen.present;
-  return seen.present && compareObject(seen, stored).kind !== 'stale';
 }
 
 export interface RewriteFacts {
@@ -110,9 +97,9 @@ export function rewrittenDocument(facts: RewriteFacts): ObjectDocument {
   return stored !== undefined && describesObject(facts.state, stored) ? { ...stored, ...document } : document;
 }
 
-/** Whether the stored document is about this object: of the compared fields, at most the storage class differs. */
+/** Whether the stored document is about this object: of the compared fields, at most those differ that change without a new object. */
 export function describesObject(state: ObjectState, stored: ObjectDocument): boolean {
-  if (!state.present || stored.deleted) return false;
-  const { kind, fields } = compareObject(state, stored);
-  return kind !== 'stale' || fields.every((field) => field === 'storage_class');
+  const { kind, fields } = compareStored(state, stored);
+  if (kind !== 'stale') return state.present && kind !== 'missing';
+  return fields.every((field) => field === 'storage_class' || field === 'tags');
 }

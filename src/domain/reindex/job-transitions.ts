@@ -12,6 +12,7 @@
  * Reports, and jobs that were requested with `now`, do not wait.
  */
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
+import { asleep } from './claims.ts';
 import type { JobFault, JobRecord } from './job.ts';
 
 /** The phase of a job: what a running job is doing, otherwise its state. */
@@ -156,11 +157,12 @@ function inPhase(job: JobRecord, phase: JobPhase): JobRecord {
     case 'comparing':
       return { ...job, state: 'running', phase };
     case 'queued':
+      return { ...job, state: phase };
     case 'paused':
     case 'done':
     case 'failed':
     case 'cancelled':
-      return { ...job, state: phase };
+      return { ...asleep(job), state: phase };
   }
 }
 
@@ -238,6 +240,8 @@ function withoutPause(job: JobRecord, { atMs, allowDeletes, isHeld }: Resumed): 
   const { pausedBecause: _, pausedAtMs = atMs, ...rest } = job;
   return {
     ...rest,
+    dueAtMs: atMs,
+    fruitless: 0,
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
     ...(job.brake !== undefined && { brake: released(job.brake, { allowDeletes, isHeld }) }),
     // the brake is set when the job begins to compare

@@ -1,5 +1,6 @@
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import { compareKeys } from '../documents/key-order.ts';
+import { asleep } from './claims.ts';
 import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job.ts';
 
 /**
@@ -12,7 +13,7 @@ const HEAD_USD = 0.0004 / 1_000;
 /** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges and the turns that run. */
 export interface JobView extends Omit<
   JobRecord,
-  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'lostCounts' | 'taskAtMs' | 'resends' | 'waits'
+  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'lostCounts' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits'
 > {
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
   readonly progress?: number;
@@ -54,13 +55,14 @@ export function sumOf(
 
 /** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
-  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, lostCounts: ___, taskAtMs: ____, resends: _____, waits, ...shown } = job;
+  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, lostCounts: ___, waits, fruitless: ____, ...rest } = job;
+  const shown = asleep(rest);
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
   if (hasEnded(job)) return { ...shown, ...measuresOf(job, job.counts, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
   if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };
   const { counts: stored, examples, rangesDone: done } = sumOf(job, ranges);
   const counts = ranges.reduce((sum, { turnCounts }) => (turnCounts === undefined ? sum : addCounts(sum, turnCounts)), stored);
-  const leased = ranges.filter(({ lease }) => lease !== undefined && lease.untilMs > nowMs).length;
+  const leased = ranges.filter(({ lease }) => lease !== undefined).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
   const cursor = ranges.length < cut ? '' : cursorOf(ranges);
   return {

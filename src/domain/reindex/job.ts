@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { faults, type FaultCode } from '../fault.ts';
+import { leaseSchema } from './claims.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
 import { passedPagesSchema } from './passed-pages.ts';
 
@@ -72,9 +73,12 @@ export const jobSchema = z.object({
   rangesCut: z.number().optional(),
   /** Number of ranges that were done when the job ended. */
   rangesDone: z.number().optional(),
-  /** When the job's task was last sent, and how often it was sent again. */
-  taskAtMs: z.number().optional(),
-  resends: z.number().optional(),
+  /** When a worker takes its next step, or looks whether its ranges are in order; absent while it is paused and once it has ended. */
+  dueAtMs: z.number().optional(),
+  /** The worker that takes a step. */
+  lease: leaseSchema.optional(),
+  /** Number of consecutive steps that ended with a fault of the job itself, or with their process. */
+  fruitless: z.number().optional(),
   /** Pages without keys that were passed at the beginning of the listing, before the first range begins. */
   passed: passedPagesSchema.optional(),
   /** Number of LIST requests before the first range began. */
@@ -115,10 +119,6 @@ export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
 /** The examples of an ended job. They are stored separately, because jobs are listed often and examples are rarely read. */
 export const jobExamplesSchema = z.object({ jobId: z.string(), examples: examplesSchema });
 
-/** The worker that has the range, and until when no other worker may take it. */
-export const leaseSchema = z.object({ worker: z.string(), untilMs: z.number() });
-export type Lease = z.infer<typeof leaseSchema>;
-
 /** A part of a job's keys: (from, to], compared up to the cursor. */
 export const rangeSchema = z.object({
   jobId: z.string(),
@@ -140,17 +140,14 @@ export const rangeSchema = z.object({
   /** Where the deletions begin that the brake held back, and what counts if the range is compared again from there. */
   heldBack: z.object({ cursor: z.string(), counts: countsSchema }).optional(),
   examples: examplesSchema.optional(),
+  /** When a worker compares more of it; absent once it is done, and while its job is paused. */
+  dueAtMs: z.number().optional(),
   lease: leaseSchema.optional(),
   /** Number of consecutive leases that ended without progress. Three fail the job. */
   fruitless: z.number(),
   error: jobFaultSchema.optional(),
   /** Since when its turns have ended without progress because S3 or the index refuses. */
   waitingSinceMs: z.number().optional(),
-  /** Number of turns stored so far. A task names its turn, so that a task of an earlier turn is recognised as late. */
-  turn: z.number(),
-  /** When the range's task was last sent, and how often it was sent again since the last turn. */
-  taskAtMs: z.number(),
-  resends: z.number(),
   /** The parts that were split off last. Their range records are made from this if they do not exist yet. */
   splits: z.array(z.object({ number: z.number(), from: z.string(), to: z.string().optional() })).optional(),
 });

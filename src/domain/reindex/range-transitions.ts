@@ -2,86 +2,50 @@
  * The transitions of a range. Each is one compare-and-swap of its record with the version that the worker knows: a worker
  * that loses a swap has lost the range.
  *
- *   free ──take──► leased ──(renewed)──► stored: free again with an advanced cursor │ done
+ *   due ──take──► leased ──(renewed)──► stored: due again with an advanced cursor │ done
  *     ▲               │
  *     └── lease over ─┘ a worker died: the range is taken again, with one more fruitless lease
  *
  * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance, and no more pages without
  * keys were passed after it than before, because the worker died or because of a fault of the range itself.
- *
- * A lease states its end by the clock of its worker. A reader whose own clock agrees believes that. A lease that no right clock
- * can have stored is watched instead: if it has not changed for longer than a lease lasts, it is over.
  */
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, noCounts, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import type { JobFault, JobRecord, Lease, RangeRecord } from './job.ts';
+import { asleep, claimOf, FRUITLESS_MAX, heldBy } from './claims.ts';
+import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
-
-export const FRUITLESS_MAX = 3;
 
 /** The result of trying to take a range. */
 export type Taking =
   | { readonly kind: 'taken'; readonly range: RangeRecord }
-  /** Another worker has the range. `watched`: the name of a lease that is over if it has not changed after `leftMs`. */
-  | { readonly kind: 'leased'; readonly leftMs: number; readonly watched?: string }
-  | { readonly kind: 'done' }
-  /** The task is of an earlier turn. The current turn has a different task. */
-  | { readonly kind: 'late' }
+  /** Another worker has the range. */
+  | { readonly kind: 'leased' }
+  /** It is done, or another worker was faster. */
+  | { readonly kind: 'early' }
   /** Too many leases in a row were fruitless; the job must fail with this error. */
   | { readonly kind: 'poisonous'; readonly error: JobFault };
 
 export interface Taker {
   readonly worker: string;
   readonly nowMs: number;
-  readonly leaseMs: number;
-  /** The name of the lease that the range had WATCH_MS ago or earlier. */
-  readonly watched?: string | undefined;
-  /** The turn that the task names; absent: any turn. */
-  readonly turn?: number | undefined;
+  /** Whether the lease of the range has not changed for WATCH_MS. */
+  readonly isOver: boolean;
 }
 
-/** How long a range stays blocked after its worker was killed. */
-export const LEASE_MS = 60_000;
-/** A worker renews its lease in time, by its own monotonic clock, or gives the range up. What it does last may take a moment. */
-const LEASE_SLACK_MS = 15_000;
-/** A lease that has not changed for this long is over. */
-export const WATCH_MS = LEASE_MS + LEASE_SLACK_MS;
-/** A lease that ended longer ago, by the reader's clock, may be that of a living worker whose clock is slow. Lost tasks come back sooner. */
-const LEASE_OVER_MAX_MS = 600_000;
-
-/** How a lease looks to a reader: over, or how long to wait for it. */
-export type LeaseLook =
-  | { readonly kind: 'over' }
-  /** `isWatched`: the wait ends the lease if it has not changed by then. */
-  | { readonly kind: 'leased'; readonly leftMs: number; readonly isWatched: boolean };
-
-/** The name of a lease, which changes with each renewal. */
-export function leaseName({ worker, untilMs }: Lease): string {
-  return `${worker} ${untilMs}`;
-}
-
-/** Looks at a lease. `isUnchanged`: it has not changed for WATCH_MS. */
-export function lookAtLease({ untilMs }: Lease, nowMs: number, isUnchanged: boolean): LeaseLook {
-  if (isUnchanged) return { kind: 'over' };
-  const leftMs = untilMs - nowMs;
-  if (leftMs > WATCH_MS || leftMs < -LEASE_OVER_MAX_MS) return { kind: 'leased', leftMs: WATCH_MS, isWatched: true };
-  return leftMs > 0 ? { kind: 'leased', leftMs, isWatched: false } : { kind: 'over' };
-}
-
-/** Takes the range for one turn, if it is free. */
-export function takeRange(range: RangeRecord, { worker, nowMs, leaseMs, watched, turn }: Taker): Taking {
-  if (range.done) return { kind: 'done' };
-  if (turn !== undefined && turn < range.turn) return { kind: 'late' };
-  const { lease } = range;
-  if (lease !== undefined) {
-    const name = leaseName(lease);
-    const look = lookAtLease(lease, nowMs, name === watched);
-    if (look.kind === 'leased') return { kind: 'leased', leftMs: look.leftMs, ...(look.isWatched && { watched: name }) };
+/** Takes the range for one turn, if it is due and free. */
+export function takeRange(range: RangeRecord, { worker, nowMs, isOver }: Taker): Taking {
+  const claim = claimOf(range, nowMs, isOver);
+  switch (claim.kind) {
+    case 'early':
+    case 'leased':
+      return { kind: claim.kind };
+    case 'poisonous':
+      return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
+    case 'taken': {
+      const { turnCounts: _, ...rest } = range;
+      return { kind: 'taken', range: { ...rest, fruitless: claim.fruitless, ...heldBy(worker, nowMs) } };
+    }
   }
-  const fruitless = range.fruitless + (lease === undefined ? 0 : 1);
-  if (fruitless >= FRUITLESS_MAX) return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
-  const { turnCounts: _, ...rest } = range;
-  return { kind: 'taken', range: { ...rest, fruitless, lease: { worker, untilMs: nowMs + leaseMs } } };
 }
 
 /** The stored fault, unless it is one that is waited out: such a fault is not why the range is given up. */
@@ -111,10 +75,10 @@ export interface TurnEnd {
   readonly fault?: Fault;
 }
 
-/** The range after a turn: free, and with an advanced cursor. `splits` is removed, because the parts have their own records by now. */
+/** The range after a turn: free, and with an advanced cursor. It is due at once, or later after a fault; a range that is done is not due. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { lease: _, error: __, splits: ___, fruitless: ____, waitingSinceMs: _____, turnCounts: ______, ...kept } = range;
-  const { passed: _______, readsFirst: ________, ...rest } = kept;
+  const { error: _, splits: __, fruitless: ___, waitingSinceMs: ____, turnCounts: _____, ...kept } = asleep(range);
+  const { passed: ______, readsFirst: _______, ...rest } = kept;
   const { cursor, done, counts, examples, fault } = end;
   const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));
   return {
@@ -128,8 +92,6 @@ export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): Rang
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
     ...patienceAfter(range, end, nowMs),
     ...(fault !== undefined && { error: { code: fault.code, reason: fault.reason, range: rangeName(range) } }),
-    turn: range.turn + 1,
-    resends: 0,
   };
 }
 
@@ -149,23 +111,36 @@ function heldBackAfter({ counts, heldBack }: RangeRecord, end: TurnEnd): Pick<Ra
 export function rewound(range: RangeRecord, nowMs: number): RangeRecord {
   const { heldBack, ...rest } = range;
   if (heldBack === undefined || !range.done) return range;
-  return { ...rest, ...heldBack, done: false, turn: range.turn + 1, fruitless: 0, taskAtMs: nowMs, resends: 0 };
+  return { ...rest, ...heldBack, done: false, fruitless: 0, dueAtMs: nowMs };
 }
 
 /** What the turn means for the next one: progress starts everything over, a fault of the range counts, and one that is waited for does not. */
 function patienceAfter(
-  { cursor, passed, fruitless, waitingSinceMs: sinceMs }: RangeRecord,
+  { cursor, passed, fruitless: before, waitingSinceMs: sinceMs }: RangeRecord,
   end: TurnEnd,
   nowMs: number,
-): Pick<RangeRecord, 'fruitless' | 'waitingSinceMs' | 'taskAtMs'> {
-  if (end.done || end.cursor !== cursor || hasPassedMore(passed, cursor, end.place)) return { fruitless: 0, taskAtMs: nowMs };
+): Pick<RangeRecord, 'fruitless' | 'waitingSinceMs' | 'dueAtMs'> {
+  if (end.done) return { fruitless: 0 };
+  const hasProgress = end.cursor !== cursor || hasPassedMore(passed, cursor, end.place);
   const answer = end.fault === undefined ? undefined : answerTo(end.fault.code);
-  if (answer !== 'wait') return { fruitless: fruitless + (answer === 'retry' ? 1 : 0), taskAtMs: nowMs };
-  const waitingSinceMs = sinceMs ?? nowMs;
-  // the next task is not lost while it is delayed
-  return { fruitless, waitingSinceMs, taskAtMs: nowMs + waitMs(waitingSinceMs, nowMs) };
+  switch (answer) {
+    case undefined:
+    case 'fail':
+      return { fruitless: hasProgress ? 0 : before, dueAtMs: nowMs };
+    case 'retry': {
+      const fruitless = hasProgress ? 0 : before + 1;
+      return { fruitless, dueAtMs: nowMs + RETRY_MS * Math.max(1, fruitless) };
+    }
+    case 'wait': {
+      const waitingSinceMs = hasProgress ? nowMs : (sinceMs ?? nowMs);
+      const patience = hasProgress ? { fruitless: 0 } : { fruitless: before, waitingSinceMs };
+      return { ...patience, dueAtMs: nowMs + waitMs(waitingSinceMs, nowMs) };
+    }
+  }
 }
 
+/** Wait after a fault that concerns the range alone: 5 s the first time, then 10 s. */
+const RETRY_MS = 5_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
@@ -195,10 +170,11 @@ function isWhole({ from, to }: RangeRecord): boolean {
   return from === '' && to === undefined;
 }
 
-/** The range given back without the result of a turn: the lease is removed, and what the turn has written counts. */
-export function givenBack(range: RangeRecord, written?: ReconcileCounts): RangeRecord {
+/** The range given back without the result of a turn: the lease is removed, it is due at the given time, and what the turn has written counts. */
+export function givenBack(range: RangeRecord, dueAtMs: number, written?: ReconcileCounts): RangeRecord {
   if (range.lease === undefined) return range;
-  const { lease: _, turnCounts: __, ...rest } = range;
+  const { turnCounts: _, ...given } = asleep(range);
+  const rest = { ...given, dueAtMs };
   if (written === undefined) return rest;
   const { heldBack } = rest;
   return {
@@ -266,18 +242,4 @@ export function splitRange(range: RangeRecord, cuts: readonly Cut[]): RangeRecor
     return { number, from: boundary, ...(to !== undefined && { to }) };
   });
   return { ...range, to: first.boundary, splits };
-}
-
-/** Longer than tasks usually wait in the queue: a task that still waits there is not lost. */
-const RESEND_AFTER_MS = 120_000;
-/** A lost task is sent again within this time, however long the queue is. */
-const RESEND_AFTER_MAX_MS = 3_600_000;
-
-/**
- * Whether a task counts as lost. The time doubles with each resend, so that a long queue is not filled with duplicates of waiting
- * tasks. A time further ahead than any task waits was stored by a clock that is fast, and shows nothing.
- */
-export function isOverdue({ taskAtMs, resends }: { readonly taskAtMs: number; readonly resends: number }, nowMs: number): boolean {
-  const sinceMs = nowMs - taskAtMs;
-  return sinceMs > Math.min(RESEND_AFTER_MAX_MS, RESEND_AFTER_MS * 2 ** Math.min(resends, 10)) || sinceMs < -RESEND_AFTER_MAX_MS;
 }

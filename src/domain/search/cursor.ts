@@ -17,16 +17,14 @@ export interface SearchPlace {
   readonly nowMs?: number;
 }
 
-/** The parts of a cursor. In the default order, without ages, they are those of earlier versions: bucket and key. */
+/** The parts of a cursor. */
 export function partsOfPlace({ by, order }: SearchOrder, { value, bucket, key, nowMs }: SearchPlace): readonly string[] {
-  if (by === 'key' && order === 'asc' && nowMs === undefined) return [bucket, key];
   return [by, order, value === undefined ? '' : String(value), bucket, key, nowMs === undefined ? '' : String(nowMs)];
 }
 
 /** The place of a cursor. Throws `request.invalid` for one of another order, and for a text that no page answered. */
 export function placeOfCursor(cursor: string, { by, order }: SearchOrder): SearchPlace {
-  const parts = decodeCursor(cursor, 2, 6);
-  const [cursorBy, cursorOrder, ...rest] = parts.length === 2 ? ['key', 'asc', '', ...parts, ''] : parts;
+  const [cursorBy, cursorOrder, ...rest] = decodeCursor(cursor, 6);
   const place = sortFields.some((field) => field === cursorBy) ? placeOf(rest) : undefined;
   const isTime = cursorBy === 'last_modified' || cursorBy === 'deleted_at';
   if (place === undefined || (isTime && !isMoment(place.value)) || !isMoment(place.nowMs)) {

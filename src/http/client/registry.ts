@@ -6,23 +6,21 @@ import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';
 import { problemSchema } from '../../api/problem.ts';
 import type { AnyRequest } from '../../api/row.ts';
-import { sendAs, type Credential } from '../../client/credential.ts';
 import { send, type Incoming } from '../../client/send.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
 /**
- * The operations of the registry at `url` (http://127.0.0.1:8080), with the credential that is for this registry. They reject with the registry's own RequestError or
+ * The operations of the registry at `url` (http://127.0.0.1:8080), with the token that is for this registry. They reject with the registry's own RequestError or
  * fault; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
  * registry of this version sends, and with the signal's reason.
  */
-export function createRegistryOperations(url: string, credential?: Credential): Operations {
+export function createRegistryOperations(url: string, token?: string): Operations {
   return operationsOf((row) => async (request, { signal }) => {
     const address = addressOf(url, row, request);
-    const outgoing = { method: row.method, body: request.body };
     // what any caller may do is done without a credential, also when the stored one is no longer valid
-    const isAnonymous = credential === undefined || row.scope === 'none';
-    const response = await (isAnonymous ? send(address, outgoing, signal) : sendAs(credential, address, outgoing, signal));
+    const isAnonymous = token === undefined || row.scope === 'none';
+    const response = await send(address, { method: row.method, body: request.body, ...(!isAnonymous && { token }) }, signal);
     const what = `${row.method} ${address.pathname} at ${address.origin}`;
     if (!response.ok) throw errorOf(response, what);
     if (row.answer === undefined) return undefined;

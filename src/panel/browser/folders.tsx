@@ -9,7 +9,6 @@ import { Overview, Results } from './results.tsx';
 import { mistakeOf } from './search-box.tsx';
 import { choicesOf, groups, usageLines, usageOf, type Group, type Search } from './search-place.ts';
 import { session } from './session.ts';
-import { Upgrading } from './upgrading.tsx';
 import { countText, numberText } from './words.ts';
 
 type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
@@ -176,18 +175,9 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
     <section aria-labelledby={id}>
       <h2 id={id}>{by === 'folder' ? 'Folders' : groupNames[by]}</h2>
       {problem === undefined && <Overview search={search} />}
-      {problem?.code === 'index.upgrading' ? (
-        <Upgrading
-          of={JSON.stringify(request)}
-          ask={(signal) => call('GET /v1/usage', { query: { ...request, limit: 1 } }, signal)}
-          problem={problem}
-          onDone={reload}
-        />
-      ) : (
-        <Listed pages={found} empty={<p class="empty">No object in the index matches here.</p>}>
-          {(groupsFound) => <GroupTable groups={groupsFound} search={search} bucket={bucket} prefix={prefix} />}
-        </Listed>
-      )}
+      <Listed pages={found} empty={<p class="empty">No object in the index matches here.</p>}>
+        {(groupsFound) => <GroupTable groups={groupsFound} search={search} bucket={bucket} prefix={prefix} />}
+      </Listed>
       {isWhole && problem === undefined && <Direct search={search} prefix={prefix} groups={items} onProblem={onProblem} />}
     </section>
   );

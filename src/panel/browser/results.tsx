@@ -12,7 +12,6 @@ import { NothingFound } from './nothing-found.tsx';
 import { Link, Listed, Size, Text, Time } from './parts.tsx';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
 import { choicesOf, requestOf, type Search } from './search-place.ts';
-import { Upgrading } from './upgrading.tsx';
 import { countText, numberText } from './words.ts';
 
 /** Some screens; more by a click. */
@@ -67,12 +66,7 @@ interface RowsProps {
 }
 
 function Rows({ found, search, folder }: RowsProps) {
-  const { problem, first, reload } = found;
-  if (problem?.code === 'index.upgrading') {
-    const request = requestOf(search);
-    const ask = (signal: AbortSignal) => call('GET /v1/objects', { query: { ...request, limit: 1 } }, signal);
-    return <Upgrading of={JSON.stringify(request)} ask={ask} problem={problem} onDone={reload} />;
-  }
+  const { first } = found;
   return (
     <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />}>
       {(objects) => <ObjectTable objects={objects} search={search} folder={folder} />}

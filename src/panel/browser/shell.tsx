@@ -323,7 +323,8 @@ function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: ()
         </button>
         {known !== undefined && (
           <small>
-            <Text>{known.user.email}</Text> ({known.role})
+            <Text>{known.user.email}</Text>
+            {known.user.email_verified === false && ' (not verified)'} ({known.role})
           </small>
         )}
         {known?.kind === 'session' && (

@@ -35,6 +35,7 @@ export function UsersPage() {
         <GrantDialog
           onClose={() => {
             setGranting(false);
+            users.reload();
             grants.reload();
           }}
         />
@@ -154,8 +155,10 @@ async function withdraw({ email, sub = '' }: GrantAnswer, onChanged: () => void)
 function GrantDialog({ onClose }: { readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
   async function grant(): Promise<void> {
-    await call('POST /v1/admin/grants', { body: { email: email.trim() } });
-    announce('It counts at the next login of the person, within 7 days.');
+    const granted = await call('POST /v1/admin/grants', { body: { email: email.trim() } });
+    announce(
+      granted.user_id === undefined ? 'It counts at the first login of the person, within 7 days.' : 'The person is an administrator now.',
+    );
     onClose();
   }
   return (
@@ -167,7 +170,7 @@ function GrantDialog({ onClose }: { readonly onClose: () => void }) {
           value={email}
           onChange={setEmail}
           isRequired
-          hint="The issuer must have verified it. The grant counts at the next login, within 7 days."
+          hint="The issuer must have verified it. It counts at once, and for a person who has not logged in yet at the first login, within 7 days."
         />
       </Form>
     </Dialog>

@@ -4,6 +4,7 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
+import type { UnclaimedJobs } from '../serving/unclaimed-jobs.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -28,10 +29,14 @@ interface StateWatchDependencies {
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly compareIntervalMs: number;
+  /** Sees the jobs each time that they are listed. */
+  readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
 }
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
-export function watchState({ state, clock, telemetry, connect, compareIntervalMs }: StateWatchDependencies, signal: AbortSignal): void {
+export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
+  const { state, clock, telemetry, connect, compareIntervalMs, unclaimed } = dependencies;
+
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
     const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
@@ -62,6 +67,7 @@ export function watchState({ state, clock, telemetry, connect, compareIntervalMs
     );
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.jobs(jobs.map((job) => job.state));
+    unclaimed.see(jobs, clock.nowMs());
   }
 
   async function checkBuckets(): Promise<void> {

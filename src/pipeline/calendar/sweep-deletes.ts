@@ -4,8 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../../domain/identity/actor.ts';
-import { auditRecordOf } from '../../domain/identity/audit.ts';
-import { storeAuditRecord } from '../identity/audited.ts';
+import { newAuditRecord, storeAuditRecord } from '../identity/audited.ts';
 import type { Observe } from '../looks/observer.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -39,7 +38,7 @@ export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: 
   async function record(deleted: readonly IndexWrite[]): Promise<void> {
     const keys = deleted.slice(0, KEYS_MAX).map(({ document: { bucket, key } }) => ({ bucket, key }));
     const facts = { event: 'SweepDelete', outcome: 'done', actor, requestId: randomUUID(), atMs: clock.nowMs() } as const;
-    await storeAuditRecord({ audit, telemetry }, auditRecordOf({ ...facts, parameters: { deleted: deleted.length, keys } }));
+    await storeAuditRecord({ audit, telemetry }, newAuditRecord({ ...facts, parameters: { deleted: deleted.length, keys } }));
   }
 
   return {

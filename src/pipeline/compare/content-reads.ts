@@ -1,7 +1,7 @@
 /** What a slice reads from S3 besides the listing, because documents of its bucket contain more than a listing does. */
 import type { ObjectDocument, ObjectState } from '../../domain/documents/document.ts';
 import { lackingEnrichment, type EnrichmentField } from '../../domain/enrichment.ts';
-import { compareObject } from '../../domain/reindex/compare.ts';
+import { compareStored } from '../../domain/reindex/compare.ts';
 import type { TagsNeed } from './heads.ts';
 import type { SliceWork } from './settle-slice.ts';
 
@@ -41,5 +41,5 @@ export function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument 
   if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
   const { userMetadata, tags } = seen;
   const read = { user_metadata: userMetadata, tags };
-  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareObject(seen, stored).kind === 'incomplete';
+  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareStored(seen, stored).kind === 'incomplete';
 }

@@ -1,8 +1,7 @@
 /** How findings end: the endings that slices are settled with. */
 import type { ObjectState } from '../../domain/documents/document.ts';
 import { msOfClock } from '../../domain/ordering/clock.ts';
-import type { Finding } from '../../domain/reindex/compare.ts';
-import { compareTags } from '../../domain/reindex/decide.ts';
+import type { Comparison, Finding } from '../../domain/reindex/compare.ts';
 import { readsTags } from './content-reads.ts';
 import type { Ending, Looked, SliceWork } from './settle-slice.ts';
 
@@ -27,18 +26,12 @@ export function endingOfSeen(finding: Finding, seen: ObjectState): Ending {
  * they agree or were not wanted.
  */
 export function tagsEnding(
-  { finding, stored }: Looked,
-  seen: ObjectState,
+  finding: Finding,
+  { kind, fields }: Comparison,
   { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
 ): Ending | undefined {
-  switch (readsTags(work) ? compareTags(seen, stored) : 'same') {
-    case 'same':
-      return undefined;
-    case 'lacks':
-      return isFilled ? undefined : endingOf(finding, 'incomplete', ['tags']);
-    case 'differs':
-      return endingOf(finding, 'stale', ['tags']);
-  }
+  if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
+  return endingOf(finding, kind, ['tags']);
 }
 
 /** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */

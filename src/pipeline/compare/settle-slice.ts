@@ -12,7 +12,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
-import type { Finding } from '../../domain/reindex/compare.ts';
+import { compareStored, type Finding } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import {
@@ -203,7 +203,7 @@ export function createSettleSlice({
         return planAgreeing(at, decision, work);
       case 'missing':
       case 'stale': {
-        const ending = endingOf(finding, decision.kind, decision.kind === 'stale' ? decision.fields : undefined);
+        const ending = endingOf(finding, decision.kind, decision.fields);
         return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
       }
       case 'phantom':
@@ -243,8 +243,8 @@ export function createSettleSlice({
     const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work), onRequest: work.headRequested };
     const seen = withListedClass(await head(request, signal), finding.state);
     const isFilled = fillsIn(work, seen.state, stored);
-    const ofTags = tagsEnding(looked, seen.state, { work, isFilled });
-    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags === undefined && !isFilled);
+    const ofTags = tagsEnding(finding, compareStored(seen.state, stored), { work, isFilled });
+    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);
     if (work.mode === 'report') return { end: dated(ending, looked) };

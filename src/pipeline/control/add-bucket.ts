@@ -14,8 +14,7 @@ interface AddBucketDependencies {
   readonly state: StateStore;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly look: Look;
-  /** Absent if there is no work queue: the workers close the gap of the new bucket then. */
-  readonly jobs: Pick<ReindexJobs, 'request'> | undefined;
+  readonly jobs: Pick<ReindexJobs, 'request'>;
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
 }
 
@@ -66,8 +65,8 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
    */
   async function startFirst({ bucket, apply }: AddBucketRequest, by: string, signal?: AbortSignal): Promise<string | undefined> {
     try {
-      const job = await jobs?.request({ bucket, prefix: '', mode: 'apply', fill: false, now: apply === true }, by, signal);
-      return job?.id;
+      const job = await jobs.request({ bucket, prefix: '', mode: 'apply', fill: false, now: apply === true }, by, signal);
+      return job.id;
     } catch (error) {
       signal?.throwIfAborted();
       const { code, reason } = faultOf(error);

@@ -1,18 +1,15 @@
-/**
- * Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. A task on the work queue announces a job to
- * the workers. If the task is lost, or this process has no work queue, the calendar of the workers finds the job.
- */
+/** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Workers find a job by the time at which it is due. */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
+import { asleep } from '../../domain/reindex/claims.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
-import type { SendTask } from '../reindex-jobs/tasks.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -21,7 +18,6 @@ import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';
-import { faultOf } from '../../domain/fault.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
@@ -38,6 +34,7 @@ export interface OwnRequest {
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
   readonly holds?: boolean;
+  readonly now?: boolean;
 }
 
 export interface ReindexJobs {
@@ -68,12 +65,12 @@ interface JobsDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Absent if there is no work queue. */
-  readonly sendTask?: SendTask | undefined;
+  /** Called when a job has something to do, for a worker in this process. Default: the next look of a worker finds it. */
+  readonly jobIsDue?: () => void;
 }
 
 /** Creates the verbs of jobs. */
-export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDependencies): ReindexJobs {
+export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => undefined }: JobsDependencies): ReindexJobs {
   const occupancy = createOccupancy(state);
 
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
@@ -85,7 +82,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
     if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
-    await sendTaskOf(job.id);
+    jobIsDue();
     return job;
   }
 
@@ -95,16 +92,6 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
     } catch (error) {
       await undo();
       throw error;
-    }
-  }
-
-  /** Sends the job's task. If that fails, the workers find the job within about a minute. */
-  async function sendTaskOf(id: string): Promise<void> {
-    try {
-      await sendTask?.({ job: id });
-    } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('send a task to the work queue', code, reason);
     }
   }
 
@@ -138,7 +125,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
-        return { ...current, state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, brake };
+        return { ...asleep(current), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, brake };
       }),
     );
   }
@@ -201,7 +188,7 @@ export function createReindexJobs({ state, clock, telemetry, sendTask }: JobsDep
       const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await transition(id, resume, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
-      await sendTaskOf(id);
+      jobIsDue();
       return shown(job);
     },
     async cancelOf(bucket) {
@@ -218,7 +205,7 @@ function jobOf(
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {
-  return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs };
+  return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
 }
 
 /** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */

@@ -21,8 +21,6 @@ export interface UnderstoodFilter {
   readonly buckets: readonly string[];
   /** Those whose documents it finds; empty: those of any bucket. */
   readonly foundIn: readonly string[];
-  /** It reads what documents of an earlier version lack. */
-  readonly needsForms: boolean;
   /** Ages in it are counted from the moment of the query. */
   readonly relative: boolean;
   readonly understood: readonly z.output<typeof clause>[] | undefined;
@@ -42,7 +40,6 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
     foundIn: conditions
       .filter(({ negated }) => !negated)
       .flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
-    needsForms: conditions.some(({ anyOf }) => anyOf.some(needsForms)),
     relative: parsed?.relative === true,
     understood: parsed?.clauses,
   };
@@ -183,8 +180,4 @@ function onlyTest({ anyOf: [first, ...others], negated }: Condition): Test | und
 
 function isPlace(test: Test | undefined): test is Test & { readonly kind: 'bucket' | 'key' | 'prefix' } {
   return test?.kind === 'bucket' || test?.kind === 'key' || test?.kind === 'prefix';
-}
-
-function needsForms(test: Test): boolean {
-  return test.kind === 'contains' || test.kind === 'match' || (test.kind === 'extension' && test.value.includes('.'));
 }

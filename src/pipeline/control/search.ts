@@ -11,7 +11,6 @@ import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-ind
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { createAsOf } from './as-of.ts';
-import type { RequireCurrentForms } from './document-forms.ts';
 import { filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
@@ -22,7 +21,6 @@ interface SearchDependencies {
   readonly objects: ObjectIndex;
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly requireForms: RequireCurrentForms;
   /** Default: a week. */
   readonly compareIntervalMs?: number;
 }
@@ -31,9 +29,9 @@ interface SearchDependencies {
 const TOTAL_MAX = 10_000;
 const NOTHING = { value: 0, exact: true } as const;
 
-/** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected`, `index.upgrading` and the store's faults. */
-export function createSearch({ objects, state, clock, requireForms, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
-  const understand = createUnderstand({ state, requireForms });
+/** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected` and the store's faults. */
+export function createSearch({ objects, state, clock, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
+  const understand = createUnderstand(state);
   const asOf = createAsOf({ state, clock, compareIntervalMs });
 
   return async function search(request, signal) {
@@ -75,19 +73,11 @@ export function createSearch({ objects, state, clock, requireForms, compareInter
   }
 }
 
-/** Creates the function that understands the filter of a request, and checks that its buckets are connected and their documents upgraded as far as it needs. */
-export function createUnderstand({ state, requireForms }: Pick<SearchDependencies, 'state' | 'requireForms'>) {
-  return async function understand(
-    request: FilterRequest,
-    nowMs: number,
-    signal: AbortSignal | undefined,
-    needsForms = false,
-  ): Promise<UnderstoodFilter> {
+/** Creates the function that understands the filter of a request, and checks that its buckets are connected. */
+export function createUnderstand(state: StateStore) {
+  return async function understand(request: FilterRequest, nowMs: number, signal: AbortSignal | undefined): Promise<UnderstoodFilter> {
     const understood = filterOf(request, nowMs);
     for (const bucket of new Set(understood.buckets)) await requireBucket(state, bucket, signal);
-    if (understood.filter !== null && (needsForms || understood.needsForms)) {
-      await requireForms(understood.filter.bucket === undefined ? undefined : [understood.filter.bucket], signal);
-    }
     return understood;
   };
 }
@@ -109,7 +99,6 @@ function sorted(order: SearchOrder, position: readonly string[] | undefined): Pi
 
 /** The place of these parts, which are those of a checked cursor or of a document. */
 function afterOf(parts: readonly string[]): NonNullable<ObjectQuery['after']> {
-  if (parts.length === 2) return { bucket: parts[0] ?? '', key: parts[1] ?? '' };
   const [, , value = '', bucket = '', key = ''] = parts;
   return { bucket, key, ...(value !== '' && { value: Number(value) }) };
 }

@@ -12,7 +12,6 @@ import type { ObjectFilter } from '../ports/object-index.ts';
 import { usageAges, type ObjectUsage, type UsageRow } from '../ports/object-usage.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
-import type { RequireCurrentForms } from './document-forms.ts';
 import { createUnderstand } from './search.ts';
 
 type UsageAnswer = z.output<(typeof usageRows)['GET /v1/usage']['answer']>;
@@ -21,22 +20,21 @@ interface UsageDependencies {
   readonly usage: ObjectUsage;
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly requireForms: RequireCurrentForms;
 }
 
 /** Less than the 15 s of a request to OpenSearch. Ten million documents take about a second. */
 const TIME_LIMIT_MS = 10_000;
 
-/** Creates the function. Throws `request.invalid`, `bucket.not-connected`, `index.upgrading`, `search.too-wide` and the store's faults. */
-export function createGetUsage({ usage, state, clock, requireForms }: UsageDependencies) {
-  const understand = createUnderstand({ state, requireForms });
+/** Creates the function. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
+export function createGetUsage({ usage, state, clock }: UsageDependencies) {
+  const understand = createUnderstand(state);
 
   return async function getUsage(request: UsageRequest, signal?: AbortSignal): Promise<UsageAnswer> {
     const { by, limit, times, bucket } = request;
     const place = placeOf(request.cursor);
     // ages are counted from the first page on
     const nowMs = place.nowMs ?? clock.nowMs();
-    const { filter, relative } = await understand(request, nowMs, signal, true);
+    const { filter, relative } = await understand(request, nowMs, signal);
     if (filter === null) return { items: [] };
     checkFilter(filter, bucket);
     const narrowed = placeOfSums(filter, by);

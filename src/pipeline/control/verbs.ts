@@ -24,14 +24,12 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { SendTask } from '../reindex-jobs/tasks.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createLook } from '../provision/watch.ts';
 import { createAddBucket } from './add-bucket.ts';
 import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
-import { createRequireCurrentForms } from './document-forms.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
@@ -40,12 +38,12 @@ import { createSearch } from './search.ts';
 import { createGetUsage } from './usage.ts';
 
 interface VerbDependencies {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'maintenance' | 'usage'>;
+  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly storage: ObjectStorage;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Absent if there is no work queue. */
-  readonly sendTask?: SendTask | undefined;
+  /** Called when a job has something to do, for a worker in this process. */
+  readonly jobIsDue?: () => void;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
@@ -56,7 +54,7 @@ interface VerbDependencies {
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
-  readonly loginRules?: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
+  readonly loginRules?: LoginRules;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
@@ -71,24 +69,23 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     storage,
     clock,
     telemetry,
-    sendTask,
+    jobIsDue,
     connectBucket,
     deadLetters,
     provisioning,
-    loginRules: rules = { adminEmails: [] },
+    loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
-  const { objects, state, audit, maintenance, usage } = store;
+  const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
   const look = createLook({ state, provisioning, gaps, clock, telemetry });
-  const addBucket = createAddBucket({ state, connectBucket, look, jobs: sendTask && jobs, telemetry });
+  const addBucket = createAddBucket({ state, connectBucket, look, jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
-  const requireForms = createRequireCurrentForms({ maintenance, clock });
-  const search = createSearch({ objects, state, clock, requireForms, compareIntervalMs });
-  const getUsage = createGetUsage({ usage, state, clock, requireForms });
+  const search = createSearch({ objects, state, clock, compareIntervalMs });
+  const getUsage = createGetUsage({ usage, state, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });

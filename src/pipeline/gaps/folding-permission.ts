@@ -16,7 +16,7 @@ const ABSENT_MS = 3_600_000;
 const READ_MS = 60_000;
 
 export interface FoldingPermission {
-  /** A work queue is set, the budget is not 0, and a re-index worker was seen within the last hour. From memory. */
+  /** The budget is not 0, and a re-index worker was seen within the last hour. From memory. */
   readonly isPermitted: boolean;
   /** Reads now and then each minute until the signal is aborted. Resolves after the first reading, which may fail: then nothing is permitted yet. */
   watch(signal: AbortSignal): Promise<void>;
@@ -26,15 +26,14 @@ interface PermissionDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  readonly hasWorkQueue: boolean;
   /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
   readonly requestsPerDay: number;
 }
 
 /** Creates the permission; nothing is permitted before watch(). */
 export function createFoldingPermission(dependencies: PermissionDependencies): FoldingPermission {
-  const { state, clock, telemetry, hasWorkQueue, requestsPerDay } = dependencies;
-  const areGapsClosed = hasWorkQueue && requestsPerDay > 0;
+  const { state, clock, telemetry, requestsPerDay } = dependencies;
+  const areGapsClosed = requestsPerDay > 0;
   /** When a worker was there, by this process's monotonic clock. */
   let seenAtMs = Number.NEGATIVE_INFINITY;
   let lastVersion: StateVersion | undefined;

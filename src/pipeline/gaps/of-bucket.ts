@@ -29,5 +29,5 @@ function shownGap({ id, record }: StateEntry): GapRecord {
   const { data } = gapSchema.safeParse(record);
   const [, bucket = ''] = id.split(':');
   const unread = { id, bucket, kind: 'loss', reason: 'a record that this version of Tally cannot read', state: 'open' } as const;
-  return data ?? { ...unread, firstSeenMs: 0, lastSeenMs: 0, count: 1 };
+  return data ?? { ...unread, firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0, count: 1 };
 }

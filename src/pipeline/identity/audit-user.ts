@@ -1,9 +1,8 @@
-/** Records of the audit about logins: what has happened to a user already. */
-import { auditRecordOf } from '../../domain/identity/audit.ts';
+/** Records of the audit about logins and logouts that have happened. */
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { storeAuditRecord } from './audited.ts';
+import { newAuditRecord, storeAuditRecord } from './audited.ts';
 import type { AuditUser } from './sessions.ts';
 
 interface AuditUserDependencies {
@@ -12,25 +11,21 @@ interface AuditUserDependencies {
   readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
 }
 
-/** The events that are failures. */
-const failures: ReadonlySet<string> = new Set(['LoginFailed', 'SessionRefreshReused']);
-
-/** Creates the function. A person whom the issuer did not name is `unknown`. */
+/** Creates the function. */
 export function createAuditUser({ audit, clock, telemetry }: AuditUserDependencies): AuditUser {
-  return async function auditUser(event, who, { origin: { address, requestId }, reason, parameters }) {
-    const { userId, email, role } = who ?? { userId: '', email: 'unknown', role: 'user' };
-    const isUnverified = who?.isUnverified === true || who?.emailVerified === false;
+  return async function auditUser(event, who, { origin: { address, requestId }, parameters }) {
+    const { userId, email, role } = who;
+    const isUnverified = who.isUnverified === true || who.emailVerified === false;
     const named = { userId, email, ...(isUnverified && { isUnverified }), role } as const;
     const actor = { kind: 'session', ...named, sessionId: '', ...(address !== undefined && { address }) } as const;
-    const record = auditRecordOf({
+    const facts = {
       event,
       actor,
       requestId,
-      outcome: failures.has(event) ? 'failed' : 'done',
+      outcome: 'done',
       atMs: clock.nowMs(),
-      ...(reason !== undefined && { reason }),
       ...(parameters !== undefined && { parameters }),
-    });
-    await storeAuditRecord({ audit, telemetry }, record);
+    } as const;
+    await storeAuditRecord({ audit, telemetry }, newAuditRecord(facts));
   };
 }

@@ -8,12 +8,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../../domain/identity/actor.ts';
-import { auditRecordOf, type AuditEvent, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
+import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime } from '../serving/async.ts';
-import { storeAuditRecord } from './audited.ts';
+import { newAuditRecord, storeAuditRecord } from './audited.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
@@ -66,7 +66,7 @@ export function createAuditWindows({ audit, clock, telemetry }: AuditWindowDepen
   function close(name: string, { happened, beganAtMs, count }: Window): void {
     open.delete(name);
     const parameters = { ...happened.parameters, count };
-    const record = auditRecordOf({ ...happened, requestId: randomUUID(), atMs: beganAtMs, parameters });
+    const record = newAuditRecord({ ...happened, requestId: randomUUID(), atMs: beganAtMs, parameters });
     if (waiting.length < WAITING_MAX) {
       waiting.push(record);
       return;

@@ -7,12 +7,12 @@
  * A process that is killed in between leaves the intent. A result that cannot be stored is logged and changes nothing for the
  * caller, because the act has ended already.
  */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Context } from '../../api/contract.ts';
 import type { AnyRequest } from '../../api/row.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
-import { auditRecordOf, type AuditEvent, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
+import { auditRecordOf, type AuditEvent, type AuditFacts, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -60,7 +60,7 @@ export function createAudited({ audit, clock, telemetry }: AuditedDependencies):
       const facts = { event: typeof event === 'string' ? event : await event(request, signal), actor, requestId };
       const parameters = parametersOf(request);
       const intendedAtMs = clock.nowMs();
-      await storeIntent(auditRecordOf({ ...facts, outcome: 'intended', atMs: intendedAtMs, parameters }), signal);
+      await storeIntent(newAuditRecord({ ...facts, outcome: 'intended', atMs: intendedAtMs, parameters }), signal);
       // the ids of the two records sort by their times, whatever the clock does
       const endedAtMs = (): number => Math.max(clock.nowMs(), intendedAtMs + 1);
       let answer;
@@ -69,12 +69,17 @@ export function createAudited({ audit, clock, telemetry }: AuditedDependencies):
         signal.throwIfAborted();
         answer = await verb(request, context);
       } catch (error) {
-        await storeResult(auditRecordOf({ ...facts, outcome: 'failed', atMs: endedAtMs(), reason: reasonOf(error), parameters }));
+        await storeResult(newAuditRecord({ ...facts, outcome: 'failed', atMs: endedAtMs(), reason: reasonOf(error), parameters }));
         throw error;
       }
-      await storeResult(auditRecordOf({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
+      await storeResult(newAuditRecord({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
       return answer;
     };
+}
+
+/** Creates a record with a new id. */
+export function newAuditRecord(facts: AuditFacts): AuditRecord {
+  return auditRecordOf(facts, randomBytes(6).toString('hex'));
 }
 
 /**

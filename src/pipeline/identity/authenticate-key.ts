@@ -11,7 +11,7 @@ import {
   type KeyRecord,
 } from '../../domain/identity/api-key.ts';
 import { effectiveScopes } from '../../domain/identity/key-scopes.ts';
-import type { UserRecord } from '../../domain/identity/user.ts';
+import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -21,7 +21,15 @@ import type { AbuseLimits } from './limits.ts';
 import type { LiveKey, LiveKeys } from './live-keys.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
-export type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-unknown';
+export type KeyRefusal =
+  | 'malformed'
+  | 'mistyped'
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  | 'owner-disabled'
+  | 'owner-not-allowed'
+  | 'owner-unknown';
 
 export type KeyVerdict =
   | { readonly kind: 'accepted'; readonly actor: KeyActor }
@@ -91,6 +99,7 @@ function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number):
   if (record.revokedAtMs !== undefined) return refused('revoked');
   if (owner === undefined) return refused('owner-unknown');
   if (owner.disabledAtMs !== undefined) return refused('owner-disabled');
+  if (!owner.isAllowed) return refused('owner-not-allowed');
   const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
   if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
   return { kind: 'accepted', actor: actorOf(record, owner, { expiresAtMs, nowMs }) };
@@ -98,7 +107,7 @@ function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number):
 
 function actorOf(
   record: KeyRecord,
-  owner: UserRecord,
+  owner: KnownUser,
   { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
 ): KeyActor {
   const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);

@@ -1,9 +1,11 @@
 /**
- * Credentials that failed. They are audited: one record for each address, reason and minute, with their number. Callers get one answer for all of them; only the audit says what it was.
+ * Credentials and logins that failed. They are audited: one record for each address, person, reason and minute, with their
+ * number, because anyone can bring them about. Callers get one answer for all credentials; only the audit says what it was.
  */
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
 import { createAuditWindows, type AuditWindowDependencies, type StoresWindows } from './audit-windows.ts';
 
 const WINDOW_MS = 60_000;
@@ -22,14 +24,19 @@ interface FailedAttempt {
   readonly key?: FailedKey | undefined;
 }
 
+interface FailedLogin extends Pick<FailedAttempt, 'address' | 'reason'> {
+  /** Absent: the issuer named no person. */
+  readonly who?: Pick<UserRecord, 'userId' | 'email' | 'emailVerified'> | undefined;
+}
+
 export interface FailedAttempts extends StoresWindows {
-  /** Notes a login that failed before the issuer named a person. `reason` must be one of few. */
-  loginFailed(failure: Pick<FailedAttempt, 'address' | 'reason'>): void;
+  /** Notes a login that failed. `reason` must be one of few for each person. */
+  loginFailed(failure: FailedLogin): void;
   /** Notes a credential that failed. */
   failed(attempt: FailedAttempt): void;
 }
 
-const unknownPerson = { kind: 'session', userId: '', email: 'unknown', role: 'user', sessionId: '' } as const;
+const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
 
 interface FailedAttemptsDependencies extends AuditWindowDependencies {
   /** The name of this machine. */
@@ -41,9 +48,13 @@ export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDe
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
     ...windows,
-    loginFailed({ address, reason }) {
-      const actor = { ...unknownPerson, ...(address !== undefined && { address }) };
-      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), reason]);
+    loginFailed({ address, reason, who: { userId, email, emailVerified } = UNKNOWN }) {
+      const actor = {
+        ...({ kind: 'session', userId, email, role: 'user', sessionId: '' } as const),
+        ...(!emailVerified && { isUnverified: true as const }),
+        ...(address !== undefined && { address }),
+      };
+      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), userId, reason]);
       count(name, { event: 'LoginFailed', outcome: 'failed', reason, actor, parameters: {} });
     },
     failed({ address, reason, key }) {

@@ -3,9 +3,9 @@ import { anyKeyView, keyView, type ApiKey, type KeysRequest } from '../../api/ap
 import type { Verbs } from '../../api/contract.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
-import { createSecret, formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
+import { formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
 import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/identity/key-scopes.ts';
-import type { UserRecord } from '../../domain/identity/user.ts';
+import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -17,6 +17,7 @@ import { holderOf } from './failed-attempts.ts';
 import { createKeyRecords, type KeyRecords } from './key-records.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { createListAllKeys } from './list-all-keys.ts';
+import { newKeySecret } from './random-texts.ts';
 import type { Users } from './users.ts';
 
 type KeyVerbs = Pick<
@@ -48,7 +49,7 @@ const SHOWN_MAX = 64;
 export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
-  const factsOf = (owner: UserRecord | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
+  const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
   const ownedBy = createOwned(records);
 
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
@@ -84,7 +85,7 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
         const scopes = scopesFor(role, body.scopes);
         // before the key exists: an error afterwards would lose its secret
         const owner = await users.get(userId, signal);
-        const secret = createSecret();
+        const secret = newKeySecret();
         const record = keyRecordOf({
           secret,
           name: body.name,
@@ -192,7 +193,7 @@ function scopesFor(role: SessionActor['role'], requested: readonly KeyScope[] | 
 }
 
 /** Having the secret is what permits the revocation, so the audit names its key, unless a user has logged in. */
-function revokerOf(record: KeyRecord, owner: UserRecord | undefined, actor: Actor): Actor {
+function revokerOf(record: KeyRecord, owner: KnownUser | undefined, actor: Actor): Actor {
   if (actor.kind === 'session') return actor;
   const key = { ...record, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
   return { ...holderOf(key), ...(actor.address !== undefined && { address: actor.address }) };

@@ -2,7 +2,7 @@
 import { anyKeyView, type AllKeysRequest, type AnyApiKey } from '../../api/api-keys.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import { keyRecordSchema, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
-import type { UserRecord } from '../../domain/identity/user.ts';
+import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Page } from '../records/pages.ts';
@@ -75,7 +75,7 @@ function fill(page: FillingPage, limit: number, { entries, keys }: Judged): bool
 
 /** Judges entries by the filters. Each owner is read once for a page. */
 function createJudge({ users, clock, rule }: ListAllKeysDependencies, query: AllKeysRequest, signal: AbortSignal) {
-  const owners = new Map<string, UserRecord | undefined>();
+  const owners = new Map<string, KnownUser | undefined>();
 
   async function readOwners(records: readonly KeyRecord[]): Promise<void> {
     const unknown = new Set(records.map(({ userId }) => userId).filter((userId) => !owners.has(userId)));

@@ -4,7 +4,7 @@
  * this process itself revokes or disables it forgets, so that its next request reads it again.
  */
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
-import type { UserRecord } from '../../domain/identity/user.ts';
+import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
@@ -19,7 +19,7 @@ const KEYS_MAX = 10_000;
 export interface LiveKey {
   /** May be revoked or expired. */
   readonly record: KeyRecord;
-  readonly owner: UserRecord | undefined;
+  readonly owner: KnownUser | undefined;
 }
 
 export interface LiveKeys {

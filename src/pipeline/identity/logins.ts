@@ -7,13 +7,12 @@ import { FaultError } from '../../domain/fault.ts';
 import {
   beginLogin,
   begunLoginOf,
+  codeOf,
   consentTokenOf,
   isLoginOver,
   issuerSecretsOf,
   loginIdOf,
   loginNameIn,
-  newCode,
-  newLoginKey,
   type BegunLogin,
   type LoginRecord,
   type LoginRequest,
@@ -26,6 +25,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { randomName, randomSecret } from './random-texts.ts';
 import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
 import type { AuditUser, Origin, Sessions } from './sessions.ts';
@@ -74,11 +74,11 @@ interface LoginDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly issuer: Issuer;
   readonly users: SignIns;
-  readonly sessions: Pick<Sessions, 'startClient' | 'startBrowser' | 'end'>;
+  readonly sessions: Pick<Sessions, 'start' | 'end'>;
   readonly rules: LoginRules;
   readonly trustEmail: boolean;
   readonly audit: AuditUser;
-  /** Where failures of people whom the issuer did not name are counted: anyone can make them. */
+  /** Where failures are counted: anyone can make them. */
   readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
   /** The address of the registry, as browsers reach it. */
   readonly publicUrl: () => string;
@@ -101,7 +101,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
 
   /** The key that all processes share; the first login of a store creates it. */
   async function readKey(): Promise<string> {
-    const { key } = await updateRecord(state, refs.loginKey, (current) => current ?? { key: newLoginKey() }, 'soon');
+    const { key } = await updateRecord(state, refs.loginKey, (current) => current ?? { key: randomSecret() }, 'soon');
     return key;
   }
 
@@ -158,17 +158,21 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   }
 
   /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
-  async function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Promise<Answered> {
+  function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Answered {
     const reason = reasonOf(error);
-    if (who === undefined) attempts.loginFailed({ address: origin.address, reason: reason.split(' (in the words of the issuer')[0] ?? '' });
-    else await audit('LoginFailed', { ...who, userId: userIdOf(who.issuer, who.subject), role: 'user' }, { origin, reason });
+    attempts.loginFailed({
+      address: origin.address,
+      reason: reason.split(' (in the words of the issuer')[0] ?? '',
+      who: who && { ...who, userId: userIdOf(who.issuer, who.subject) },
+    });
     return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
   }
 
   return {
     async begin(request, signal) {
       const key = await readKey();
-      const { name, cookie } = beginLogin(request, key, clock.nowMs());
+      const name = randomSecret();
+      const cookie = beginLogin(request, name, key, clock.nowMs());
       if (cookie === undefined) throw new RequestError('request.invalid', 'state: is too long for the cookie of a login');
       return { cookie, location: await issuer.authorizationUrl(requestOf(name, key), signal) };
     },
@@ -186,9 +190,9 @@ export function createLogins(dependencies: LoginDependencies): Logins {
         // its record stays until the login is over, so that no answer counts twice
         await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
         if (begun.flow !== 'browser') return { kind: 'asking' };
-        const session = await sessions.startBrowser(user);
+        const { token } = await sessions.start('browser', user);
         await audit('Login', user, { origin, parameters: { role: user.role } });
-        return { kind: 'browser', cookie: session, returnTo: begun.returnTo ?? '/' };
+        return { kind: 'browser', cookie: token, returnTo: begun.returnTo ?? '/' };
       } catch (error) {
         if (!isFinal(error)) throw error;
         return fail(begun, error, origin, identity);
@@ -206,11 +210,11 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       if (!allow) {
         const user = await users.get(record.userId ?? '');
         await move(record, { stage: 'redeemed' });
-        await audit('LoginFailed', user, { origin, reason: 'the person refused the access on the consent page' });
+        attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
         const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the login was refused in the browser' });
         return redirect === undefined ? {} : { redirect };
       }
-      const code = newCode(record);
+      const code = codeOf(record, randomName());
       await move(record, { stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: clock.nowMs() });
       const redirect = redirectOf(record, { code });
       return redirect === undefined ? { code } : { redirect };

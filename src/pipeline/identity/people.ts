@@ -2,8 +2,8 @@
 import type { GrantAnswer, GrantRequest, GrantsRequest, User, UsersRequest } from '../../api/users.ts';
 import { grantView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
-import { hasAdminRule, isOfIssuer, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { granteesOf, grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
+import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -11,14 +11,15 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
+import { createSignIns } from './users.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
-  /** Throws `user.not-found`, and `user.last-administrator` for the last administrator by a grant if no setting makes others. */
+  /** Throws `user.not-found`, and `user.last-administrator` for the last enabled administrator, whatever made that one. */
   disable(userId: string): Promise<User>;
   /** Throws `user.not-found`. */
   enable(userId: string): Promise<User>;
-  /** Makes an administrator of the person at the next login or refresh. */
+  /** Makes an administrator of the person: at once if it is known to the issuer's logins, otherwise at the next login. */
   grant(grantee: GrantRequest, by: string): Promise<GrantAnswer>;
   /** Lists the grants that wait. A page may have fewer items than its limit, because grants that have ended are left out. */
   listGrants(request: GrantsRequest, signal: AbortSignal): Promise<Page<GrantAnswer>>;
@@ -29,13 +30,14 @@ export interface People {
 interface PeopleDependencies {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** What the settings say about the issuer and about administrators. */
-  readonly rules: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
+  readonly rules: LoginRules;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
 /** Creates the functions. */
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
+  const signIns = createSignIns({ state, clock, rules });
+
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
     liveKeys?.forgetAll();
@@ -44,16 +46,30 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     return userView(stored);
   }
 
+  /** The users of the issuer whose sessions and keys are accepted. */
+  async function allowedUsers(): Promise<readonly KnownUser[]> {
+    const users = (await listAllRecords(state, 'user', userRecordSchema)).filter((user) => isOfIssuer(rules, user));
+    return users.map((user) => knownUserOf(rules, user)).filter(({ isAllowed }) => isAllowed);
+  }
+
+  /** Of people who have logged in: those whom a setting names and who have not cannot enable anyone yet. */
   async function enabledAdmins(): Promise<readonly UserRecord[]> {
-    return (await listAllRecords(state, 'user', userRecordSchema)).filter(
-      (user) => isOfIssuer(rules, user) && user.roleSource === 'grant' && user.disabledAtMs === undefined,
-    );
+    return (await allowedUsers()).filter(({ role }) => role === 'admin');
+  }
+
+  /** The user whom a grant means; of several with one verified address the one who logged in last, because the others may have had it before. */
+  async function userOf(grantee: GrantRequest): Promise<UserRecord | undefined> {
+    // the users of a former issuer are not meant, and only the settings tell them apart
+    if (rules.issuer === undefined) return undefined;
+    const name = grantNameOf(grantee);
+    const meant = (await allowedUsers()).filter((user) => granteesOf(user).some((each) => grantNameOf(each) === name));
+    return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
   }
 
   function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
     return new RequestError(
       'user.last-administrator',
-      `${email} is the last administrator: appoint another one first with \`tally admin grant EMAIL\`, or set TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM`,
+      `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin grant EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
     );
   }
 
@@ -78,10 +94,10 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
   return {
     async list(request, signal) {
       const { items, ...rest } = await entriesOf('user', request, signal);
-      return { ...rest, items: items.map((entry) => userView(parseEntry(entry, userRecordSchema))) };
+      return { ...rest, items: items.map((entry) => userView(knownUserOf(rules, parseEntry(entry, userRecordSchema)))) };
     },
     async disable(userId) {
-      const admins = hasAdminRule(rules) ? [] : await enabledAdmins();
+      const admins = await enabledAdmins();
       const [last] = admins.length === 1 ? admins : [];
       if (last?.userId === userId) throw lastAdministrator(last);
       const disabled = await change(userId, (user) =>
@@ -97,8 +113,12 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     enable,
     async grant(grantee, by) {
       const record = newGrant(grantee, by, clock.nowMs());
+      // it waits before the users are read, so that a person who logs in at this moment receives it too
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
-      return grantView(record);
+      const user = await userOf(grantee);
+      const granted = user && (await signIns.takeGrants(user));
+      liveKeys?.forgetAll();
+      return { ...grantView(record), user_id: granted?.roleSource === 'grant' ? granted.userId : undefined };
     },
     async listGrants(request, signal) {
       const { items, ...rest } = await entriesOf('grant', request, signal);

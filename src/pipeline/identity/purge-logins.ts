@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { grantRecordSchema, isGrantOver } from '../../domain/identity/grant.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
-import { isOver, sessionRecordSchema } from '../../domain/identity/session.ts';
+import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -36,7 +36,7 @@ export function createPurgeLogins({ state, clock }: PurgeLoginsDependencies): (s
 
   return async function purgeLogins(signal) {
     await purge('login', loginRecordSchema, isLoginOver, signal);
-    await purge('session', sessionRecordSchema, isOver, signal);
+    await purge('session', sessionRecordSchema, ({ endsAtMs }, nowMs) => nowMs >= endsAtMs, signal);
     await purge('grant', grantRecordSchema, isGrantOver, signal);
   };
 }

@@ -1,20 +1,20 @@
-/** Users as stored, and what a login or a refresh changes about them. */
+/** Users as stored, and what a login or a grant changes about them. */
 import type { Claims, Identity } from '../../domain/identity/claims.ts';
 import { granteesOf, grantNameOf, isGrantOver, type GrantRecord } from '../../domain/identity/grant.ts';
-import { isOfIssuer, matchedRules, roleOf, withRoleOfRules, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 export interface Users {
-  /** Reads a user in realtime, without a role that the rules do not give any more; undefined if no such user has logged in, or at another issuer only. */
-  get(userId: string, signal?: AbortSignal): Promise<UserRecord | undefined>;
+  /** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */
+  get(userId: string, signal?: AbortSignal): Promise<KnownUser | undefined>;
 }
 
 interface UserDependencies {
   readonly state: StateStore;
-  readonly rules: Pick<LoginRules, 'issuer' | 'adminClaim' | 'adminEmails'>;
+  readonly rules: LoginRules;
 }
 
 /** Creates the reader. */
@@ -22,7 +22,7 @@ export function createUsers({ state, rules }: UserDependencies): Users {
   return {
     async get(userId, signal) {
       const user = await readRecord(state, refs.user(userId), signal);
-      return user !== undefined && isOfIssuer(rules, user) ? withRoleOfRules(rules, user) : undefined;
+      return user !== undefined && isOfIssuer(rules, user) ? knownUserOf(rules, user) : undefined;
     },
   };
 }
@@ -30,8 +30,8 @@ export function createUsers({ state, rules }: UserDependencies): Users {
 export interface SignIns extends Users {
   /** Stores that a person has logged in, with the role that follows from the claims or from a grant. The user may be disabled. */
   signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
-  /** Applies the rules of the settings and new grants again, as at each refresh; undefined as for `get`. */
-  ruledAgain(userId: string): Promise<UserRecord | undefined>;
+  /** Gives a user the grants that wait for it, as a login does. */
+  takeGrants(user: UserRecord): Promise<UserRecord>;
 }
 
 interface SignInDependencies {
@@ -104,11 +104,6 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
           lastLoginAtMs: nowMs,
         };
       }),
-    async ruledAgain(userId) {
-      const user = await readRecord(state, refs.user(userId));
-      if (user === undefined || !isOfIssuer(rules, user)) return undefined;
-      const isCurrent = roleOf(rules, user, user.roleSource === 'grant').role === user.role && (await grantsFor(user)).length === 0;
-      return isCurrent ? user : store(user, (current) => current ?? user);
-    },
+    takeGrants: (user) => store(user, (current) => current ?? user),
   };
 }

@@ -6,10 +6,10 @@ import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 /**
- * The faults of a field that the index does not accept: because of its value, or because an older mapping does not contain
+ * The faults of a field that the index does not accept: because of its value, or because the mapping does not contain
  * it. A refused document of an index that has accepted no other for a while looks like a mistake in the index's configuration.
  */
-const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-outdated', 'bucket.index-misconfigured']);
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-misconfigured']);
 
 /** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
 export function withPlainFallback(write: WriteDocument, telemetry: Pick<Telemetry, 'enriched'>): WriteDocument {

@@ -162,14 +162,6 @@ export interface ObjectMaintenance {
     page: AgedPage,
     signal?: AbortSignal,
   ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
-  /** Documents, tombstones included, whose search fields have an earlier form; at most `limit`. Writing one again gives it this version's form. */
-  outdated(
-    bucket: string,
-    page: { readonly after: string; readonly limit: number },
-    signal?: AbortSignal,
-  ): Promise<readonly ObjectDocument[]>;
-  /** Counts the documents of a bucket (undefined: of all buckets), tombstones included, and those whose search fields have an earlier form. If none has, `documents` may be 0. */
-  forms(bucket: string | undefined, signal?: AbortSignal): Promise<{ readonly documents: number; readonly outdated: number }>;
   /** Tombstones whose `deleted_at` is before the given moment; at most `limit`. */
   tombstones(
     bucket: string,

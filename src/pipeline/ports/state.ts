@@ -15,6 +15,9 @@ export interface StateEntry {
   readonly version: StateVersion;
 }
 
+/** A job or a range that is due, as it was found. Its record lacks the examples, so it is to be looked at and not to be written. */
+export type DueEntry = Pick<StateEntry, 'id' | 'record'>;
+
 export interface StateStore {
   /** Reads the entry with this id in realtime. Throws `index.state-missing` if the state index does not exist. */
   get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined>;
@@ -35,6 +38,14 @@ export interface StateStore {
   remove(id: string, expected: StateVersion, signal?: AbortSignal, listed?: Listed): Promise<'removed' | 'conflict'>;
   /** Returns at most `limit` (1 to 1,000) entries of one kind after the given id, in id order (UTF-8 bytes). */
   list(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly StateEntry[]>;
+  /**
+   * Finds at most `limit` jobs and ranges whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`:
+   * jobs first, otherwise in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.
+   */
+  due(
+    when: { readonly nowMs: number; readonly aheadMaxMs: number; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<{ readonly found: readonly DueEntry[]; readonly isAnyOpen: boolean }>;
   /** Counts the entries of one kind. */
   count(kind: StateKind, signal?: AbortSignal): Promise<number>;
 }

@@ -11,8 +11,9 @@ export interface Store {
   readonly audit: AuditStore;
   readonly setup: {
     /**
-     * Prepares the store for this version (templates, state index, additive mapping upgrades) under a lock; `ingest` is
-     * ready only afterwards. Idempotent, and safe to run from many workers at the same time.
+     * Makes what is missing of the store (templates, state index, file); `ingest` is ready only afterwards. Throws
+     * `index.newer` for the store of a newer version, which stays as it is. Idempotent, and safe to run from many workers at
+     * the same time.
      */
     prepare(signal?: AbortSignal): Promise<void>;
   };

@@ -47,7 +47,7 @@ export interface Telemetry extends ReindexTelemetry, CalendarTelemetry {
   enriched(fact: EnrichFact): void;
   held(messages: number): void;
   queueDepth(
-    queue: 'bucket' | 'work' | 'dead-letter',
+    queue: 'bucket' | 'dead-letter',
     depth: { readonly visible: number; readonly inFlight: number; readonly delayed: number },
   ): void;
   oldestMessageAge(ageMs: number): void;
@@ -87,14 +87,14 @@ export interface EnrichFact {
   readonly reason?: string;
 }
 
-/** Whether the task of a range was taken, or why not. `invalid`: the message is not a task. */
-export const taskResults = ['taken', 'leased', 'done', 'late', 'poisonous', 'invalid'] as const;
+/** Whether a range that was due was taken, or why not. `leased`: another worker was faster. `early`: it is done, or not due any more. `poisonous`: too many workers died with it. */
+export const claimResults = ['taken', 'leased', 'early', 'poisonous'] as const;
 
-export type TaskResult = (typeof taskResults)[number];
+export type ClaimResult = (typeof claimResults)[number];
 
 /** Facts about re-index. */
 export interface ReindexTelemetry {
-  reindexTask(result: TaskResult): void;
+  reindexClaim(result: ClaimResult): void;
   /** A turn ended. `on`: there is more to do; `lost`: another worker has the range. */
   reindexTurn(fact: {
     readonly mode: JobMode;
@@ -110,7 +110,7 @@ export interface ReindexTelemetry {
 }
 
 /** The jobs of the calendar that visit every bucket. */
-export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'upgrade', 'full', 'connections'] as const;
+export const sweeps = ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'] as const;
 
 export type Sweep = (typeof sweeps)[number];
 
@@ -127,6 +127,6 @@ export interface CalendarTelemetry {
   gapClosed(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'jobId'>): void;
   /** The gap stays open: its job did not close it, or could not begin. */
   gapStays(gap: Pick<GapRecord, 'bucket' | 'kind' | 'prefix' | 'waits'>): void;
-  /** A sweep of one bucket ended. `objects`: how many objects it read, how many tombstones it purged, or how many documents it wrote in the form of this version. */
+  /** A sweep of one bucket ended. `objects`: how many objects it read, or how many tombstones it purged. */
   sweepEnded(fact: { readonly sweep: Sweep; readonly bucket: string; readonly result: 'ok' | FaultCode; readonly objects: number }): void;
 }

@@ -48,14 +48,13 @@ interface WatchDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly bucketQueueUrls: readonly string[];
-  readonly workQueueUrl: string | undefined;
   /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
 }
 
 /** Creates the watch; nothing is read before start(). */
 export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
-  const { queues, clock, telemetry, bucketQueueUrls, workQueueUrl } = dependencies;
+  const { queues, clock, telemetry, bucketQueueUrls } = dependencies;
   const attributes = new Map<string, QueueAttributes>();
   let readings = 0;
   let lastFault: Fault | undefined;
@@ -80,16 +79,11 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     lastFault = fault;
     readings += 1;
     report('bucket', bucketQueueUrls);
-    await readOthers('work', workQueueUrl === undefined ? [] : [workQueueUrl], signal);
     const deadLetterUrls = deadLetterQueues().map(({ queueUrl }) => queueUrl);
-    lastDeadLetterFault = await readOthers('dead-letter', deadLetterUrls, signal);
-  }
-
-  async function readOthers(queue: 'work' | 'dead-letter', urls: readonly string[], signal: AbortSignal): Promise<Fault | undefined> {
-    let fault: Fault | undefined;
-    for (const url of urls) fault = (await read(url, signal)) ?? fault;
-    if (urls.length > 0) report(queue, urls);
-    return fault;
+    let deadLetterFault: Fault | undefined;
+    for (const url of deadLetterUrls) deadLetterFault = (await read(url, signal)) ?? deadLetterFault;
+    if (deadLetterUrls.length > 0) report('dead-letter', deadLetterUrls);
+    lastDeadLetterFault = deadLetterFault;
   }
 
   async function read(queueUrl: string, signal: AbortSignal): Promise<Fault | undefined> {

@@ -1,10 +1,10 @@
 /**
- * Advances a job until its ranges can be compared. Any worker may do it, when it receives the job's task. Each transition is
- * one compare-and-swap, and everything before it can be repeated; so a crash in between, or a task that is delivered twice,
- * does no harm.
+ * Advances a job until its ranges can be compared, and then looks each minute whether they are in order. Any worker may do it,
+ * when it has claimed the job. Each transition is one compare-and-swap, and everything before it can be repeated; so a crash in
+ * between does no harm.
  *
  *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted,
- *   ranges cut ──► comparing ── range records stored, a task sent for each
+ *   ranges cut ──► comparing ── range records stored ──(each minute: those that are missing, those that sleep, the end)──►
  *
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all workers.
  */
@@ -13,8 +13,7 @@ import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants
 import { FaultError } from '../../domain/fault.ts';
 import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
-import type { JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
-import { lookAtLease } from '../../domain/reindex/range-transitions.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
 import { closesDeletesOf } from './announced-deletes.ts';
@@ -28,7 +27,6 @@ import { transitionJob } from './job-records.ts';
 import { createFirstPage, firstOf } from './first-page.ts';
 import { cutKeys, probeIndex, probeListing } from './key-probes.ts';
 import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
-import { REMOVE, type TaskEnd } from './tasks.ts';
 
 /** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
 const FLOOR_SLACK_MS = 3_000;
@@ -42,6 +40,10 @@ const CUTS_MAX = 32;
  * index has work to spare, they are split further.
  */
 const LISTED_CUTS = 4;
+/** How often a job that compares is looked at. Only what a crash left undone waits for it. */
+const CHECK_MS = 60_000;
+const NOW: StepEnd = { againMs: 0 };
+
 /** LIST requests of these three cuts, each of which takes up to 17. */
 const CUT_REQUESTS_MAX = 50;
 
@@ -65,32 +67,34 @@ interface AdvanceDependencies extends EndsDependencies {
   readonly limits: RangeLimits;
 }
 
-/** Creates the function that advances a job. It throws the faults of S3, the store and the work queue; the job is unchanged then. */
-export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: string, signal: AbortSignal) => Promise<TaskEnd> {
-  const { state, clock, listing, scan, occupancy, ends, sendTask, limits } = dependencies;
+/** When the job is due again, and whether ranges of it are due now that were not; `over`: nothing is to be done, because it was paused or has ended. */
+export type StepEnd = 'over' | { readonly againMs: number; readonly hasMadeDue?: boolean };
+
+/** Creates the function that takes the next step of a job. It throws the faults of S3 and of the store; the job is unchanged then. */
+export function createAdvanceJob(dependencies: AdvanceDependencies): (job: JobRecord, signal: AbortSignal) => Promise<StepEnd> {
+  const { state, clock, listing, scan, occupancy, ends, limits } = dependencies;
   const firstPage = createFirstPage(dependencies);
 
-  async function advance(jobId: string, signal: AbortSignal): Promise<TaskEnd> {
-    const job = await readRecord(state, refs.job(jobId), signal);
-    if (job === undefined || !isOpen(job) || !(await mayRun(job))) return REMOVE;
+  async function advance(job: JobRecord, signal: AbortSignal): Promise<StepEnd> {
+    if (!(await mayRun(job))) return 'over';
     const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
     if (bucket === undefined) {
       await ends.cancel(job);
-      return REMOVE;
+      return 'over';
     }
     return carryOn(job, bucket, signal);
   }
 
-  async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<TaskEnd> {
+  async function carryOn(job: JobRecord, bucket: BucketRecord, signal: AbortSignal): Promise<StepEnd> {
     const phase = phaseOf(job);
-    if (phase === 'comparing') return sendRanges(job);
+    if (phase === 'comparing') return keepInOrder(job);
     if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
       const [startedMs, sentMs] = [clock.monotonicMs(), clock.nowMs()];
       return wait(job, { first: await listing.page(bucket, firstOf(job), signal), startedMs, sentMs });
     }
     const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
     const found = await firstPage({ job, bucket, waitUntilMs }, signal);
-    return 'delayS' in found ? found : begin(job, { ...found, location: bucket }, signal);
+    return 'againMs' in found ? found : begin(job, { ...found, location: bucket }, signal);
   }
 
   /** An apply job that does not occupy its bucket occupies it now, or is paused if another job does. */
@@ -110,7 +114,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
   async function wait(
     job: JobRecord,
     look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
-  ): Promise<TaskEnd> {
+  ): Promise<StepEnd> {
     const { observedAtMs, answeredAtMs = observedAtMs } = look.first;
     const floor = (answeredAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
     const bucket = await updateRecord(
@@ -118,17 +122,17 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       refs.bucket(job.bucket),
       (current) => current && { ...current, floor: Math.max(current.floor, floor), lastBeginOrder: nextBeginOf(current, clock.nowMs()) },
     );
-    if (bucket === undefined) return again(0);
+    if (bucket === undefined) return NOW;
     // the latest moment, by S3's clock, at which the floor was stored
-    const storedMs = answeredAtMs + DATE_STEP_MS + (clock.monotonicMs() - look.startedMs);
+    const storedMs = answeredAtMs + DATE_STEP_MS + Math.ceil(clock.monotonicMs() - look.startedMs);
     const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
     const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
     const beginOrder = lastBeginOf(bucket);
     await transitionJob(state, job.id, { kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, beginOrder, waitUntilMs });
-    return again(RECONCILE_WAIT_MS);
+    return { againMs: RECONCILE_WAIT_MS };
   }
 
-  async function begin(job: JobRecord, { first, requests: ofFirst, location }: Begin, signal: AbortSignal): Promise<TaskEnd> {
+  async function begin(job: JobRecord, { first, requests: ofFirst, location }: Begin, signal: AbortSignal): Promise<StepEnd> {
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
@@ -146,7 +150,7 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
       ...(limit !== undefined && { tombstonesMax: limit }),
       listRequests: (job.listRequestsAtStart ?? 0) + (job.waitUntilMs === undefined ? 0 : 1) + ofFirst + ofBucket + ofCuts,
     });
-    return begun === undefined || begun === 'refused' ? again(0) : sendRanges(begun);
+    return begun === undefined || begun === 'refused' ? NOW : keepInOrder(begun);
   }
 
   /** Where the first ranges end, and the number of LIST requests that finding it took. */
@@ -183,28 +187,31 @@ export function createAdvanceJob(dependencies: AdvanceDependencies): (jobId: str
     }
   }
 
-  /** Stores the range records that are missing, and sends a task for each range that is neither done nor leased. */
-  async function sendRanges(job: JobRecord): Promise<TaskEnd> {
+  /**
+   * Stores the range records that are missing, makes those due that fell asleep while the job was paused, and ends the job if all
+   * are done: a worker may have died before it did. Each worker that stores a range as done looks at the end too.
+   */
+  async function keepInOrder(job: JobRecord): Promise<StepEnd> {
     const ranges = new Map((await listRanges(state, job.id)).map((range) => [range.number, range]));
     const numbers = Array.from({ length: job.rangesCut ?? 0 }, (_, number) => number);
+    let hasMadeDue = false;
     await writeEach(numbers, async (number) => {
-      const range = ranges.get(number) ?? (await makeRange(job, number));
-      const isFree = range !== undefined && !range.done && !isLeased(range);
-      if (isFree) await sendTask({ job: job.id, range: number, turn: range.turn });
+      const range = ranges.get(number);
+      if (range !== undefined && (range.done || range.dueAtMs !== undefined)) return;
+      hasMadeDue = true;
+      await (range === undefined ? ensureCutRange(state, job, { number, nowMs: clock.nowMs() }) : wake(job.id, number));
     });
     await ends.finishIfDone(job.id);
-    return REMOVE;
+    return { againMs: CHECK_MS, hasMadeDue };
   }
 
-  /** A lease that must be watched is that of a dead worker more often than not: the task of the range watches it. */
-  function isLeased({ lease }: RangeRecord): boolean {
-    const look = lease === undefined ? undefined : lookAtLease(lease, clock.nowMs(), false);
-    return look?.kind === 'leased' && !look.isWatched;
-  }
-
-  async function makeRange(job: JobRecord, number: number) {
-    await ensureCutRange(state, job, { number, nowMs: clock.nowMs() });
-    return readRecord(state, refs.range(job.id, number));
+  async function wake(jobId: string, number: number): Promise<void> {
+    await updateRecord(
+      state,
+      refs.range(jobId, number),
+      (range) => (range === undefined || range.done || range.dueAtMs !== undefined ? undefined : { ...range, dueAtMs: clock.nowMs() }),
+      'soon',
+    );
   }
 
   return advance;
@@ -219,12 +226,4 @@ async function cutsOfListing(part: Omit<Parameters<typeof probeListing>[0], 'isW
     if (!(error instanceof FaultError)) throw error;
     return { cuts: [], requests: probe.requests() };
   }
-}
-
-function isOpen(job: JobRecord): boolean {
-  return job.state === 'queued' || job.state === 'running';
-}
-
-function again(delayMs: number): TaskEnd {
-  return { kind: 'again', delayS: Math.ceil(delayMs / 1_000) };
 }

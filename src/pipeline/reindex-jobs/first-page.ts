@@ -2,7 +2,7 @@
  * The first page of a job's listing that has keys: it says whether the bucket is empty, and whether its listing must be cut.
  *
  *   request ─► a key, or the end of the listing ──────────────────────────► the job begins
- *     ▲  └───► no key, and more follow ─► 10 s are over: the place is stored, the task comes back ─┐
+ *     ▲  └───► no key, and more follow ─► 10 s are over: the place is stored, the job is due again ─┐
  *     └────────────────────────────────────────────────────────────────────────────────────────────┘
  */
 import { faultOf } from '../../domain/fault.ts';
@@ -15,15 +15,16 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, ListingPage } from '../ports/storage.ts';
 import { refs, updateRecord } from '../records/stored.ts';
-import type { TaskEnd } from './tasks.ts';
 
-/** How long one task follows pages without keys: a crash repeats no more, and other tasks get the worker's slot. */
+/** How long one step follows pages without keys: a crash repeats no more, and other work gets the worker's slot. */
 const FOLLOWED_MS_MAX = 10_000;
-/** Until the next attempt, if this one has passed no more pages than an earlier one: its message counts the attempts. */
-const RETRY_S = 10;
+/** Until the next attempt, if this one has passed no more pages than an earlier one. */
+const RETRY_MS = 10_000;
 
-/** What happens to the task if the page was not found yet. */
-type Later = Exclude<TaskEnd, { readonly kind: 'remove' }>;
+/** When the job is due again, if the page was not found yet. */
+interface Later {
+  readonly againMs: number;
+}
 
 /** The first page, and the number of requests that this attempt took. */
 interface FirstPage {
@@ -49,7 +50,7 @@ export function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, place?: ListingPl
   return { prefix, after: '', limit: LISTING_PAGE, from: place ?? 'start' };
 }
 
-/** Creates the function. It resolves with the page, or with what happens to the task meanwhile. It throws the faults of S3 and of the store. */
+/** Creates the function. It resolves with the page, or with when to look again. It throws the faults of S3 and of the store. */
 export function createFirstPage({ state, listing, clock }: FirstPageDependencies) {
   return async function firstPage({ job, bucket, waitUntilMs }: Wanted, signal: AbortSignal): Promise<FirstPage | Later> {
     const startedMs = clock.monotonicMs();
@@ -60,7 +61,7 @@ export function createFirstPage({ state, listing, clock }: FirstPageDependencies
         requests += 1;
         const first = await listing.page(bucket, firstOf(job, place), signal);
         const leftMs = waitUntilMs - first.observedAtMs;
-        if (leftMs > 0 && place === undefined) return { kind: 'again', delayS: Math.ceil(leftMs / 1_000) };
+        if (leftMs > 0 && place === undefined) return { againMs: leftMs };
         if (first.place === undefined) return { first, requests };
         ({ place } = first);
       }
@@ -70,7 +71,7 @@ export function createFirstPage({ state, listing, clock }: FirstPageDependencies
       throw error;
     }
     await keep(job, { place, requests, isRefused: false });
-    return hasPassedMore(job.passed, '', place) ? { kind: 'again', delayS: 0 } : { kind: 'back', delayS: RETRY_S };
+    return { againMs: hasPassedMore(job.passed, '', place) ? 0 : RETRY_MS };
   };
 
   /** Stores the place in the job, unless it has begun or ended meanwhile. */
@@ -83,8 +84,7 @@ export function createFirstPage({ state, listing, clock }: FirstPageDependencies
       const { passed: before, ...rest } = current;
       const passed = passedPages(before, '', at);
       const listRequestsAtStart = (current.listRequestsAtStart ?? 0) + requests;
-      // the task is not lost while it is sent again and again
-      return { ...rest, listRequestsAtStart, taskAtMs: clock.nowMs(), ...(passed !== undefined && { passed }) };
+      return { ...rest, listRequestsAtStart, ...(passed !== undefined && { passed }) };
     });
   }
 }

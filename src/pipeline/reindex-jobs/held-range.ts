@@ -4,21 +4,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
-import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import { LEASE_MS, takeRange, type Taker, type Taking } from '../../domain/reindex/range-transitions.ts';
+import { rangeSchema, type RangeRecord } from '../../domain/reindex/job.ts';
+import { heldBy, LEASE_MS, RENEW_MS } from '../../domain/reindex/claims.ts';
+import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
 import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
-import { ensureCutRange } from './range-records.ts';
-
-/** Three renewals may fail before the lease ends, and a worker whose clock is up to 45 s fast takes no lease that is being renewed. */
-const RENEW_MS = 15_000;
-
-/** Attempts to take a range while others write its record. */
-const ATTEMPTS_MAX = 5;
-/** When to try again after that. */
-const RETRY_MS = 5_000;
+import type { LeaseWatch } from './lease-watch.ts';
 
 export interface HeldRange {
   /** The record as last stored. */
@@ -40,43 +33,29 @@ interface HeldDependencies {
   readonly worker: string;
 }
 
+interface TakeDependencies extends HeldDependencies {
+  readonly watch: LeaseWatch;
+}
+
 /** A held range, or why the range could not be taken. */
 export type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
 
-/** The turn that a task names, and the lease that it has watched for WATCH_MS or longer. */
-type Wanted = Pick<Taker, 'turn' | 'watched'>;
-
 /** Creates the function that takes ranges for one worker. It throws the store's fault. */
-export function createTakeRange({ state, clock, worker }: HeldDependencies) {
-  return async function takeAndHold(job: JobRecord, number: number, wanted: Wanted): Promise<Taken> {
-    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-      const taken = await attemptToTake(job, number, wanted);
-      if (taken !== 'conflict') return taken;
-    }
-    return { kind: 'leased', leftMs: RETRY_MS };
-  };
-
-  async function attemptToTake(job: JobRecord, number: number, { turn, watched }: Wanted): Promise<Taken | 'conflict'> {
-    const { id, kind } = refs.range(job.id, number);
-    const entry = (await state.get(id)) ?? (await makeIfCut(job, number));
-    // the number was reserved for a split that was never stored
-    if (entry === undefined) return { kind: 'late' };
+export function createTakeRange({ state, clock, worker, watch }: TakeDependencies) {
+  return async function takeAndHold(jobId: string, number: number): Promise<Taken> {
+    const { id, kind } = refs.range(jobId, number);
+    const entry = await state.get(id);
+    if (entry === undefined) return { kind: 'early' };
+    const range = parseEntry(entry, rangeSchema);
     // unique for this lease: a worker that stood still for a minute may take its own range again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
-    const taker = { worker: holder, nowMs: clock.nowMs(), leaseMs: LEASE_MS, watched, turn };
-    const taking = takeRange(parseEntry(entry, rangeSchema), taker);
+    const taking = takeRange(range, { worker: holder, nowMs: clock.nowMs(), isOver: watch.isOver(id, range) });
     if (taking.kind !== 'taken') return taking;
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range), listed: 'soon' }, entry.version);
-    // another worker took the range, or its task was sent again: the next attempt reads which
-    if (stored === 'conflict') return 'conflict';
+    // another worker was faster, or its job has ended
+    if (stored === 'conflict') return { kind: 'leased' };
     return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
-  }
-
-  /** Stores the record of a range that was cut in advance, if a crash kept the job's worker from it. */
-  async function makeIfCut(job: JobRecord, number: number): Promise<StateEntry | undefined> {
-    const isCut = await ensureCutRange(state, job, { number, nowMs: clock.nowMs() });
-    return isCut ? state.get(refs.range(job.id, number).id) : undefined;
-  }
+  };
 }
 
 /** Holds a range whose lease was just stored in `entry`, and renews the lease until the range is released. */
@@ -118,8 +97,7 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   async function isStillOurs(): Promise<boolean> {
     const found = await state.get(entry.id);
     if (found === undefined) return false;
-    const { lease, turn } = parseEntry(found, rangeSchema);
-    if (lease?.worker !== worker || turn !== record.turn) return false;
+    if (parseEntry(found, rangeSchema).lease?.worker !== worker) return false;
     current = found;
     return true;
   }
@@ -130,9 +108,9 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
 
   async function renew(): Promise<void> {
     const atMs = clock.monotonicMs();
-    const lease = { worker, untilMs: clock.nowMs() + LEASE_MS };
+    const held = heldBy(worker, clock.nowMs());
     // after the range was given back its version must not change, since another worker may be taking it
-    if (await change((range) => (range.lease === undefined ? range : { ...range, lease }))) heldUntilMs = atMs + LEASE_MS;
+    if (await change((range) => (range.lease === undefined ? range : { ...range, ...held }))) heldUntilMs = atMs + LEASE_MS;
   }
 
   async function keep(): Promise<void> {

@@ -2,7 +2,7 @@
  * How a job ends: it is done when every range is done and searches find what it wrote (or paused, if its brake holds deletions
  * back), failed after a fault, or cancelled when
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
- * The calendar removes those that a crash leaves behind.
+ * A worker that finds one that a crash left behind removes it.
  */
 import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
 import { rewound } from '../../domain/reindex/range-transitions.ts';
@@ -18,7 +18,6 @@ import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
 import { createOpenRanges } from './open-ranges.ts';
-import type { SendTask } from './tasks.ts';
 
 /** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, this many at a time, until one is found open. */
 const READS_AT_ONCE = 16;
@@ -32,19 +31,14 @@ export interface JobEnds {
   fail(job: JobRecord, error: JobFault): Promise<void>;
   /** Ends the job as cancelled, because its bucket is no longer connected. Throws the store's fault. */
   cancel(job: JobRecord): Promise<void>;
-  /**
-   * Stores the records of the ranges that were split off this one, unless they exist, and sends a task for each new one;
-   * resolves with whether any was new. `areTasksSent: false`: their maker may have crashed before it sent the tasks, so tasks
-   * are sent for all of them. Throws the faults of the store and the work queue.
-   */
-  completeSplit(range: RangeRecord, options?: { readonly areTasksSent: boolean }): Promise<boolean>;
+  /** Stores the records of the ranges that were split off this one, unless they exist; resolves with whether any was new. Throws the store's fault. */
+  completeSplit(range: RangeRecord): Promise<boolean>;
 }
 
 export interface EndsDependencies {
   readonly state: StateStore;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  readonly sendTask: SendTask;
 }
 
 /** Creates the functions that end jobs. */
@@ -53,7 +47,6 @@ export function createJobEnds({
   scan,
   clock,
   telemetry,
-  sendTask,
 }: EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> }): JobEnds {
   const openRanges = createOpenRanges(state);
 
@@ -74,7 +67,7 @@ export function createJobEnds({
       for (const [at, number] of numbers.entries()) {
         const range = read[at];
         if (range !== undefined) ranges.set(number, range);
-        else if (await makeIfCut(job, number)) return undefined;
+        else if (await ensureCutRange(state, job, { number, nowMs: clock.nowMs() })) return undefined;
         // else the number was reserved for a split that was never stored
       }
     }
@@ -85,19 +78,10 @@ export function createJobEnds({
     return [...ranges.values()];
   }
 
-  /** Stores the record of a range that was cut in advance and sends its task; false if the number is not one of those. */
-  async function makeIfCut(job: JobRecord, number: number): Promise<boolean> {
-    if (!(await ensureCutRange(state, job, { number, nowMs: clock.nowMs() }))) return false;
-    await sendTask({ job: job.id, range: number });
-    return true;
-  }
-
-  async function completeSplit({ jobId, splits = [] }: RangeRecord, { areTasksSent } = { areTasksSent: true }): Promise<boolean> {
+  async function completeSplit({ jobId, splits = [] }: RangeRecord): Promise<boolean> {
     let isAnyNew = false;
     await writeEach(splits, async ({ number, ...bounds }) => {
-      const isNew = await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }));
-      if (isNew || !areTasksSent) await sendTask({ job: jobId, range: number, turn: 0 });
-      isAnyNew ||= isNew;
+      if (await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }))) isAnyNew = true;
     });
     return isAnyNew;
   }
@@ -105,10 +89,9 @@ export function createJobEnds({
   /** Lets the ranges be compared again in which deletions were held back, each from the first of them on. */
   async function rewind(ranges: readonly RangeRecord[]): Promise<'over'> {
     const braked = ranges.filter(({ heldBack }) => heldBack !== undefined);
-    await writeEach(braked, async ({ jobId, number }) => {
-      const range = await updateRecord(state, refs.range(jobId, number), (current) => current && rewound(current, clock.nowMs()));
-      if (range !== undefined && !range.done) await sendTask({ job: jobId, range: number, turn: range.turn });
-    });
+    await writeEach(braked, ({ jobId, number }) =>
+      updateRecord(state, refs.range(jobId, number), (current) => current && rewound(current, clock.nowMs())),
+    );
     return 'over';
   }
 

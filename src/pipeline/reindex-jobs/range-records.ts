@@ -39,7 +39,7 @@ export function boundsCut({ cuts = [] }: Pick<JobRecord, 'cuts'>, number: number
   return { from: cuts[number - 1] ?? '', to: cuts[number] };
 }
 
-/** A new range, of which nothing is compared yet. */
+/** A new range, of which nothing is compared yet. It is due. */
 export function freshRange(jobId: string, number: number, { from, to, nowMs }: Bounds & { readonly nowMs: number }): RangeRecord {
   return {
     jobId,
@@ -50,9 +50,7 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
     done: false,
     counts: noCounts,
     fruitless: 0,
-    turn: 0,
-    taskAtMs: nowMs,
-    resends: 0,
+    dueAtMs: nowMs,
   };
 }
 

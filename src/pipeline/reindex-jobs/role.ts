@@ -1,61 +1,67 @@
 /**
- * The reindex role: works on tasks from the work queue, a few at a time, until it is stopped.
+ * The reindex role: looks in the state index for jobs and ranges that are due, claims some, and works on them, a few at a time,
+ * until it is stopped.
  *
- *   stopped ──start──► receiving ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
+ *   stopped ──start──► looking ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
  *
- * A task is received only while a slot is free, so that other workers get the tasks that this one has no slot for.
+ * It looks only while a slot is free, so that other workers get the work that this one has no slot for. Which of the found ones
+ * it tries first is random, so that workers that look at the same moment rarely meet; compare-and-swap decides who has one.
  */
-import { faultOf, type Fault } from '../../domain/fault.ts';
-import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
-import { answerAtStart, waitMs } from '../../domain/reindex/range-transitions.ts';
-import { createSettler } from '../queues/settler.ts';
+import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
+import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
+import { jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DueEntry } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import type { QueueClient, QueueMessage, QueueReceiver } from '../ports/queues.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { createAdvanceJob } from './advance-job.ts';
+import { createClaimRange, type ClaimedRange } from './claim-range.ts';
+import { createClaimJob } from './held-job.ts';
 import { createJobEnds } from './job-ends.ts';
+import { createLeaseWatch } from './lease-watch.ts';
 import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
-import { FAULT_WAIT_S, parseTask, REMOVE, type SendTask, type Task, type TaskEnd } from './tasks.ts';
-import { createWorkerSlots, type WorkerSlot } from './worker-slots.ts';
+import { createTakeStep, diedAtStep } from './take-step.ts';
+import { createWorkerSlots } from './worker-slots.ts';
 
-/** How long a long poll may still run after a stop before it is aborted. */
-const POLL_GRACE_MS = 500;
 /** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
-/** How often the role checks whether receiving may continue. */
+/** How often a worker without a free slot checks whether it may look. */
 const ADMIT_CHECK_MS = 100;
 /** How often the jobs of the slots are read: a pause or a cancel takes effect this soon. */
 const JOB_CHECK_MS = 2_000;
-/** Receiving nothing for this long means that the work queue is empty. */
-const QUEUE_EMPTY_MS = 1_500;
+/** From one look to the next while a job runs anywhere: a range that another worker split off or gave back is found this soon. */
+const LOOK_MS = 2_000;
+/** The same while no job runs: six requests a minute, and a job of another process begins this soon. */
+const LOOK_IDLE_MS = 10_000;
+/** Looks differ by up to this share, so that the workers of a fleet that was started at one moment do not look at the same one. */
+const JITTER = 0.2;
+/** After this process has made something due it looks at once, and once more when the state index has surely refreshed (every 200 ms). */
+const LOOK_SOON_MS: readonly number[] = [0, 250];
+/** The most records that one look finds: four times the slots of a worker with default settings. */
+const FOUND_MAX = 32;
+/** The share of what it found that a worker claims at one look, and when it looks for more: what it has split off is for the others too. */
+const SHARE = 1 / 4;
+const SHARE_MS = 250;
+/** Finding nothing for this long means that nothing is due. */
+const NOTHING_DUE_MS = 1_500;
 const SPLIT_CHECK_MS = 500;
 /** Ranges of one worker that are compared at the same time even if the index is slow: one alone would keep a job from other workers. */
 const RANGES_WHEN_SLOW = 2;
-/** How often a worker without a free slot, which receives nothing, reads the queue's depth to see whether others may lack work. */
-const QUEUE_CHECK_MS = 5_000;
-/** Attempts to start a job whose start fails because of the job itself. */
-const STARTS_MAX = 3;
-const START_RETRY_S = 10;
+/** How often a worker without a free slot looks whether anything is due that other workers could take. */
+const OTHERS_CHECK_MS = 5_000;
 
 export interface ReindexParts {
   readonly store: Pick<Store, 'state' | 'scan'>;
   readonly listing: BucketListing;
   readonly turn: ReconcileTurn;
-  readonly queues: QueueClient;
-  readonly workQueueUrl: string;
-  readonly sendTask: SendTask;
-  /** Receives from the work queue, one message at a time. */
-  readonly receiver: QueueReceiver;
   readonly circuits: Pick<Circuits, 'openOf'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -63,142 +69,141 @@ export interface ReindexParts {
   readonly indexIsSlow?: () => boolean;
   /** A name that no other process has or had. */
   readonly worker: string;
-  readonly limits: RangeLimits & { readonly listings: number; readonly visibilityS: number };
+  readonly limits: RangeLimits & { readonly listings: number };
+  /** From 0 to 1, 1 excluded. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 export interface ReindexRole {
   start(): void;
-  /** Stops receiving and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
+  /** Looks at once: this process has stored a job. */
+  readonly wake: () => void;
+  /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
   stop(deadline: AbortSignal): Promise<void>;
-  /** The fault of the last receive; undefined if it succeeded. */
-  receiveFault(): Fault | undefined;
+  /** The fault of the last look; undefined if it succeeded. */
+  lookFault(): Fault | undefined;
 }
 
 /** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
-  const { store, queues, receiver, circuits, sendTask, clock, telemetry, limits, indexIsSlow = () => false } = parts;
+  const { store, circuits, clock, telemetry, limits, indexIsSlow = () => false, random = Math.random } = parts;
   const { state, scan } = store;
   const occupancy = createOccupancy(state);
-  const ends = createJobEnds({ state, scan, clock, telemetry, sendTask });
-  const advance = createAdvanceJob({ ...parts, state, scan, occupancy, ends });
-  const runRange = createRunRange({ ...parts, state, occupancy, ends });
-  const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
+  const ends = createJobEnds({ state, scan, clock, telemetry });
+  const watch = createLeaseWatch(clock);
+  const work = { ...parts, state, scan, occupancy, ends, watch };
+  const claimJob = createClaimJob(work);
+  const claimRange = createClaimRange(work);
+  const runRange = createRunRange(work);
   const stopping = new AbortController();
   const aborting = new AbortController();
+  const takeStep = createTakeStep({ ...work, advance: createAdvanceJob(work) }, aborting.signal);
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
-  let receivingSinceMs: number | undefined;
-  const receiveFault = createReceiveFault('receive from the work queue', telemetry);
-  let hasWarned = false;
+  const lookFault = createReceiveFault('look for re-index work', telemetry);
+  let looking: Promise<void> = Promise.resolve();
+  /** Since when nothing was found for the free slots. */
+  let nothingSinceMs: number | undefined;
+  /** The looks that follow soon. */
+  let soon: readonly number[] = [];
+  let sleeping = new AbortController();
 
-  async function admit(signal: AbortSignal): Promise<void> {
-    while (slots.isFull || circuits.openOf(['cluster']) !== undefined) {
-      receivingSinceMs = undefined;
-      await clock.sleep(ADMIT_CHECK_MS, signal);
+  function wake(): void {
+    soon = LOOK_SOON_MS;
+    sleeping.abort(new Error('something is due'));
+  }
+
+  async function look(signal: AbortSignal): Promise<{ readonly found: readonly DueEntry[]; readonly isAnyOpen: boolean }> {
+    return state.due({ nowMs: clock.nowMs(), aheadMaxMs: DUE_AHEAD_MAX_MS, limit: FOUND_MAX }, signal);
+  }
+
+  /** Looks, and claims as much as there are slots. Resolves with the time until the next look. */
+  async function lookAndClaim(signal: AbortSignal): Promise<number> {
+    soon = soon.slice(1);
+    try {
+      const { found, isAnyOpen } = await look(signal);
+      lookFault.polled();
+      const claimed = await claimSome(found);
+      if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
+      // more may be left for it; the others have had their chance by then
+      if (claimed > 0 && soon.length === 0) soon = [SHARE_MS];
+      return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
+    } catch (error) {
+      signal.throwIfAborted();
+      lookFault.failed(error instanceof FaultError ? error : new FaultError('internal.unexpected', faultOf(error).reason));
+      return LOOK_MS;
     }
-    // the start of the first of several polls that received nothing
-    receivingSinceMs ??= clock.monotonicMs();
   }
 
-  async function handle(messages: readonly QueueMessage[]): Promise<void> {
-    receivingSinceMs = undefined;
-    for (const message of messages) {
-      settler.hold(message);
-      const task = taskOf(message);
-      if (task === undefined) {
-        telemetry.reindexTask('invalid');
-        // logged once, since there may be many
-        if (!hasWarned) telemetry.warn('deleted a message that is not a task; more are only counted', { queueUrl: parts.workQueueUrl });
-        hasWarned = true;
-        await settler.remove(message);
-      } else {
-        slots.run(task, (slot) => work(message, slot));
-      }
+  /** Claims its share of what was found. Resolves with how many were claimed. */
+  async function claimSome(found: readonly DueEntry[]): Promise<number> {
+    const wanted = Math.min(slots.free, Math.ceil(found.length * SHARE));
+    const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
+    return takeSome(inTurns(found, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
+  }
+
+  /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
+  async function claim({ record }: DueEntry): Promise<boolean> {
+    const range = rangeSchema.safeParse(record);
+    if (range.success) {
+      const claimed = await claimRange(range.data);
+      if (claimed !== undefined) workOnRange(claimed);
+      return claimed !== undefined;
     }
-  }
-
-  /**
-   * The task of a message. A message that is received again stands for the next turn, whichever it is: its worker, or the
-   * store, may have failed after the turn was stored and before the next turn had a task. If that turn has its own task too,
-   * one of the two finds the range leased, and later its turn over.
-   */
-  function taskOf({ body, receiveCount }: QueueMessage): Task | undefined {
-    const task = parseTask(body);
-    if (task === undefined || receiveCount <= 1) return task;
-    const { turn: _, ...anyTurn } = task;
-    return anyTurn;
-  }
-
-  async function work(message: QueueMessage, slot: WorkerSlot): Promise<void> {
-    const { task } = slot;
-    const running = task.range === undefined ? advance(task.job, aborting.signal) : runRange(slot, aborting.signal);
-    const end = await running.catch((error: unknown) => endOf(message, task, error));
-    await settle(message, task, end);
-  }
-
-  /** What happens to a task that ended with an exception. */
-  async function endOf(message: QueueMessage, task: Task, error: unknown): Promise<TaskEnd> {
-    if (aborting.signal.aborted) return { kind: 'back', delayS: 0 };
-    const { code, reason } = faultOf(error);
-    telemetry.requestFailed(task.range === undefined ? 'start a re-index job' : 'work on a range of a re-index job', code, reason);
-    // a range that was leased counts this lease as one without progress
-    if (task.range !== undefined) return { kind: 'back', delayS: FAULT_WAIT_S };
-    // the store may be what fails
-    return afterStart(task.job, { code, reason }, message.receiveCount).catch(() => ({ kind: 'back', delayS: FAULT_WAIT_S }));
-  }
-
-  async function afterStart(id: string, fault: Fault, receiveCount: number): Promise<TaskEnd> {
-    const job = await readRecord(state, refs.job(id));
-    if (job === undefined) return REMOVE;
-    switch (answerAtStart(fault.code, job)) {
-      case 'wait':
-        return waitToStart(job, fault);
-      case 'retry':
-        if (receiveCount < STARTS_MAX) return { kind: 'back', delayS: START_RETRY_S };
-        break;
-      case 'fail':
-    }
-    await ends.fail(job, fault);
-    return REMOVE;
-  }
-
-  /** The job keeps its place, shows why it waits, and its task comes back as a new message, so that it never becomes a dead letter. */
-  async function waitToStart({ id }: JobRecord, fault: Fault): Promise<TaskEnd> {
-    const nowMs = clock.nowMs();
-    const job = await updateRecord(state, refs.job(id), (current) => {
-      if (current === undefined || hasEnded(current)) return undefined;
-      const sinceMs = current.waits?.sinceMs ?? nowMs;
-      return { ...current, waits: { ...fault, sinceMs }, taskAtMs: nowMs + waitMs(sinceMs, nowMs) };
+    // one that a newer version wrote is left to its workers
+    const job = jobSchema.safeParse(record);
+    const claimed = job.success ? await claimJob(job.data.id) : undefined;
+    if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStep);
+    if (claimed?.kind !== 'taken') return false;
+    slots.run({ jobId: claimed.held.job.id }, async () => {
+      if (await takeStep(claimed.held)) wake();
     });
-    return job === undefined ? REMOVE : { kind: 'again', delayS: waitMs(job.waits.sinceMs, nowMs) / 1_000 };
+    return true;
   }
 
-  async function settle(message: QueueMessage, task: Task, end: TaskEnd): Promise<unknown> {
-    switch (end.kind) {
-      case 'remove':
-        return settler.remove(message);
-      case 'back':
-        return settler.hide(message, end.delayS);
-      case 'again':
-        // sent first: a crash in between leaves two messages, of which one will find nothing to do
-        return sendTask(taskAgain(task, end.watched), end.delayS).then(
-          () => settler.remove(message),
-          () => settler.hide(message, end.delayS),
-        );
+  function workOnRange(claimed: ClaimedRange): void {
+    const { jobId, number } = claimed.range.record;
+    slots.run({ jobId, number }, (slot) =>
+      runRange(claimed, slot, aborting.signal).then(
+        (hasMadeDue) => {
+          if (hasMadeDue) wake();
+        },
+        (error: unknown) => void report('work on a range of a re-index job', error),
+      ),
+    );
+  }
+
+  function report(operation: string, error: unknown): false {
+    if (aborting.signal.aborted) return false;
+    const { code, reason } = faultOf(error);
+    telemetry.requestFailed(operation, code, reason);
+    return false;
+  }
+
+  async function keepLooking(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      while (slots.isFull || circuits.openOf(['cluster']) !== undefined) {
+        nothingSinceMs = undefined;
+        await clock.sleep(ADMIT_CHECK_MS, signal);
+      }
+      sleeping = new AbortController();
+      const nextMs = await lookAndClaim(signal);
+      if (!slots.isFull) await clock.sleep(nextMs, AbortSignal.any([signal, sleeping.signal])).catch(() => signal.throwIfAborted());
     }
   }
 
-  /** Splits ranges of this worker while the queue is empty and slots are free; while the index is slow, a few slots suffice. */
+  /** Splits ranges of this worker while nothing is due and slots are free; while the index is slow, a few slots suffice. */
   async function fillOwnSlots(): Promise<void> {
-    const isEmpty = receivingSinceMs !== undefined && clock.monotonicMs() - receivingSinceMs >= QUEUE_EMPTY_MS;
+    const isNothingDue = nothingSinceMs !== undefined && clock.monotonicMs() - nothingSinceMs >= NOTHING_DUE_MS;
     const wanted = indexIsSlow() ? RANGES_WHEN_SLOW - (limits.listings - slots.free) : slots.free;
-    if (isEmpty && wanted > 0) slots.wantSplits(Math.min(wanted, slots.free));
+    if (isNothingDue && wanted > 0) slots.wantSplits(Math.min(wanted, slots.free));
   }
 
-  /** Splits one range for other workers while the queue is empty and no slot is free here. */
+  /** Splits one range for other workers while nothing is due and no slot is free here. */
   async function feedOthers(signal: AbortSignal): Promise<void> {
     if (!slots.isFull || indexIsSlow()) return;
-    const { visible, delayed } = await queues.attributes(parts.workQueueUrl, signal);
-    if (visible + delayed === 0) slots.wantSplits(1);
+    const { found } = await look(signal);
+    // a lease that is late may be that of a living worker whose clock is slow
+    if (!found.some(({ record }) => rangeSchema.safeParse(record).data?.lease === undefined)) slots.wantSplits(1);
   }
 
   return {
@@ -206,24 +211,48 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       const signal = stopping.signal;
       repeat({ clock, telemetry }, { name: 'check the jobs being worked on', intervalMs: JOB_CHECK_MS, signal }, () => slots.watchJobs());
       repeat({ clock, telemetry }, { name: 'choose ranges to split', intervalMs: SPLIT_CHECK_MS, signal }, fillOwnSlots);
-      repeat({ clock, telemetry }, { name: 'check whether other workers lack work', intervalMs: QUEUE_CHECK_MS, signal }, feedOthers);
-      receiver.start({ admit, handle, polled: receiveFault.polled, failed: receiveFault.failed });
+      repeat({ clock, telemetry }, { name: 'check whether other workers lack work', intervalMs: OTHERS_CHECK_MS, signal }, feedOthers);
+      looking = keepLooking(signal).catch((error: unknown) => {
+        if (!signal.aborted) report('look for re-index work', error);
+      });
     },
+    wake,
     async stop(deadline) {
       stopping.abort(new Error('the process is stopping'));
-      await receiver.stop(POLL_GRACE_MS);
+      await endedBy(looking, deadline);
       await endedBy(slots.idle(), deadline);
       aborting.abort(new Error('the deadline of the stop has passed'));
       await endedBy(slots.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
-      if (settler.inHand > 0) await settler.giveBackAll();
-      settler.close();
     },
-    receiveFault: receiveFault.current,
+    lookFault: lookFault.current,
   };
 }
 
-/** The task as it is sent again. What an earlier message watched is no longer of use. */
-function taskAgain(task: Task, watched: string | undefined): Task {
-  const { watched: _, ...rest } = task;
-  return { ...rest, ...(watched !== undefined && { watched }) };
+/** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */
+async function takeSome<Item>(items: readonly Item[], wanted: number, take: (item: Item) => Promise<boolean>): Promise<number> {
+  const left = [...items];
+  const tryUntilTaken = async (): Promise<boolean> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) if (await take(item)) return true;
+    return false;
+  };
+  const taken = await Promise.all(Array.from({ length: wanted }, tryUntilTaken));
+  return taken.filter(Boolean).length;
+}
+
+/** Jobs first; then ranges in a random order in which their jobs take turns: those of a small job do not wait for the many ranges of a huge one. */
+function inTurns(found: readonly DueEntry[], random: () => number): readonly DueEntry[] {
+  const before = new Map<string, number>();
+  return found
+    .map((entry) => ({ entry, at: random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ entry }) => {
+      const jobId = rangeSchema.safeParse(entry.record).data?.jobId;
+      // the steps of jobs are short, and ranges wait for them
+      if (jobId === undefined) return { entry, turn: -1 };
+      const turn = before.get(jobId) ?? 0;
+      before.set(jobId, turn + 1);
+      return { entry, turn };
+    })
+    .toSorted((a, b) => a.turn - b.turn)
+    .map(({ entry }) => entry);
 }

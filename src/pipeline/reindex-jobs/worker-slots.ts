@@ -1,19 +1,23 @@
-/** The slots of this worker. Each works on one task; meanwhile the jobs of the tasks are watched and ranges chosen to be split. */
+/** The slots of this worker. Each works on one claimed range or job; meanwhile the jobs of the ranges are watched and ranges chosen to be split. */
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { Task } from './tasks.ts';
 
 /** A younger turn is not split, because it may be about to end. */
 const TURN_MIN_MS = 1_500;
 /** How long a range that could not be split is left alone. */
 const SPLIT_PAUSE_MS = 15_000;
 
-/** A slot as the task in it sees it. */
+/** What a slot works on: a range, or the next step of a job. */
+export interface Work {
+  readonly jobId: string;
+  readonly number?: number;
+}
+
+/** A slot as the work in it sees it. */
 export interface WorkerSlot {
-  readonly task: Task;
   /** Called between pages: true ends the turn. */
   readonly shouldEnd: () => boolean;
   /** How many parts the range is to be split into, because other slots are free; 1: the range stays whole. */
@@ -30,8 +34,8 @@ export interface WorkerSlots {
   readonly isFull: boolean;
   /** How many slots are free. */
   readonly free: number;
-  /** Runs the work in a free slot. */
-  run(task: Task, work: (slot: WorkerSlot) => Promise<void>): void;
+  /** Runs the work in a free slot. `run` does not reject. */
+  run(work: Work, run: (slot: WorkerSlot) => Promise<void>): void;
   /** Resolves when all slots are free. */
   idle(): Promise<void>;
   /** Ends the turns of jobs that no longer run. Throws the store's fault. */
@@ -50,7 +54,7 @@ interface SlotsDependencies {
 
 /** A slot in use. */
 interface Slot {
-  readonly task: Task;
+  readonly work: Work;
   readonly ended: Promise<void>;
   /** When its turn began (monotonic); undefined while none runs. */
   turningSinceMs: number | undefined;
@@ -68,7 +72,6 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
 
   function viewOf(slot: Slot): WorkerSlot {
     return {
-      task: slot.task,
       shouldEnd: () => stopping.aborted || slot.isOver,
       partsWanted: () => (slot.isOver || stopping.aborted ? 1 : slot.parts),
       isRunning(isRunning) {
@@ -78,7 +81,7 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
       splitWanted: slot.splitWanted.promise,
       notSplit() {
         slot.parts = 1;
-        unsplit.set(nameOf(slot.task), clock.monotonicMs() + SPLIT_PAUSE_MS);
+        unsplit.set(nameOf(slot.work), clock.monotonicMs() + SPLIT_PAUSE_MS);
       },
     };
   }
@@ -94,12 +97,12 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
     get free() {
       return slotsMax - used.size;
     },
-    run(task, work) {
+    run(work, run) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const splitWanted = Promise.withResolvers<void>();
-      const slot: Slot = { task, ended: promise, turningSinceMs: undefined, parts: 1, splitWanted, isOver: false };
+      const slot: Slot = { work, ended: promise, turningSinceMs: undefined, parts: 1, splitWanted, isOver: false };
       used.add(slot);
-      void work(viewOf(slot)).finally(() => {
+      void run(viewOf(slot)).finally(() => {
         used.delete(slot);
         resolve();
       });
@@ -108,8 +111,8 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
       while (used.size > 0) await Promise.all([...used].map(({ ended }) => ended));
     },
     async watchJobs() {
-      const ofRanges = [...used].filter(({ task }) => task.range !== undefined);
-      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ task }) => task.job)) {
+      const ofRanges = [...used].filter(({ work }) => work.number !== undefined);
+      for (const [id, ofJob] of Map.groupBy(ofRanges, ({ work }) => work.jobId)) {
         const job = await readRecord(state, refs.job(id));
         const isOver = job === undefined || phaseOf(job) !== 'comparing';
         for (const slot of ofJob) slot.isOver = isOver;
@@ -122,7 +125,7 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
       const more = count - [...used].reduce((sum, { parts, isOver }) => sum + (isOver ? 0 : parts - 1), 0);
       const candidates = running
         .filter(({ parts, turningSinceMs }) => parts === 1 && nowMs - turningSinceMs >= TURN_MIN_MS)
-        .filter(({ task }) => !unsplit.has(nameOf(task)))
+        .filter(({ work }) => !unsplit.has(nameOf(work)))
         .sort((a, b) => a.turningSinceMs - b.turningSinceMs);
       for (let given = 0; given < more && candidates.length > 0; given += 1) {
         const slot = candidates[given % candidates.length];
@@ -133,6 +136,6 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
   };
 }
 
-function nameOf({ job, range = 0 }: Task): string {
-  return `${job} ${range}`;
+function nameOf({ jobId, number = 0 }: Work): string {
+  return `${jobId} ${number}`;
 }

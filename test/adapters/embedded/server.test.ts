@@ -48,12 +48,8 @@ import { z } from 'zod';
 import { EmbeddedStartError, startEmbedded } from '../../../src/adapters/embedded/server.ts';
 import type { Embedded } from '../../../src/adapters/embedded/server.ts';
 import { sequencerClock } from '../../../src/domain/ordering/clock.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
 import { parseNative } from '../../../src/domain/events/native.ts';
-import { createCatchUp } from '../../../src/pipeline/buckets/embedded-catch-up.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const run = promisify(execFile);
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
@@ -360,8 +356,6 @@ describe('what ingest asks of S3', () => {
     } while (ContinuationToken !== undefined);
     const expected = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     expect(keys).toEqual(expected);
-    expect(embedded.storage.list('demo')?.map(({ key }) => key)).toEqual(expected);
-    expect(embedded.storage.list('nothing')).toBeUndefined();
   });
 
   test('a listing with a delimiter names each folder once', async () => {
@@ -440,7 +434,7 @@ describe('queues', () => {
       deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:000000000000:tally-dead-letters',
       maxReceiveCount: 20,
     });
-    for (const url of [embedded.queueUrl, embedded.workQueueUrl, embedded.deadLetterQueueUrl]) {
+    for (const url of [embedded.queueUrl, embedded.deadLetterQueueUrl]) {
       const QueueName = url.split('/').at(-1);
       expect(await sqs.send(new GetQueueUrlCommand({ QueueName }))).toMatchObject({ QueueUrl: url });
     }
@@ -491,36 +485,3 @@ describe('start and stop', () => {
     await start();
   });
 });
-
-describe('catch-up', () => {
-  test('changes made while nothing told of them are announced at the next start, and nothing else', async () => {
-    const store = createMemoryStore();
-    await store.objects.createBucket('demo');
-    await put('same');
-    await put('changed', 'old');
-    await put('deleted');
-    for (const { key, etag = '', sizeBytes = 0, clock: at } of await told(3)) await write(store, { key, etag, sizeBytes }, at);
-    await put('changed', 'new!');
-    await remove('deleted');
-    await put('created');
-    const lost = await told(3);
-    await stop();
-    await start();
-
-    const catchUp = createCatchUp({ index: store.objects, storage: embedded.storage, isHeld: async () => false, clock });
-    expect(await catchUp(['demo', 'nothing'])).toBe(3);
-    const events = await told(3);
-    expect(events.map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
-      ['ObjectCreated:Put', 'changed', 4],
-      ['ObjectRemoved:Delete', 'deleted', undefined],
-      ['ObjectCreated:Put', 'created', 5],
-    ]);
-    expectIncreasing([...lost, ...events]);
-  });
-});
-
-async function write(store: Store, { key, etag, sizeBytes }: { key: string; etag: string; sizeBytes: number }, at: number): Promise<void> {
-  const state = { present: true, etag, sizeBytes } as const;
-  const facts = { bucket: 'demo', key, state, clock: at, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
-  await store.objects.write([{ document: documentOf(facts), equalClock: 'accept' }]);
-}

@@ -4,7 +4,7 @@ import { OAuth2Server } from 'oauth2-mock-server';
 import { createIssuer } from '../../../src/adapters/oidc/issuer.ts';
 import { identityOf } from '../../../src/domain/identity/claims.ts';
 import { issuerSecretsOf } from '../../../src/domain/identity/login.ts';
-import { randomSecret } from '../../../src/domain/identity/tokens.ts';
+import { randomSecret } from '../../../src/pipeline/identity/random-texts.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { get } from '../../support/identity/browser.ts';
 import { CLIENT_ID, CLIENT_SECRET, startProvider, type StartedProvider } from '../../support/identity/provider.ts';

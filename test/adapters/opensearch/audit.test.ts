@@ -1,14 +1,15 @@
 /** What only OpenSearch has of the audit: indices of months, their mapping, and blocks of one of them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { auditRecordOf, type AuditRecord } from '../../../src/domain/identity/audit.ts';
+import { type AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
+import { newAuditRecord } from '../../../src/pipeline/identity/audited.ts';
 
 const NOVEMBER_MS = Date.UTC(2026, 10, 22);
 const DECEMBER_MS = Date.UTC(2026, 11, 1);
 
 function recordAt(atMs: number): AuditRecord {
-  return auditRecordOf({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
+  return newAuditRecord({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
 }
 
 describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => {

@@ -23,7 +23,7 @@ describe('an item of a bulk request', () => {
     [500, 'fail_processor_exception', 'no', 'bucket.index-misconfigured'],
     [500, 'illegal_state_exception', 'Pipeline processor configured for non-existent pipeline [gone]', 'bucket.index-misconfigured'],
     [400, 'illegal_argument_exception', 'number of documents in the index cannot exceed 2147483519', 'bucket.index-unavailable'],
-    [400, 'strict_dynamic_mapping_exception', 'mapping set to strict, dynamic introduction of [zz] …', 'bucket.index-outdated'],
+    [400, 'strict_dynamic_mapping_exception', 'mapping set to strict, dynamic introduction of [zz] …', 'bucket.index-misconfigured'],
     [
       404,
       'index_not_found_exception',
@@ -157,7 +157,6 @@ describe('the same on the state index', () => {
     ['bucket.index-missing', 'index.state-missing'],
     ['bucket.index-blocked', 'index.blocked'],
     ['bucket.index-unavailable', 'index.unreachable'],
-    ['bucket.index-outdated', 'index.state-missing'],
     ['bucket.index-denied', 'index.denied'],
     ['bucket.index-overloaded', 'index.overloaded'],
     ['bucket.index-misconfigured', 'index.misconfigured'],

@@ -1,6 +1,8 @@
 /** Identity of two processes on one OpenSearch. The clock is virtual; only the store is real. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { userIdOf } from '../../../src/domain/identity/user.ts';
+import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import { keysContract } from '../../support/identity/keys-contract.ts';
 import { CLIENT, createIdentityWorld, logIn, ORIGIN, queryOf, REDIRECT, VERIFIER } from '../../support/identity/world.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
@@ -25,15 +27,12 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
 
     const worlds = () => [createIdentityWorld({ store: opened.store }), createIdentityWorld({ store: opened.another() })] as const;
 
-    it.each([10, 30])('%i programs that refresh at the same moment stay logged in, and the session is one', async (programs) => {
+    it('one token counts in both, and one that was ended by one is refused by the other at once', async () => {
       const [a, b] = worlds();
-      const { refresh } = await logIn(a);
-      const pairs = await Promise.all(Array.from({ length: programs }, (_, at) => [a, b][at % 2]!.sessions.refresh(refresh, ORIGIN)));
-      for (const { access } of pairs) expect(await b.sessions.byAccess(access, signal)).toMatchObject({ email: 'alice@example.com' });
-      // a stolen token that is used later ends all of them, in both
-      await a.clock.advance(31_000);
-      await expect(a.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject({ code: 'login.invalid-grant' });
-      for (const { access } of pairs) expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
+      const { id, token } = await logIn(a);
+      expect(await b.sessions.check('client', token, signal)).toMatchObject({ email: 'alice@example.com' });
+      await b.sessions.end(id);
+      expect(await a.sessions.check('client', token, signal)).toBe('not valid');
     });
 
     it('one code that two processes redeem at the same moment leaves no session', async () => {
@@ -45,25 +44,31 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
       const code = new URL(redirect).searchParams.get('code') ?? '';
       const redemption = { code, verifier: VERIFIER, redirectUri: REDIRECT };
       const redeemed = await Promise.allSettled([a, b].map(({ logins }) => logins.redeem(redemption, ORIGIN)));
-      const tokens = redeemed.flatMap((each) => (each.status === 'fulfilled' ? [each.value.access] : []));
+      const tokens = redeemed.flatMap((each) => (each.status === 'fulfilled' ? [each.value.token] : []));
       expect(tokens.length).toBeLessThan(2);
-      for (const access of tokens) expect(await a.sessions.byAccess(access, signal)).toBeUndefined();
+      for (const each of tokens) expect(await a.sessions.check('client', each, signal)).toBe('not valid');
     });
 
     it('a user who was disabled by one is refused by the other at once, and listed so', async () => {
       const [a, b] = worlds();
-      const { access } = await logIn(a);
-      const userId = (await b.sessions.byAccess(access, signal))?.userId ?? '';
-      const people = createPeople({ state: a.store.state, clock: a.clock, rules: { adminEmails: ['root@example.com'] } });
+      const { token } = await logIn(a);
+      const userId = userIdOf(ISSUER, 's-alice');
+      expect(await b.sessions.check('client', token, signal)).toMatchObject({ userId });
+      const people = createPeople({
+        state: a.store.state,
+        clock: a.clock,
+        rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
+      });
       await people.disable(userId);
-      expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
-      const listed = await createPeople({ state: b.store.state, clock: b.clock, rules: { adminEmails: ['root@example.com'] } }).list(
-        { limit: 100 },
-        signal,
-      );
+      expect(await b.sessions.check('client', token, signal)).toBe('of a user who may not log in');
+      const listed = await createPeople({
+        state: b.store.state,
+        clock: b.clock,
+        rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
+      }).list({ limit: 100 }, signal);
       expect(listed.items.find(({ id }) => id === userId)).toHaveProperty('disabled_at', expect.any(String));
       await people.enable(userId);
-      expect(await b.sessions.byAccess(access, signal)).toBeUndefined();
+      expect(await b.sessions.check('client', token, signal)).toBe('of a user who may not log in');
     });
   });
 });

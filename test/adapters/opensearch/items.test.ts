@@ -129,7 +129,7 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
       'bucket.index-misconfigured',
     ],
     ['requires routing', (bucket) => aliasTo(bucket, { _routing: { required: true } }), 'bucket.index-misconfigured'],
-    ['has foreign mappings that take no other field', (bucket) => aliasTo(bucket, { dynamic: 'strict' }), 'bucket.index-outdated'],
+    ['has foreign mappings that take no other field', (bucket) => aliasTo(bucket, { dynamic: 'strict' }), 'bucket.index-misconfigured'],
   ];
 
   it.each(inOrder)('whose index %s waits, and its neighbours are written', async (_, disturb, code) => {

@@ -1,17 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DOCUMENT_SCHEMA, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { faultOf } from '../../../src/domain/fault.ts';
+import { faultOf, faults } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { createFakeClock } from '../../support/fakes/ports.ts';
 import type { Proxy, TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw, startProxy } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
-
-const LOCK = 'lock:index-setup';
-
-const { settings } = JSON.parse(readFileSync('config/opensearch/objects.json', 'utf8')) as { settings: { analysis: object } };
-const { analysis } = settings;
 
 function live(bucket: string): ObjectDocument {
   return {
@@ -53,19 +46,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     const [answer] = await store.objects.write([{ document: live(bucket), equalClock: 'accept' }]);
     return answer?.kind === 'fault' ? answer.code : String(answer?.kind);
   };
-  /** An index as another version made it. */
-  const olderIndex = (bucket: string, mappings: Record<string, unknown>) =>
-    raw('PUT', `/${prefix}-objects-${bucket}`, {
-      settings: { analysis, number_of_replicas: 0 },
-      mappings,
-      aliases: { [`${prefix}-write-${bucket}`]: {} },
-    });
-  const olderMapping = {
-    dynamic: 'strict',
-    _meta: { schema: 0 },
-    properties: { bucket: { type: 'keyword' }, deleted: { type: 'boolean' } },
-  };
-  // an index of before this version's template is not touched by it
   const withoutTemplate = () => raw('DELETE', `/_index_template/${prefix}-objects`);
 
   it('makes the state index, behind its alias, and the template with strict mappings', async () => {
@@ -87,7 +67,6 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
         },
       ],
     });
-    expect(await store.state.get(LOCK)).toBeUndefined();
   });
 
   it('makes indices of buckets with the settings and the mapping of this version, template or not', async () => {
@@ -105,9 +84,8 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
         },
       });
       expect(await write(bucket)).toBe('written');
+      expect(await schemaOf(`objects-${bucket}`)).toBe(DOCUMENT_SCHEMA);
     }
-    await store.setup.prepare();
-    expect(await schemaOf('objects-without')).toBe(DOCUMENT_SCHEMA);
   });
 
   it('tells the index of a bucket from an empty copy to which its aliases were moved, and knows it again', async () => {
@@ -131,53 +109,48 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     expect(await store.objects.identities(['kept', 'moved'])).toEqual(before);
   });
 
-  it('adds to an older index what its mapping lacks, so that nothing is rejected', async () => {
-    await olderIndex('old', olderMapping);
-    await olderIndex('ancient', { dynamic: 'strict', properties: { bucket: { type: 'keyword' } } });
-    expect(await write('old')).toBe('bucket.index-outdated');
-    await store.setup.prepare();
-    for (const bucket of ['old', 'ancient']) {
-      expect(await write(bucket)).toBe('written');
-      expect(await schemaOf(`objects-${bucket}`)).toBe(DOCUMENT_SCHEMA);
-    }
-  });
+  describe('of a store that a newer version has prepared', () => {
+    const templateOf = (name: string) => `/_index_template/${prefix}-${name}`;
+    const newerTemplate = async (name: 'objects' | 'audit') => {
+      await raw('PUT', templateOf(name), {
+        index_patterns: [`${prefix}-${name}-*`],
+        priority: 500,
+        _meta: { schema: 99 },
+        template: { mappings: { dynamic: 'strict', _meta: { schema: 99 }, properties: { invented: { type: 'keyword' } } } },
+      });
+    };
+    const newerState = async () => {
+      await raw('PUT', `/${prefix}-state/_mapping`, { _meta: { schema: 99 } });
+    };
 
-  it('leaves an index and a template of a newer version alone', async () => {
-    await store.setup.prepare();
-    const newer = { _meta: { schema: 99 }, properties: { invented: { type: 'keyword' } } };
-    await raw('PUT', `/_index_template/${prefix}-objects`, {
-      index_patterns: [`${prefix}-objects-*`],
-      priority: 500,
-      _meta: { schema: 99 },
-      template: { mappings: { dynamic: 'strict', ...newer } },
+    it.each([
+      ['the template of objects', () => newerTemplate('objects')],
+      ['the template of the audit', () => newerTemplate('audit')],
+      ['the state index', newerState],
+    ])('is refused with advice, and changes nothing: %s', async (what, makeNewer) => {
+      await store.setup.prepare();
+      await makeNewer();
+      // what this version would make otherwise
+      await raw('DELETE', `/_index_template/${prefix}-${what.endsWith('audit') ? 'objects' : 'audit'}`);
+      const contents = () => Promise.all([templateOf('objects'), templateOf('audit'), `/${prefix}-*`].map((path) => raw('GET', path)));
+      const before = await contents();
+      const fault = await opened
+        .another({ shards: 3 })
+        .setup.prepare()
+        .then(() => undefined, faultOf);
+      expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 99') });
+      expect(faults['index.newer'].advice).toContain('newest version');
+      expect(await contents()).toEqual(before);
     });
-    // made by this older version: the newer one's template adds its fields, and its schema counts
-    await store.objects.createBucket('newer');
-    await store.setup.prepare();
-    expect(await schemaOf('objects-newer')).toBe(99);
-    const { body } = await raw('GET', `/${prefix}-objects-newer/_mapping`);
-    expect(body).toMatchObject({ [`${prefix}-objects-newer`]: { mappings: { properties: { invented: {}, words: {} } } } });
-    expect(await raw('GET', `/_index_template/${prefix}-objects`)).toMatchObject({
-      body: { index_templates: [{ index_template: { _meta: { schema: 99 } } }] },
-    });
-    expect(await write('newer')).toBe('written');
-  });
 
-  it('upgrades the others when one index cannot be: blocked, closed or with a mapping of its own', async () => {
-    for (const bucket of ['aa1', 'blocked', 'closed', 'zz1']) await olderIndex(bucket, olderMapping);
-    await olderIndex('foreign', { ...olderMapping, properties: { bucket: { type: 'long' } } });
-    await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': true });
-    await raw('POST', `/${prefix}-objects-closed/_close`);
-    await store.setup.prepare();
-    expect(await Promise.all(['aa1', 'blocked', 'foreign', 'zz1'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
-      DOCUMENT_SCHEMA,
-      0,
-      0,
-      DOCUMENT_SCHEMA,
-    ]);
-    await raw('PUT', `/${prefix}-objects-blocked/_settings`, { 'index.blocks.read_only': null });
-    await store.setup.prepare();
-    expect(await schemaOf('objects-blocked')).toBe(DOCUMENT_SCHEMA);
+    it('is written to by a process of this version that has begun before', async () => {
+      await store.setup.prepare();
+      await newerTemplate('objects');
+      await newerState();
+      await store.objects.createBucket('newer');
+      expect(await write('newer')).toBe('written');
+      expect(await store.state.put({ id: 'bucket:a', kind: 'bucket', record: {} }, null)).not.toBe('conflict');
+    });
   });
 
   it('renews the template when shards or replicas are set otherwise', async () => {
@@ -196,7 +169,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     expect(await store.state.get('bucket:a')).toMatchObject({ record: { kept: true } });
   });
 
-  it('only reads when there is nothing to do, and takes no lock', async () => {
+  it('only reads when there is nothing to do', async () => {
     await store.setup.prepare();
     proxy = await startProxy((_, forward) => forward());
     await opened.another({ urls: [proxy.url] }).setup.prepare();
@@ -204,106 +177,17 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   });
 
   it('ends well when many workers begin at once', async () => {
-    await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => olderIndex(bucket, olderMapping)));
     await Promise.all(Array.from({ length: 4 }, () => opened.another().setup.prepare()));
-    expect(await Promise.all(['b1x', 'b2x', 'b3x'].map((bucket) => schemaOf(`objects-${bucket}`)))).toEqual([
-      DOCUMENT_SCHEMA,
-      DOCUMENT_SCHEMA,
-      DOCUMENT_SCHEMA,
-    ]);
-    expect(await store.state.get(LOCK)).toBeUndefined();
+    await store.objects.createBucket('b');
+    expect(await write('b')).toBe('written');
+    expect(await raw('GET', `/_index_template/${prefix}-*`)).toMatchObject({ body: { index_templates: [{}, {}] } });
   });
 
-  it('upgrades more indices than one request can name', async () => {
-    const buckets = Array.from({ length: 23 }, (_, at) => `many-${at}-${'x'.repeat(50)}`);
-    for (const bucket of buckets) await olderIndex(bucket, olderMapping);
-    await store.setup.prepare();
-    expect(new Set(await Promise.all(buckets.map((bucket) => schemaOf(`objects-${bucket}`))))).toEqual(new Set([DOCUMENT_SCHEMA]));
-  }, 300_000);
-
-  it('leaves the indices of another prefix alone, even of one that begins alike', async () => {
-    const other = `${prefix}-two-objects-b`;
-    await raw('PUT', `/${other}`, { settings: { number_of_replicas: 0 }, mappings: olderMapping });
-    await store.setup.prepare();
-    expect(await schemaOf('two-objects-b')).toBe(0);
-    await raw('PUT', `/${other}/_settings`, { 'index.blocks.read_only_allow_delete': true });
-    await store.objects.probe();
-  });
-
-  describe('the lock', () => {
-    const workToDo = async () => {
-      await store.setup.prepare();
-      await withoutTemplate();
-    };
-    const hold = (expiresAtMs: number) => store.state.put({ id: LOCK, kind: 'lock', record: { holder: 'other', expiresAtMs } }, null);
-
-    it('of a living holder is waited for', async () => {
-      await workToDo();
-      const clock = createFakeClock();
-      const held = await hold(clock.nowMs() + 60_000);
-      const prepared = opened.another({ clock }).setup.prepare();
-      while (clock.sleepers() === 0) await new Promise(setImmediate);
-      expect(await raw('GET', `/_index_template/${prefix}-objects`)).toMatchObject({ status: 404 });
-      await store.state.remove(LOCK, held === 'conflict' ? '' : held.version);
-      await clock.advance(500);
-      await prepared;
-      expect(await raw('GET', `/_index_template/${prefix}-objects`)).toMatchObject({ status: 200 });
-    });
-
-    it('of a crashed holder is taken over when it expires, within 60 s', async () => {
-      await workToDo();
-      const clock = createFakeClock({ autoAdvance: true });
-      const startMs = clock.nowMs();
-      await hold(startMs + 2_000);
-      await opened.another({ clock }).setup.prepare();
-      expect(clock.nowMs() - startMs).toBe(2_000);
-      expect(await store.state.get(LOCK)).toBeUndefined();
-    });
-
-    it.each([
-      ['says that it lives for a year', { holder: 'other', expiresAtMs: Date.UTC(2100, 0, 1) }, 60_000],
-      ['is not ours to read', { of: 'another version' }, 0],
-    ])('that %s is taken over all the same', async (_, record, afterMs) => {
-      await workToDo();
-      await store.state.put({ id: LOCK, kind: 'lock', record }, null);
-      const clock = createFakeClock({ autoAdvance: true });
-      const startMs = clock.nowMs();
-      await opened.another({ clock }).setup.prepare();
-      expect(clock.nowMs() - startMs).toBe(afterMs);
-    });
-
-    it('is given back when the work fails or is aborted', async () => {
-      await workToDo();
-      proxy = await startProxy(({ method, path }, forward) =>
-        method === 'PUT' && path.includes('_index_template') ? { status: 503, body: '' } : forward(),
-      );
-      const failing = opened.another({ urls: [proxy.url] });
-      await expect(failing.setup.prepare()).rejects.toMatchObject({ code: 'index.unreachable' });
-      expect(await store.state.get(LOCK)).toBeUndefined();
-    });
-
-    it('is no longer waited for when the signal is aborted', async () => {
-      await workToDo();
-      const clock = createFakeClock();
-      await hold(clock.nowMs() + 60_000);
-      const controller = new AbortController();
-      const prepared = opened.another({ clock }).setup.prepare(controller.signal);
-      while (clock.sleepers() === 0) await new Promise(setImmediate);
-      const reason = new Error('stopping');
-      controller.abort(reason);
-      await expect(prepared).rejects.toBe(reason);
-    });
-  });
-
-  it('says what is in the way: the state index blocked for writing', async () => {
-    await store.setup.prepare();
-    await withoutTemplate();
-    await raw('PUT', `/${prefix}-state/_settings`, { 'index.blocks.write': true });
-    const code = await store.setup.prepare().then(
-      () => 'no fault',
-      (error: unknown) => faultOf(error).code,
+  it('rejects with the fault of a request', async () => {
+    proxy = await startProxy(({ method, path }, forward) =>
+      method === 'PUT' && path.includes('_index_template') ? { status: 503, body: '' } : forward(),
     );
-    expect(code).toBe('index.blocked');
-    await raw('PUT', `/${prefix}-state/_settings`, { 'index.blocks.write': null });
+    const failing = opened.another({ urls: [proxy.url] });
+    await expect(failing.setup.prepare()).rejects.toMatchObject({ code: 'index.unreachable' });
   });
 });

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { exportContract } from '../../contracts/export-contract.ts';
@@ -16,25 +15,6 @@ async function openSqliteStore(): Promise<OpenStore> {
   const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
   return {
     store,
-    async outdate(bucket, keys) {
-      const database = new DatabaseSync(join(folder, 'index.sqlite'));
-      for (const key of keys) {
-        database
-          .prepare(
-            'UPDATE objects SET formed = NULL, size = NULL, modified = NULL, class = NULL, built = NULL WHERE bucket = ? AND key = ?',
-          )
-          .run(bucket, key);
-        const id = database.prepare('SELECT id, deleted FROM objects WHERE bucket = ? AND key = ?').get(bucket, key) as {
-          id: number;
-          deleted: number;
-        };
-        if (id.deleted === 0) {
-          database.prepare('DELETE FROM object_words WHERE rowid = ?').run(id.id);
-          database.prepare('INSERT INTO object_words (rowid, words) VALUES (?, ?)').run(id.id, 'before');
-        }
-      }
-      database.close();
-    },
     async dispose() {
       await store.close();
       await rm(folder, { recursive: true });

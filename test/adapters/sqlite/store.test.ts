@@ -10,14 +10,12 @@ import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
-import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
-import { migrations, upgradeSchema } from '../../../src/adapters/sqlite/schema.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
-import { faultOf } from '../../../src/domain/fault.ts';
+import { faultOf, faults } from '../../../src/domain/fault.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
@@ -144,43 +142,26 @@ describe('the file of a SQLite store', () => {
     expect(await store.state.get('x')).toBeUndefined();
   });
 
-  it('is upgraded in place, with all that it holds', async () => {
+  it('of a newer version is refused with advice, and stays as it is', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    const steps = [...migrations, 'ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT;'];
-    upgradeSchema(database, steps);
-    upgradeSchema(database, steps);
-    expect(database.prepare('SELECT key, later FROM objects').all()).toEqual([{ key: 'kept', later: null }]);
-    database.close();
-    // the version before goes on with the file that it has open, and is told when it starts anew
-    expect(await stores[0]?.objects.write(writesOf([live('more')]))).toEqual([{ kind: 'written' }]);
+    database.exec('ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 2');
+    const contents = () => [
+      database.prepare('PRAGMA user_version').get(),
+      database.prepare('SELECT name, sql FROM sqlite_schema').all(),
+      database.prepare('SELECT key, later FROM objects').all(),
+    ];
+    const before = contents();
+    // a process that has the file open ends its work
+    expect(await stores[0]?.state.get('x')).toBeUndefined();
     const restarted = open();
-    expect(await codeOf(restarted.state.get('x'))).toBe('index.newer');
-    expect(await codeOf(restarted.setup.prepare())).toBe('index.newer');
-  });
-
-  it('of the version before the audit is opened, keeps all that it holds, and takes audit records', async () => {
-    const older = new DatabaseSync(path);
-    upgradeSchema(older, migrations.slice(0, 2));
-    older.exec("INSERT INTO state (id, kind, record, version) VALUES ('x', 'lock', '{}', 'v')");
-    older.close();
-    const store = open();
-    const atMs = Date.UTC(2026, 10, 22);
-    const record = auditRecordOf({ event: 'BucketRemove', actor: { kind: 'local', host: 'here' }, requestId: 'r', outcome: 'done', atMs });
-    expect(await codeOf(store.audit.append(record))).toBe('index.state-missing');
-    await store.setup.prepare();
-    await store.audit.append(record);
-    expect(await store.audit.list({ limit: 10 })).toEqual([record]);
-    expect(await store.state.get('x')).toMatchObject({ version: 'v' });
-  });
-
-  it('stays as it was when an upgrade fails half-way', async () => {
-    await (await prepared()).objects.write(writesOf([live('kept')]));
-    const database = new DatabaseSync(path);
-    expect(() => upgradeSchema(database, [...migrations, 'CREATE TABLE half (id TEXT) STRICT; SELECT nonsense;'])).toThrow('nonsense');
-    expect(database.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]);
+    for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
+      const fault = await attempt.then(() => undefined, faultOf);
+      expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 2') });
+      expect(faults['index.newer'].advice).toContain('newest version');
+    }
+    expect(contents()).toEqual(before);
     database.close();
-    expect(await keysFound(open())).toEqual(['kept']);
   });
 
   it('of another program is refused and left alone', async () => {

@@ -40,12 +40,6 @@ it('has every series at 0 from the start', async () => {
   for (const code of Object.keys(faults)) expect(await world.value(`tally_dead_letters_total{fault="${code}"}`)).toBe(0);
 });
 
-it('counts a late task of re-index under the label that it has had since 0.1', async () => {
-  const { telemetry, value } = createWorld();
-  telemetry.reindexTask('late');
-  expect(await value('tally_reindex_tasks_total{result="stale"}')).toBe(1);
-});
-
 it('offers Node’s own metrics too, and the content type of the text format', async () => {
   const world = createWorld();
   expect(await world.metricsText()).toContain('nodejs_eventloop_lag_seconds');

@@ -44,7 +44,7 @@ it('changes a series that is there, rather than adding another', async () => {
   const metrics = createMetrics();
   const before = await series(metrics);
   metrics.set('tally_queue_messages', 3, { queue: 'bucket', state: 'visible' });
-  metrics.set('tally_queue_messages', 4, { state: 'visible', queue: 'work' });
+  metrics.set('tally_queue_messages', 4, { state: 'visible', queue: 'dead-letter' });
   metrics.count('tally_records_total', 1, { outcome: 'written', dialect: 'native' });
   expect(await series(metrics)).toHaveLength(before.length);
   expect(await metrics.registry.metrics()).toContain('tally_queue_messages{queue="bucket",state="visible"} 3\n');

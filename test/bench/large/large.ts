@@ -172,7 +172,7 @@ const head = [
   'swaps',
   'conflicts',
   'listed records',
-  'messages',
+  'looks',
   'index %',
   'slots %',
   'tail s',
@@ -185,7 +185,7 @@ function reportText({ rows }: LargeReport): string {
 }
 
 function cellsOf({ result, cpuUsPerObject, peakHeapBytes }: LargeRow): readonly string[] {
-  const { shape, mode, objects, workers, tookS, requests, job, state, queue, indexBusy, slotsBusy, tailS } = result;
+  const { shape, mode, objects, workers, tookS, requests, job, state, indexBusy, slotsBusy, tailS } = result;
   const swaps = Object.values(state.puts).reduce((sum, puts) => sum + puts, 0);
   const numbers = [
     objects,
@@ -203,7 +203,7 @@ function cellsOf({ result, cpuUsPerObject, peakHeapBytes }: LargeRow): readonly 
     swaps,
     state.conflicts,
     state.listedEntries,
-    queue.sent,
+    state.looks,
     indexBusy * 100,
     slotsBusy * 100,
     tailS,

@@ -51,7 +51,6 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
   const letters = createQueue('dead-letters');
   const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 });
   const bucketQueue = createQueue('bucket-events', { RedrivePolicy });
-  const workQueue = createQueue('work', { RedrivePolicy });
   await listing.control({ buckets: [{ name: LIVE_BUCKET }] });
   const workers = new Set<Worker>();
 
@@ -62,7 +61,6 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     AWS_ENDPOINT_URL: endpoint,
     AWS_ENDPOINT_URL_S3: listing.url,
     TALLY_QUEUE_URL: bucketQueue.url,
-    TALLY_WORK_QUEUE_URL: workQueue.url,
     TALLY_INDEX_URL: openSearchUrl,
     TALLY_INDEX_PREFIX: indexPrefix,
     TALLY_INDEX_REPLICAS: '0',

@@ -12,7 +12,6 @@ import { objectRows } from '../../../src/api/objects.ts';
 import { usageRows } from '../../../src/api/usage.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -283,9 +282,8 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
   const { state } = createMemoryStore();
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
   const clock = systemClock;
-  const requireForms = createRequireCurrentForms({ maintenance: store.maintenance, clock });
-  const search = createSearch({ objects: store.objects, state, clock, requireForms });
-  const getUsage = createGetUsage({ usage: store.usage, state, clock, requireForms });
+  const search = createSearch({ objects: store.objects, state, clock });
+  const getUsage = createGetUsage({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }))).items.length;
   const summing = (query: Readonly<Record<string, string | number>>) => async () =>

@@ -48,7 +48,6 @@ describe('a gap is due', () => {
     ['a day after what is reconciled, if covered', { covered: true, reconciledBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + 25 * HOUR_MS],
     ['not before what it waits for', { notBeforeMs: SEEN_MS + HOUR_MS }, SEEN_MS + HOUR_MS],
     ['never, while it is held', { held: true, notBeforeMs: SEEN_MS }, Infinity],
-    ['as seen, where an older version stored it', { openedAtMs: undefined, toldAtMs: undefined }, SEEN_MS + MINUTE_MS],
   ])('%s', (_, more, dueAtMs) => {
     expect(gapDueAtMs(gapOf(more))).toBe(dueAtMs);
   });

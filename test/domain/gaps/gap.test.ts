@@ -124,13 +124,6 @@ describe('keys that are told one by one', () => {
     expect(withKeysReported({ ...gap, state: 'closed' }, { requestId: 'r1', eventTimeMs: 0 })).toMatchObject({ state: 'closed' });
   });
 
-  it('never cover an open gap that was stored before calls were told apart', () => {
-    const { unprovenCalls: _, hasUnknownCalls: __, ...old } = opened({ calls: [call('r1')] });
-    expect(old).not.toHaveProperty('covered');
-    expect(withSighting(old, sighting({ calls: [call('r2', true)] }), told)).not.toHaveProperty('covered');
-    expect(withSighting({ ...old, state: 'closed' }, sighting({ calls: [call('r2', true)] }), told)).toHaveProperty('covered');
-  });
-
   it('never cover a gap with a bulk delete of unknown request, with folded deletes, or with too many to remember', () => {
     const reported = { calls: [call('r1', true)] };
     expect(opened({ calls: [{ isReported: false }] })).not.toHaveProperty('covered');

@@ -23,7 +23,8 @@ function jobOf(more: Partial<JobRecord> = {}): JobRecord {
 }
 
 function deletesOf(more: Partial<GapRecord> = {}): GapRecord {
-  const times = { firstSeenMs: FLOOR_MS - 1, lastSeenMs: FLOOR_MS - 1, count: 1 };
+  const at = FLOOR_MS - 1;
+  const times = { firstSeenMs: at, lastSeenMs: at, openedAtMs: at, toldAtMs: at, count: 1 };
   return { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', state: 'open', ...times, ...more };
 }
 

@@ -12,6 +12,8 @@ function gapOf(prefix: string, kind: GapRecord['kind'] = 'lifecycle'): GapRecord
     reason: 'r',
     firstSeenMs: 1,
     lastSeenMs: 1,
+    openedAtMs: 1,
+    toldAtMs: 1,
     count: 1,
     state: 'open',
   };
@@ -36,8 +38,8 @@ describe('gaps of one bucket', () => {
   it('wait for a dearer one that is older by more than what it costs more', () => {
     const order = (olderMs: number) => {
       const gaps = [
-        { ...gapOf('a/'), firstSeenMs: 0 },
-        { ...gapOf('b/'), firstSeenMs: olderMs },
+        { ...gapOf('a/'), openedAtMs: 0 },
+        { ...gapOf('b/'), openedAtMs: olderMs },
       ];
       const plans = jobsOf({
         due: gaps,

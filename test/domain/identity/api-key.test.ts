@@ -16,6 +16,7 @@ import {
   secretHashOf,
   statusAt,
 } from '../../../src/domain/identity/api-key.ts';
+import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 10, 22);
@@ -60,7 +61,7 @@ describe('the secret of an API key', () => {
   });
 
   it('is another one each time', () => {
-    expect(new Set(Array.from({ length: 100 }, () => createSecret())).size).toBe(100);
+    expect(new Set(Array.from({ length: 100 }, () => newKeySecret())).size).toBe(100);
   });
 
   it('is recognised as mistyped when one character is wrong or two neighbours are exchanged', () => {
@@ -126,14 +127,14 @@ describe('what is stored of a secret', () => {
   });
 
   it('fits no secret if the stored hash is broken', () => {
-    const secret = createSecret();
+    const secret = newKeySecret();
     for (const secretHash of ['', 'zz', secretHashOf(secret).slice(2), `${secretHashOf(secret)}00`]) {
       expect(isSecretOf({ secretHash }, secret)).toBe(false);
     }
   });
 
   it('shows the ends of the secret as its fingerprint', () => {
-    const secret = createSecret();
+    const secret = newKeySecret();
     expect(fingerprintOf(secret)).toBe(`qk_${secret.slice(3, 7)}…${secret.slice(-4)}`);
   });
 
@@ -167,8 +168,8 @@ describe('the name of a key', () => {
     'a\u0085b',
     ' ',
     '\u00a0\u3000',
-    createSecret(),
-    `ci ${createSecret()} 2026`,
+    newKeySecret(),
+    `ci ${newKeySecret()} 2026`,
     `qs_${'0'.repeat(65)}`,
   ])('is not %j', (name) => {
     expect(isKeyName(name)).toBe(false);

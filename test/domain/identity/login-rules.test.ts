@@ -6,9 +6,9 @@ import { isPublicIssuer } from '../../../src/domain/identity/issuers.ts';
 import {
   allowedRuleOf,
   claimRuleOf,
-  isAllowed,
   isOfIssuer,
   matchedRules,
+  notAllowedReason,
   roleOf,
   type LoginRules,
 } from '../../../src/domain/identity/login-rules.ts';
@@ -24,7 +24,7 @@ function rulesOf(allowed: readonly string[], more: Partial<LoginRules> = {}): Lo
 /** As a login does it. */
 function loginWith(rules: LoginRules, claims: Claims, trustEmail = false) {
   const user = { ...identified(claims, trustEmail), matched: matchedRules(rules, { sub: 's1', ...claims }) };
-  return { isAllowed: isAllowed(rules, user), role: roleOf(rules, user, false) };
+  return { isAllowed: notAllowedReason(rules, user) === undefined, role: roleOf(rules, user, false) };
 }
 
 describe('an e-mail address', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   beginLogin,
   begunLoginOf,
+  codeOf,
   consentTokenOf,
   isLoginOver,
   isMachineName,
@@ -11,20 +12,19 @@ import {
   judgeCode,
   loginIdOf,
   loginIdOfCode,
-  newCode,
-  newLoginKey,
   type LoginRecord,
 } from '../../../src/domain/identity/login.ts';
 import { challengeOf, tokenHashOf } from '../../../src/domain/identity/tokens.ts';
+import { randomName, randomSecret } from '../../../src/pipeline/identity/random-texts.ts';
 
 const VERIFIER = 'v'.repeat(43);
 const REDIRECT = 'http://127.0.0.1:4000/callback';
 const request = { flow: 'client', challenge: challengeOf(VERIFIER), redirectUri: REDIRECT, clientState: 's' } as const;
 
-const KEY = newLoginKey();
+const KEY = randomSecret();
 
 function begun() {
-  const { cookie = '' } = beginLogin(request, KEY, 0);
+  const cookie = beginLogin(request, randomSecret(), KEY, 0) ?? '';
   const login = begunLoginOf(cookie, KEY, 0);
   if (login === undefined) throw new Error('the login has not begun');
   return { ...login, cookie, record: { ...login.begun, stage: 'asking' as const } };
@@ -32,7 +32,7 @@ function begun() {
 
 function allowed(more: Partial<LoginRecord> = {}) {
   const { record } = begun();
-  const code = newCode(record);
+  const code = codeOf(record, randomName());
   const after: LoginRecord = { ...record, stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: 1_000, ...more };
   return { record: after, code };
 }
@@ -91,7 +91,7 @@ describe('a login under way', () => {
     const { state, nonce, verifier } = issuerSecretsOf(name, KEY);
     // the browser has the name, and not what follows from the key as well
     for (const secret of [state, nonce, verifier]) expect(cookie).not.toContain(secret);
-    expect(issuerSecretsOf(name, newLoginKey()).verifier).not.toBe(verifier);
+    expect(issuerSecretsOf(name, randomSecret()).verifier).not.toBe(verifier);
     const secrets = [name, state, nonce, verifier, consentTokenOf(name)];
     expect(new Set(secrets).size).toBe(5);
     for (const secret of secrets) {
@@ -125,14 +125,14 @@ describe('a login under way', () => {
       'x'.repeat(4_000),
     ])
       expect(begunLoginOf(text, KEY, 0)).toBeUndefined();
-    expect(begunLoginOf(cookie, newLoginKey(), 0)).toBeUndefined();
+    expect(begunLoginOf(cookie, randomSecret(), 0)).toBeUndefined();
   });
 
   it('has a cookie that browsers keep, or does not begin', () => {
     const longest = { flow: 'browser', returnTo: `/${'a'.repeat(1_999)}` } as const;
-    expect(beginLogin(longest, KEY, 0).cookie?.length).toBeLessThan(3_900);
-    expect(beginLogin({ ...request, clientState: 'x'.repeat(512) }, KEY, 0).cookie).toBeDefined();
-    expect(beginLogin({ ...request, clientState: '\0'.repeat(512) }, KEY, 0).cookie).toBeUndefined();
+    expect(beginLogin(longest, randomSecret(), KEY, 0)?.length).toBeLessThan(3_900);
+    expect(beginLogin({ ...request, clientState: 'x'.repeat(512) }, randomSecret(), KEY, 0)).toBeDefined();
+    expect(beginLogin({ ...request, clientState: '\0'.repeat(512) }, randomSecret(), KEY, 0)).toBeUndefined();
   });
 });
 

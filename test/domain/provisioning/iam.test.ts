@@ -35,7 +35,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -54,7 +53,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['a'],
       letterQueues: [],
-      otherQueues: [],
       bucket: 'photos',
       installation: '*',
     };
@@ -77,7 +75,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -95,7 +92,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };
@@ -120,7 +116,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
       letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      otherQueues: ['arn:aws:sqs:us-east-1:123456789012:work'],
       bucket: 'photos',
       installation: '*',
     };
@@ -146,7 +141,6 @@ describe('the table of permissions', () => {
       account: '123456789012',
       bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a', 'arn:aws-cn:sqs:cn-north-1:123456789012:b'],
       letterQueues: [],
-      otherQueues: [],
       bucket: 'photos',
       installation: '0a1b2c3d',
     };

@@ -16,7 +16,7 @@ const job: JobRecord = {
 };
 
 function range(number: number, from: string, { cursor = from, done = false } = {}): RangeRecord {
-  return { jobId: 'job-1', number, from, cursor, done, counts: noCounts, fruitless: 0, turn: 0, taskAtMs: 0, resends: 0 };
+  return { jobId: 'job-1', number, from, cursor, done, counts: noCounts, fruitless: 0 };
 }
 
 it.each([

@@ -2,15 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
-import {
-  afterTurn,
-  answerTo,
-  givenBack,
-  isOverdue,
-  rewound,
-  splitRange,
-  takeRange,
-} from '../../../src/domain/reindex/range-transitions.ts';
+import { afterTurn, answerTo, givenBack, rewound, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
 
 const fresh: RangeRecord = {
   jobId: 'job',
@@ -21,40 +13,47 @@ const fresh: RangeRecord = {
   done: false,
   counts: noCounts,
   fruitless: 0,
-  turn: 0,
-  taskAtMs: 0,
-  resends: 2,
+  dueAtMs: 0,
 };
-const taker = { worker: 'w1', nowMs: 1_000, leaseMs: 60_000 };
+const taker = { worker: 'w1', nowMs: 1_000, isOver: false };
 const nothing = { cursor: 'a', done: false, counts: noCounts, examples: {} };
 
-function taken(range: RangeRecord, nowMs = 1_000): RangeRecord {
-  const taking = takeRange(range, { ...taker, nowMs });
+function taken(range: RangeRecord, nowMs = 1_000, isOver = false): RangeRecord {
+  const taking = takeRange(range, { ...taker, nowMs, isOver });
   if (taking.kind !== 'taken') throw new Error(taking.kind);
   return taking.range;
 }
 
 describe('taking a range', () => {
   it('leases it for one turn', () => {
-    expect(taken(fresh)).toEqual({ ...fresh, lease: { worker: 'w1', untilMs: 61_000 } });
+    expect(taken(fresh)).toEqual({ ...fresh, lease: { worker: 'w1' }, dueAtMs: 21_000 });
   });
 
-  it('waits for the rest of a lease, whoever has it', () => {
-    expect(takeRange(taken(fresh), { ...taker, nowMs: 21_000 })).toEqual({ kind: 'leased', leftMs: 40_000 });
+  it('waits until it is due, and then until its lease is over', () => {
+    expect(takeRange(taken(fresh), { ...taker, nowMs: 20_999 })).toEqual({ kind: 'early' });
+    expect(takeRange(taken(fresh), { ...taker, nowMs: 3_600_000 - 1 })).toEqual({ kind: 'leased' });
+    expect(taken(taken(fresh), 21_000, true)).toMatchObject({ fruitless: 1, lease: { worker: 'w1' }, dueAtMs: 41_000 });
   });
 
-  it('tells a task whose turn is over, and a range that is done', () => {
-    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 1 })).toEqual({ kind: 'late' });
-    expect(takeRange({ ...fresh, done: true }, taker)).toEqual({ kind: 'done' });
-    expect(takeRange({ ...fresh, turn: 2 }, { ...taker, turn: 2 }).kind).toBe('taken');
-    expect(takeRange({ ...fresh, turn: 2 }, taker).kind).toBe('taken');
+  it('is not possible when it is done, or sleeps while its job is paused', () => {
+    const { dueAtMs: _, ...sleeping } = fresh;
+    expect(takeRange({ ...sleeping, done: true }, taker)).toEqual({ kind: 'early' });
+    expect(takeRange(sleeping, taker)).toEqual({ kind: 'early' });
+  });
+
+  it('is possible at once where a fast clock put it off for longer than anything is put off', () => {
+    expect(takeRange({ ...fresh, dueAtMs: 1_000 + 300_000 }, taker)).toEqual({ kind: 'early' });
+    expect(takeRange({ ...fresh, dueAtMs: 1_001 + 300_000 }, taker).kind).toBe('taken');
   });
 
   it('after three leases that ended by themselves gives the range up', () => {
     let range = taken(fresh);
-    for (const nowMs of [100_000, 200_000]) range = taken(range, nowMs);
+    for (const nowMs of [100_000, 200_000]) range = taken(range, nowMs, true);
     expect(range.fruitless).toBe(2);
-    expect(takeRange(range, { ...taker, nowMs: 300_000 })).toMatchObject({ kind: 'poisonous', error: { code: 'internal.unexpected' } });
+    expect(takeRange(range, { ...taker, nowMs: 300_000, isOver: true })).toMatchObject({
+      kind: 'poisonous',
+      error: { code: 'internal.unexpected' },
+    });
   });
 });
 
@@ -62,14 +61,14 @@ describe('a range with deletions that were held back', () => {
   it('still counts, when it is compared again, what a turn wrote that was given back', () => {
     const heldBack = { cursor: 'c', counts: { ...noCounts, listed: 2 } };
     const range = { ...taken(fresh), counts: { ...noCounts, listed: 9, held: 4 }, heldBack };
-    const back = givenBack(range, { ...noCounts, written: 3 });
+    const back = givenBack(range, 7, { ...noCounts, written: 3 });
     expect(back).toMatchObject({ counts: { listed: 9, written: 3 }, heldBack: { counts: { listed: 2, written: 3 } } });
     expect(rewound({ ...back, done: true }, 5)).toMatchObject({ done: false, cursor: 'c', counts: { listed: 2, written: 3, held: 0 } });
   });
 });
 
 describe('a turn', () => {
-  it('moves the cursor, adds to the counts, and frees the range for a task of its own', () => {
+  it('moves the cursor, adds to the counts, and makes the range due again', () => {
     const counts = { ...noCounts, listed: 5 };
     const once = afterTurn(taken(fresh), { cursor: 'f', done: false, counts, examples: { missing: [{ key: 'b' }] } }, 9_000);
     expect(once).toEqual({
@@ -77,15 +76,12 @@ describe('a turn', () => {
       cursor: 'f',
       counts: { ...noCounts, listed: 5 },
       examples: { missing: [{ key: 'b' }] },
-      turn: 1,
-      taskAtMs: 9_000,
-      resends: 0,
+      dueAtMs: 9_000,
     });
     expect(rangeSchema.parse(once)).toEqual(once);
-    expect(afterTurn(taken(once), { cursor: 'z', done: true, counts, examples: {} }, 9_000)).toMatchObject({
-      done: true,
-      counts: { listed: 10 },
-    });
+    const done = afterTurn(taken(once, 9_000), { cursor: 'z', done: true, counts, examples: {} }, 9_000);
+    expect(done).toMatchObject({ done: true, counts: { listed: 10 } });
+    expect(done).not.toHaveProperty('dueAtMs');
   });
 
   it('keeps so many examples of each kind that a job with all its ranges stays small', () => {
@@ -114,7 +110,7 @@ describe('a turn', () => {
   });
 
   it('that was broken off changes nothing', () => {
-    expect(givenBack(taken(fresh))).toEqual(fresh);
+    expect(givenBack(taken(fresh), 0)).toEqual(fresh);
   });
 });
 
@@ -130,9 +126,9 @@ it('that is refused is tried again soon, then once a minute, and every five minu
   let nowMs = 0;
   let range = fresh;
   const delays: number[] = [];
-  for (; nowMs < 2 * 3_600_000; nowMs = range.taskAtMs) {
+  for (; nowMs < 2 * 3_600_000; nowMs = range.dueAtMs ?? Infinity) {
     range = afterTurn(range, { ...nothing, fault: { code: 'bucket.missing', reason: 'gone' } }, nowMs);
-    delays.push(range.taskAtMs - nowMs);
+    delays.push((range.dueAtMs ?? Infinity) - nowMs);
   }
   expect([...new Set(delays)]).toEqual([15_000, 60_000, 300_000]);
   expect(delays.length).toBeLessThan(4 + 60 + 13);
@@ -161,13 +157,4 @@ it('splits into ranges that are one', () => {
   const { to: _, ...open } = fresh;
   expect(splitRange(open, cuts).splits?.at(-1)).toEqual({ number: 8, from: 'm' });
   expect(splitRange(fresh, [])).toEqual(fresh);
-});
-
-it('takes a task for lost after two minutes, and each of its like after twice as long, up to an hour', () => {
-  const overdueAfterMs = (resends: number): boolean[] =>
-    [121_000, 241_000, 3_601_000].map((nowMs) => isOverdue({ taskAtMs: 0, resends }, nowMs));
-  expect(isOverdue({ taskAtMs: 0, resends: 0 }, 119_000)).toBe(false);
-  expect(overdueAfterMs(0)).toEqual([true, true, true]);
-  expect(overdueAfterMs(1)).toEqual([false, true, true]);
-  expect(overdueAfterMs(50)).toEqual([false, false, true]);
 });

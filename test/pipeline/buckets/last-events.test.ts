@@ -110,7 +110,7 @@ describe('an event', () => {
     const { state } = createMemoryStore();
     const clock = createFakeClock();
     const unproven = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'r', state: 'open', unproven: true } as const;
-    const seen = { firstSeenMs: 0, lastSeenMs: 0, count: 1 };
+    const seen = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0, count: 1 };
     await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...photos, ...way } }, null);
     if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...seen, ...gap } }, null);
     const lastEvents = createLastEvents({ state, clock });

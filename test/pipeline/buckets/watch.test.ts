@@ -25,7 +25,7 @@ async function setUp() {
     await removeRecord(state, refs.gap(`gap:${bucket}:loss`).id);
   }
   const stopping = new AbortController();
-  watchState({ state, clock, telemetry, connect, compareIntervalMs: 0 }, stopping.signal);
+  watchState({ state, clock, telemetry, connect, compareIntervalMs: 0, unclaimed: { see: () => undefined } }, stopping.signal);
   return {
     clock,
     telemetry,

@@ -126,7 +126,7 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
     checked.push(bucket);
     return undefined;
   };
-  watchState({ state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0 }, stop.signal);
+  watchState({ state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0, unclaimed: { see: () => undefined } }, stop.signal);
   for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {
     await clock.advance(20 * SECOND_MS);
     await settled();

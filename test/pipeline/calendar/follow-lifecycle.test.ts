@@ -98,6 +98,8 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
         count: 1,
         firstSeenMs: 0,
         lastSeenMs: 0,
+        openedAtMs: 0,
+        toldAtMs: 0,
       } as const;
       await updateRecord(state, refs.gap(id), () => ({ ...facts, state: held }));
     },

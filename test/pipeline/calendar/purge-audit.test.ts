@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
 import { createPurgeAudit } from '../../../src/pipeline/calendar/purge-audit.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { newAuditRecord } from '../../../src/pipeline/identity/audited.ts';
 
 const DAY_MS = 86_400_000;
 const actor = { kind: 'local', user: 'alice', host: 'build-1' } as const;
@@ -14,7 +14,7 @@ async function world(agesMs: readonly number[]) {
   const audit = createMemoryAudit();
   const nowMs = clock.nowMs();
   for (const ageMs of agesMs) {
-    await audit.append(auditRecordOf({ event: 'BucketRemove', actor, requestId: 'r', outcome: 'done', atMs: nowMs - ageMs }));
+    await audit.append(newAuditRecord({ event: 'BucketRemove', actor, requestId: 'r', outcome: 'done', atMs: nowMs - ageMs }));
   }
   return { clock, telemetry, audit, agesMs: () => audit.records.map(({ eventtime }) => nowMs - Date.parse(eventtime)) };
 }

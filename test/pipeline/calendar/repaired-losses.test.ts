@@ -14,7 +14,7 @@ import { readNow } from '../../support/fakes/dead-letter-queues.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { BUCKET, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
@@ -25,7 +25,8 @@ const QUEUE = 'http://queues/bucket';
 async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich?: EnrichMode; readonly s3AheadMs?: number } = {}) {
   const store = createMemoryStore();
   const world = await createJobsWorld({ store });
-  const { clock, s3, state, jobs, queues } = world;
+  const { clock, s3, state, jobs } = world;
+  const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich });
   if (s3AheadMs !== 0) {
@@ -56,7 +57,7 @@ async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich
     await settled();
     const seconds = Math.floor(clock.nowMs() / 1_000);
     if (seconds % 15 === 0) await closeGaps(never).catch(() => undefined);
-    if (seconds % 60 === 0) await world.lookForOverdue(never).catch(() => undefined);
+    if (seconds % 60 === 0) await world.tidy(never).catch(() => undefined);
   }
   const run = async (seconds: number): Promise<void> => {
     for (let n = 0; n < seconds; n += 1) await second();

@@ -119,7 +119,8 @@ describe('the sweep of unsettled documents', () => {
     await world.store([world.unsettled('gone', 11 * MINUTE_MS), { ...world.unsettled('gone', 11 * MINUTE_MS), bucket: 'neighbour' }]);
     const id = heldGapId({ bucket: 'photos', prefix: 'other/' });
     const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix: 'other/', reason: 'r', heldDeletes: 7, count: 1 } as const;
-    await updateRecord(world.state, refs.gap(id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, state: 'open' as const }));
+    const times = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 };
+    await updateRecord(world.state, refs.gap(id), () => ({ ...gap, ...times, state: 'open' as const }));
     await world.unsettledSweep(never);
     expect(await world.stored('gone')).toMatchObject({ deleted: false });
     expect(await world.stored('gone', 'neighbour')).toMatchObject({ deleted: true });

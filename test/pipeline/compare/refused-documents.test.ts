@@ -30,7 +30,7 @@ const enriched = { ...bucketRecord, enrich: 'tags' as const };
 const content = { contentType: 'text/plain', userMetadata: { owner: 'me' }, tags: { colour: 'red' } };
 
 describe('a document that the index refuses', () => {
-  it.each(['index.rejected', 'bucket.index-outdated', 'bucket.index-misconfigured'] as const)(
+  it.each(['index.rejected', 'bucket.index-misconfigured'] as const)(
     'as %s is written without its enrichment, and its neighbours with theirs',
     async (code) => {
       const store = refusing(({ key, user_metadata: metadata }) => key === 'b' && metadata !== undefined, code);

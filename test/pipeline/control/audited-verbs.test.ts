@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkingRequests, rowsOfVerbs, type Context, type Operations, type VerbName } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
-import { createSecret, keyRecordOf } from '../../../src/domain/identity/api-key.ts';
+import { keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { grantNameOf, newGrant } from '../../../src/domain/identity/grant.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
@@ -17,6 +17,7 @@ import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 
 const LETTERS = 'http://queues/dead';
 const QUEUE = 'http://queues/events';
@@ -285,9 +286,6 @@ async function startWorld() {
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, refs.grant(grantNameOf(dave)), () => newGrant(dave, 'root@build-1', clock.nowMs()));
-  const sendTask = async (task: { readonly job: string }): Promise<void> => {
-    await queues.send('http://queues/work', { body: JSON.stringify(task), attributes: {} });
-  };
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
   for (const bucket of ['applied', 'paused']) {
@@ -300,12 +298,12 @@ async function startWorld() {
     await updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const });
   }
   await provisioning.pause('paused', new AbortController().signal);
-  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, sendTask, connectBucket, deadLetters, provisioning }));
+  const control = checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning }));
   const address = '127.0.0.1';
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address };
   const { signal } = new AbortController();
   const key = keyRecordOf({
-    secret: createSecret(),
+    secret: newKeySecret(),
     name: 'ci',
     userId: bob.userId,
     userEmail: bob.email,
@@ -332,7 +330,7 @@ async function startWorld() {
           ),
         ),
       );
-      const messages = [LETTERS, QUEUE, 'http://queues/work'].map((url) => queues.messages(url).map(({ body }) => body));
+      const messages = [LETTERS, QUEUE].map((url) => queues.messages(url).map(({ body }) => body));
       return { records, indices, messages };
     },
   };

@@ -21,8 +21,7 @@ async function searchOver(
     const document = documentOf({ bucket, key, state, clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
     await objects.write([{ document, equalClock: 'accept' }]);
   }
-  const requireForms = async (): Promise<void> => undefined;
-  const search = createSearch({ objects, state: records, clock: createFakeClock(), requireForms });
+  const search = createSearch({ objects, state: records, clock: createFakeClock() });
   return (request) => search(searchRequest(request));
 }
 
@@ -196,13 +195,6 @@ describe('search', () => {
       code: 'request.invalid',
       message: expect.stringContaining('another order'),
     });
-  });
-
-  it('continues from a cursor of an earlier version in the default order', async () => {
-    const search = await searchOver(keys);
-    const cursor = Buffer.from(JSON.stringify(['one', 'reports/2024/Final Report.PDF'])).toString('base64url');
-    expect((await search({ cursor })).items.map(({ key }) => key)).toEqual(['reports/2025/draft.txt', 'photos/CaféTerrace.jpg']);
-    await expect(search({ cursor, sort: 'size' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 
   it.each([{ cursor: 'nonsense' }, { cursor: 'nonsense', q: '' }])('refuses a cursor that no page answered: %j', async (request) => {

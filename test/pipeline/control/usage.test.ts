@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { usageRows, type UsageRequest } from '../../../src/api/usage.ts';
 import { encodeCursor } from '../../../src/domain/cursor.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
-import { createRequireCurrentForms } from '../../../src/pipeline/control/document-forms.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -16,16 +15,6 @@ const DAY_MS = 86_400_000;
 async function world() {
   const { objects, state, usage } = createMemoryStore();
   const clock = createFakeClock({ startMs: Date.UTC(2026, 8, 1) });
-  const forms = { documents: 10, outdated: 0, counted: 0 };
-  const requireForms = createRequireCurrentForms({
-    clock,
-    maintenance: {
-      async forms() {
-        forms.counted += 1;
-        return forms;
-      },
-    },
-  });
   await updateRecord(state, refs.bucket('photos'), () => ({ ...bucketRecord, bucket: 'photos' }));
   await objects.createBucket('photos');
   async function add(key: string, lastModifiedMs: number): Promise<void> {
@@ -39,13 +28,11 @@ async function world() {
     usage: { usage: async (query) => (slow.value ? 'too-slow' : usage.usage(query)) },
     state,
     clock,
-    requireForms,
   });
-  const search = createSearch({ objects, state, clock, requireForms });
+  const search = createSearch({ objects, state, clock });
   return {
     add,
     clock,
-    forms,
     slow,
     usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', ...request })),
     search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request)),
@@ -128,41 +115,5 @@ describe('usage', () => {
     const { usage, slow } = await world();
     slow.value = true;
     await expect(usage({})).rejects.toMatchObject({ code: 'search.too-wide', message: expect.stringContaining('narrow') });
-  });
-});
-
-describe('documents of an earlier version', () => {
-  it('keep requests that need this version’s fields from being answered in part, and no others', async () => {
-    const { usage, search, forms } = await world();
-    forms.outdated = 4;
-    const refusal = {
-      code: 'index.upgrading',
-      message: expect.stringContaining('6 of 10'),
-      extra: { documents_left: 4, documents: 10, bucket: 'photos' },
-    };
-    await expect(usage({})).rejects.toMatchObject(refusal);
-    for (const request of [{ contains: 'abc' }, { match: '*abc*' }, { extension: 'tar.gz' }, { query: '-"abc"' }]) {
-      await expect(search({ bucket: 'photos', ...request })).rejects.toMatchObject(refusal);
-    }
-    await expect(search({ contains: 'abc' })).rejects.toMatchObject({ code: 'index.upgrading', extra: { documents_left: 4 } });
-    for (const request of [{}, { q: 'a' }, { extension: 'jpg' }, { prefix: 'a/' }, { size_min: 1 }])
-      await search({ bucket: 'photos', ...request });
-  });
-
-  it('are counted once a minute while there are none, and every five seconds while there are some', async () => {
-    const { usage, forms, clock } = await world();
-    await usage({});
-    await usage({});
-    expect(forms.counted).toBe(1);
-    forms.outdated = 1;
-    await usage({});
-    await clock.advance(60_000);
-    await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
-    await expect(usage({})).rejects.toMatchObject({ code: 'index.upgrading' });
-    expect(forms.counted).toBe(2);
-    forms.outdated = 0;
-    await clock.advance(5_000);
-    await usage({});
-    expect(forms.counted).toBe(3);
   });
 });

@@ -10,11 +10,11 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const never = new AbortController().signal;
 
-function setUp({ hasWorkQueue = true, requestsPerDay = 200_000, wrap = (state: StateStore) => state } = {}) {
+function setUp({ requestsPerDay = 200_000, wrap = (state: StateStore) => state } = {}) {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  const permission = createFoldingPermission({ state: wrap(state), clock, telemetry, hasWorkQueue, requestsPerDay });
+  const permission = createFoldingPermission({ state: wrap(state), clock, telemetry, requestsPerDay });
   const ref = refs.schedule('close-gaps');
   /** A re-index worker begins a round; its clock is this far ahead. */
   const round = (aheadMs = 0) =>
@@ -54,8 +54,8 @@ describe('folding is permitted', () => {
     expect(permission.isPermitted).toBe(true);
   });
 
-  it.each([{ hasWorkQueue: false }, { requestsPerDay: 0 }])('never with %j', async (options) => {
-    const { permission, round } = setUp(options);
+  it('never without a budget', async () => {
+    const { permission, round } = setUp({ requestsPerDay: 0 });
     await round();
     await permission.watch(never);
     expect(permission.isPermitted).toBe(false);

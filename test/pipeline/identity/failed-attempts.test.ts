@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createSecret } from '../../../src/domain/identity/api-key.ts';
 import { createKeyWorld } from '../../support/identity/keys.ts';
+import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 
 const signal = new AbortController().signal;
 
@@ -9,7 +9,7 @@ describe('credentials that fail', () => {
     const { a, bob, clock, store } = await createKeyWorld();
     const { key, secret } = await a.create(bob);
     await a.operations.revokeApiKey({ params: { id: key.id } }, a.contextOf(bob));
-    const unknown = createSecret();
+    const unknown = newKeySecret();
     for (let attempt = 0; attempt < 3; attempt += 1) expect(await a.authenticate(unknown, '10.0.0.9')).toBe(undefined);
     await a.authenticate('nonsense', '10.0.0.9');
     await a.authenticate(secret, '10.0.0.9');
@@ -41,7 +41,7 @@ describe('credentials that fail', () => {
   it('Fix: get the one answer however many there were, and valid ones from the same address are served', async () => {
     const { a, bob } = await createKeyWorld();
     const { secret } = await a.create(bob);
-    for (let attempt = 0; attempt < 200; attempt += 1) expect(await a.authenticate(createSecret(), '10.0.0.9')).toBe(undefined);
+    for (let attempt = 0; attempt < 200; attempt += 1) expect(await a.authenticate(newKeySecret(), '10.0.0.9')).toBe(undefined);
     expect(await a.authenticate(secret, '10.0.0.9')).toMatchObject({ userId: 'u-bob' });
   });
 

@@ -2,15 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
+import { refusalOf } from '../../../src/domain/identity/authorise.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import { createKeyProcess, createKeyWorld } from '../../support/identity/keys.ts';
 import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from '../../support/identity/world.ts';
 
 const signal = new AbortController().signal;
-const invalidGrant = { code: 'login.invalid-grant' };
-const peopleOf = ({ store: { state }, clock }: IdentityWorld) =>
-  createPeople({ state, clock, rules: { adminEmails: ['root@example.com'] } });
+const peopleOf = ({ store: { state }, clock, rules }: IdentityWorld) => createPeople({ state, clock, rules });
 const aliceId = userIdOf(ISSUER, 's-alice');
 
 async function cookieOf(world: IdentityWorld): Promise<string> {
@@ -23,30 +23,29 @@ async function cookieOf(world: IdentityWorld): Promise<string> {
 describe('a user who was disabled and is enabled again', () => {
   it('must log in again: no session of before comes back, of programs or of browsers', async () => {
     const world = createIdentityWorld();
-    const { access, refresh } = await logIn(world);
+    const { token } = await logIn(world);
     const cookie = await cookieOf(world);
     await peopleOf(world).disable(aliceId);
     await peopleOf(world).disable(aliceId);
     await peopleOf(world).enable(aliceId);
-    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
-    expect(await world.sessions.byCookie(cookie, signal)).toBeUndefined();
-    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
-    const again = await logIn(world);
-    expect(await world.sessions.byAccess(again.access, signal)).toMatchObject({ userId: aliceId });
-    expect(await world.sessions.byAccess((await world.sessions.refresh(again.refresh, ORIGIN)).access, signal)).toBeDefined();
+    for (const [kind, sent] of [
+      ['client', token],
+      ['browser', cookie],
+    ] as const)
+      expect(await world.sessions.check(kind, sent, signal)).toBe('of a user who may not log in');
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ userId: aliceId });
   });
 });
 
 describe('the role of an administrator whom the settings do not name any more', () => {
-  it('ends at once for the sessions, which need no refresh for it', async () => {
+  it('ends at once for the sessions', async () => {
     const world = createIdentityWorld({ adminEmails: ['alice@example.com'] });
-    const { access, refresh } = await logIn(world);
+    const { token } = await logIn(world);
     const cookie = await cookieOf(world);
-    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
     world.rule({ adminEmails: [] });
-    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'user' });
-    expect(await world.sessions.byCookie(cookie, signal)).toBeUndefined();
-    await world.sessions.refresh(refresh, ORIGIN);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await world.sessions.check('browser', cookie, signal)).toBe('of a user with another role');
     expect(await peopleOf(world).list({ limit: 10 }, signal)).toMatchObject({ items: [{ role: 'user', role_source: 'none' }] });
   });
 
@@ -54,14 +53,87 @@ describe('the role of an administrator whom the settings do not name any more', 
     const { store, clock, a, ann, changeUser } = await createKeyWorld();
     const { secret } = await a.create(ann, { name: 'ci', scopes: ['operate', 'admin'] });
     await changeUser('u-ann', { roleSource: 'rule' });
-    const ruled = createKeyProcess({ store, clock, rules: { adminEmails: ['ann@example.com'] } });
+    const ruled = createKeyProcess({ store, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: ['ann@example.com'] } });
     expect(await ruled.authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read', 'operate', 'admin'] });
-    const restarted = createKeyProcess({ store, clock, rules: { adminEmails: [] } });
+    const restarted = createKeyProcess({ store, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } });
     expect(await restarted.authenticate(secret)).toMatchObject({
       role: 'user',
       scopes: ['read'],
       withheld: { operate: 'role', admin: 'role' },
     });
+  });
+});
+
+describe('the role of an administrator that the claims of a login gave', () => {
+  const hour = 3_600_000;
+
+  it('counts for 12 hours in the session of a program, which then is that of a user until the next login', async () => {
+    const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });
+    const { token } = await logIn(world);
+    await world.clock.advance(12 * hour - 1);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    await world.clock.advance(1);
+    const lapsed = await world.sessions.check('client', token, signal);
+    expect(lapsed).toMatchObject({ role: 'user', isRoleLapsed: true });
+    expect(typeof lapsed !== 'string' && refusalOf('operate', lapsed)?.detail).toMatch(/at a login more than 12 hours ago: log in again/);
+    const again = await logIn(world);
+    expect(await world.sessions.check('client', again.token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+  });
+
+  it('counts in a browser as long as its session, and a granted one in every session', async () => {
+    const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });
+    const cookie = await cookieOf(world);
+    await world.clock.advance(12 * hour - 1);
+    expect(await world.sessions.check('browser', cookie, signal)).toMatchObject({ role: 'admin' });
+    await world.clock.advance(1);
+    expect(await world.sessions.check('browser', cookie, signal)).toBe('ended');
+    const { token } = await logIn(world);
+    await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    await world.clock.advance(150 * hour);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+});
+
+describe('a role that the settings give to a person who is logged in', () => {
+  it('counts at the next request, for sessions and API keys alike', async () => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    world.rule({ adminEmails: ['alice@example.com'] });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    const { store, clock, a, bob } = await createKeyWorld();
+    const { secret } = await a.create(bob);
+    const restarted = createKeyProcess({ store, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: ['bob@example.com'] } });
+    expect(await restarted.authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read'] });
+  });
+});
+
+describe('the sessions of programs', () => {
+  it('end after the days of today if these are fewer than those of the login', async () => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    await world.clock.advance(3 * 86_400_000);
+    const { store, clock, users } = world;
+    const withDays = (days: number) => createSessions({ state: store.state, clock, users, days });
+    expect(await withDays(3).check('client', token, signal)).toBe('ended');
+    expect(await withDays(4).check('client', token, signal)).toMatchObject({ userId: aliceId });
+    await world.clock.advance(4 * 86_400_000);
+    expect(await withDays(90).check('client', token, signal)).toBe('ended');
+  });
+});
+
+describe('an API key whose owner no rule lets in any more', () => {
+  it('is refused, and administrators see it so', async () => {
+    const { store, clock, a, bob, ann } = await createKeyWorld();
+    const { secret, key } = await a.create(bob);
+    const narrowed = createKeyProcess({
+      store,
+      clock,
+      rules: { allowed: [{ kind: 'domain', domain: 'other.example' }], adminEmails: [] },
+    });
+    expect(await narrowed.check(secret)).toMatchObject({ kind: 'refused', reason: 'owner-not-allowed' });
+    const seen = await narrowed.operations.getAnyApiKey({ params: { id: key.id } }, narrowed.contextOf(ann));
+    expect(seen).toMatchObject({ owner_disabled: true, user_email_verified: true });
   });
 });
 
@@ -71,11 +143,10 @@ describe('a user whose address the issuer denied at the login', () => {
     const alice = await logIn(world);
     world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
     const eve = await logIn(world);
-    const { refresh } = await world.sessions.refresh(eve.refresh, ORIGIN);
+    expect(await world.sessions.check('client', eve.token, signal)).toMatchObject({ isUnverified: true });
     world.rule({ allowed: ['any'] });
-    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
-    expect(world.audit.records.at(-1)?.reason).toBe('the issuer says that this address is not verified, so the session was ended');
-    expect(await world.sessions.refresh(alice.refresh, ORIGIN)).toHaveProperty('access');
+    expect(await world.sessions.check('client', eve.token, signal)).toBe('of a user who may not log in');
+    expect(await world.sessions.check('client', alice.token, signal)).toMatchObject({ userId: aliceId });
   });
 
   it('is not denied any more after a login at which the issuer vouches for it', async () => {
@@ -84,9 +155,9 @@ describe('a user whose address the issuer denied at the login', () => {
     await logIn(world);
     expect(await world.users.get(aliceId)).toMatchObject({ emailDenied: true });
     world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
-    const { refresh } = await logIn(world);
+    const { token } = await logIn(world);
     world.rule({ allowed: ['any'] });
-    expect(await world.sessions.refresh(refresh, ORIGIN)).toHaveProperty('access');
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
   });
 });
 
@@ -94,27 +165,41 @@ describe('the users of another issuer than that of the settings', () => {
   it('have no session and no role, and come back with their issuer', async () => {
     const world = createIdentityWorld({ issuerOfRules: `${ISSUER}/` });
     await peopleOf(world).grant({ sub: 's-alice' }, 'root');
-    const { access, refresh } = await logIn(world);
+    const { token } = await logIn(world);
     const cookie = await cookieOf(world);
-    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
     world.rule({ issuerOfRules: 'https://other.example.com' });
-    expect(await world.sessions.byAccess(access, signal)).toBeUndefined();
-    expect(await world.sessions.byCookie(cookie, signal)).toBeUndefined();
+    for (const [kind, sent] of [
+      ['client', token],
+      ['browser', cookie],
+    ] as const)
+      expect(await world.sessions.check(kind, sent, signal)).toBe('of a user who may not log in');
     world.rule({ issuerOfRules: ISSUER });
-    expect(await world.sessions.byAccess(access, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('are not meant where discovery leads from the setting to an issuer of another name', async () => {
+    const world = createIdentityWorld({ issuerOfRules: 'https://alias.example.com' });
+    const { token } = await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ issuer: ISSUER, issuerSetting: 'https://alias.example.com' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
     world.rule({ issuerOfRules: 'https://other.example.com' });
-    await expect(world.sessions.refresh(refresh, ORIGIN)).rejects.toMatchObject(invalidGrant);
-    expect(world.audit.records.at(-1)).toMatchObject({
-      eventname: 'LoginFailed',
-      reason: 'no user of TALLY_OIDC_ISSUER has this session, so the session was ended',
-    });
+    expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
   });
 
   it('have no API key that works, and administrators see these keys as refused', async () => {
     const { store, clock, a, ann } = await createKeyWorld();
     const { secret, key } = await a.create(ann, { name: 'ci', scopes: ['admin'] });
-    const same = createKeyProcess({ store, clock, rules: { issuer: 'https://issuer.example.com/', adminEmails: [] } });
-    const other = createKeyProcess({ store, clock, rules: { issuer: 'https://other.example.com', adminEmails: [] } });
+    const same = createKeyProcess({
+      store,
+      clock,
+      rules: { issuer: 'https://issuer.example.com/', allowed: [{ kind: 'any' }], adminEmails: [] },
+    });
+    const other = createKeyProcess({
+      store,
+      clock,
+      rules: { issuer: 'https://other.example.com', allowed: [{ kind: 'any' }], adminEmails: [] },
+    });
     expect(await same.authenticate(secret)).toMatchObject({ role: 'admin' });
     expect(await other.authenticate(secret)).toBeUndefined();
     const seenBy = ({ operations, contextOf }: typeof same) => operations.getAnyApiKey({ params: { id: key.id } }, contextOf(ann));
@@ -124,18 +209,24 @@ describe('the users of another issuer than that of the settings', () => {
 
   it('do not count as administrators, so that the last one of this issuer stays', async () => {
     const world = createIdentityWorld();
-    const people = createPeople({ state: world.store.state, clock: world.clock, rules: { issuer: ISSUER, adminEmails: [] } });
+    const people = createPeople({
+      state: world.store.state,
+      clock: world.clock,
+      rules: { issuer: ISSUER, allowed: [{ kind: 'any' }], adminEmails: [] },
+    });
     await people.grant({ sub: 's-alice' }, 'root');
     await logIn(world);
     await people.grant({ sub: 's-old' }, 'root');
     const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
+    world.rule({ issuerOfRules: old.issuer });
     expect(await world.users.signedIn(old, {})).toMatchObject({ role: 'admin' });
     await expect(people.disable(aliceId)).rejects.toMatchObject({ code: 'user.last-administrator' });
   });
 });
 
 describe('administrators by a grant', () => {
-  const granting = ({ store: { state }, clock }: IdentityWorld) => createPeople({ state, clock, rules: { adminEmails: [] } });
+  const granting = ({ store: { state }, clock }: IdentityWorld) =>
+    createPeople({ state, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } });
   const identity = (subject: string, email = `${subject}@example.com`) => ({ issuer: ISSUER, subject, email, emailVerified: true });
 
   it('who disable each other at the same moment do not leave the registry without one', async () => {
@@ -164,11 +255,15 @@ describe('administrators by a grant', () => {
 it('who chooses the address of another person does not act in the name of that one', async () => {
   const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
   world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
-  const { access } = await logIn(world);
-  const eve = await world.sessions.byAccess(access, signal);
+  const { token } = await logIn(world);
+  const actorOf = async (sent: string) => {
+    const actor = await world.sessions.check('client', sent, signal);
+    return typeof actor === 'string' ? undefined : actor;
+  };
+  const eve = await actorOf(token);
   expect(eve && nameOfActor(eve)).toBe('alice@example.com (not verified)');
   world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
-  const alice = await world.sessions.byAccess((await logIn(world)).access, signal);
+  const alice = await actorOf((await logIn(world)).token);
   expect(alice && nameOfActor(alice)).toBe('alice@example.com');
   expect(world.audit.records.map(({ useridentity: { email, userId } }) => [email, userId])).toEqual([
     ['alice@example.com (not verified)', userIdOf(ISSUER, 's-eve')],
@@ -177,7 +272,7 @@ it('who chooses the address of another person does not act in the name of that o
   world.rule({ allowed: ['any'] });
   world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
   await expect(logIn(world)).rejects.toMatchObject({ code: 'login.refused' });
-  expect(world.audit.records.at(-1)?.useridentity).toMatchObject({
+  expect((await world.audited()).at(-1)?.useridentity).toMatchObject({
     email: 'alice@example.com (not verified)',
     userId: userIdOf(ISSUER, 's-eve'),
   });

@@ -249,7 +249,6 @@ describe('the index of one bucket', () => {
     'bucket.index-blocked',
     'bucket.index-missing',
     'bucket.index-unavailable',
-    'bucket.index-outdated',
     'bucket.index-overloaded',
     'bucket.index-denied',
     'bucket.index-misconfigured',

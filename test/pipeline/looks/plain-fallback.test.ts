@@ -26,7 +26,7 @@ const refusal = (code: FaultCode): WriteAnswer => ({ kind: 'fault', fault: { cod
 const enriched = { contentType: 'text/plain', userMetadata: { a: 'b' }, tags: { c: 'd' }, storageClass: 'X', expiresAtMs: 5 };
 
 describe('an enriched document that the index refuses', () => {
-  it.each(['index.rejected', 'bucket.index-outdated', 'bucket.index-misconfigured'] as const)(
+  it.each(['index.rejected', 'bucket.index-misconfigured'] as const)(
     'as %s is written plain, with the same life, and counted',
     async (code) => {
       const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);

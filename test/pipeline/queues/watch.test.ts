@@ -7,7 +7,6 @@ import { settled } from '../../support/worlds/ingest.ts';
 
 const ONE = 'http://q/one';
 const TWO = 'http://q/two';
-const WORK = 'http://q/work';
 const DEAD = 'http://q/dead';
 const depth = (visible: number, inFlight: number, more: Partial<QueueAttributes> = {}): QueueAttributes => ({
   visible,
@@ -17,7 +16,7 @@ const depth = (visible: number, inFlight: number, more: Partial<QueueAttributes>
   ...more,
 });
 
-function setUp(options: { readonly workQueueUrl?: string; readonly deadLetterQueueUrl?: string } = {}) {
+function setUp(options: { readonly deadLetterQueueUrl?: string } = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const stopping = new AbortController();
@@ -33,7 +32,7 @@ function setUp(options: { readonly workQueueUrl?: string; readonly deadLetterQue
       return answer;
     },
   };
-  const urls = { workQueueUrl: options.workQueueUrl, deadLetterQueueUrl: options.deadLetterQueueUrl };
+  const urls = { deadLetterQueueUrl: options.deadLetterQueueUrl };
   const watch = createQueueWatch({ queues, clock, telemetry, bucketQueueUrls: [ONE, TWO], ...urls });
   return {
     clock,
@@ -53,9 +52,9 @@ const gone = new FaultError('queue.unreachable', 'gone');
 
 describe('the watch', () => {
   it('reads every queue at the start and every 15 s, until it is stopped', async () => {
-    const world = setUp({ workQueueUrl: WORK });
+    const world = setUp({ deadLetterQueueUrl: DEAD });
     await world.watch.start(world.stopping.signal);
-    expect(world.asked).toEqual([ONE, TWO, WORK]);
+    expect(world.asked).toEqual([ONE, TWO, DEAD]);
     await world.run(14_999);
     expect(world.asked).toHaveLength(3);
     await world.run(1);
@@ -156,13 +155,5 @@ describe('the watch', () => {
     world.answers.delete(DEAD);
     await world.run(15_000);
     expect(world.watch.deadLetterFault()).toBeUndefined();
-  });
-
-  it('does not call the bucket queues unreadable when another queue is', async () => {
-    const world = setUp({ workQueueUrl: WORK });
-    world.answers.set(WORK, gone);
-    await world.watch.start(world.stopping.signal);
-    expect(world.watch.fault()).toBeUndefined();
-    expect(world.telemetry.recorded('requestFailed')).toEqual([['read queue attributes', 'queue.unreachable', 'gone']]);
   });
 });

@@ -69,7 +69,7 @@ describe('pages of a listing without keys', () => {
     const doomed = world.startWorker({
       tap: async (call) => {
         const [range] = await world.ranges();
-        if (isFirst && call.startsWith('send') && (range?.passed?.place?.pages ?? 0) > 100) {
+        if (isFirst && call.startsWith('put range:') && (range?.passed?.place?.pages ?? 0) > 100) {
           isFirst = false;
           doomed.kill();
         }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fill } from '../../support/worlds/jobs-fill.ts';
-import { createJobsWorld, WORK_QUEUE } from '../../support/worlds/jobs.ts';
+import { createJobsWorld } from '../../support/worlds/jobs.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';
 
@@ -52,8 +52,6 @@ describe('what goes wrong', () => {
     await world.run(600_000);
     expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', lastFault: { code: 'bucket.missing', reason: 'said S3' } });
     expect(world.s3.pages.length).toBeLessThan(15);
-    // its task is a new message each time, so that no redrive policy moves it away
-    expect(world.messages()).toMatchObject([{ receiveCount: 0 }]);
     isBroken = false;
     const done = await world.ended(id);
     expect(done).toMatchObject({ state: 'done', counts: { missing: 5 } });
@@ -143,15 +141,38 @@ describe('what goes wrong', () => {
     });
   });
 
-  it('what is no task is counted and deleted', async () => {
+  it('a step at which worker after worker dies fails its job after three of them', async () => {
     const world = await createJobsWorld();
-    for (const body of ['', '{', '[]', '{"job":"photos"}', '{"job":"job-0mjwaid1k-5f3c4c82425c","range":-1}', '{"Records":[]}']) {
-      await world.queues.send(WORK_QUEUE, { body, attributes: {} });
+    const { id } = await world.request({ now: true });
+    const deaths: string[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      const doomed = world.startWorker({ name: `doomed-${count}` });
+      world.s3.onPage = () => {
+        deaths.push(`doomed-${count}`);
+        doomed.kill();
+        return new Promise(() => {});
+      };
+      // one at a time: nothing else would tell whose request it is
+      for (let seconds = 0; seconds < 300 && deaths.length === count && (await world.job(id))?.state === 'queued'; seconds += 1)
+        await world.run(1_000);
     }
-    await world.queues.send(WORK_QUEUE, { body: '{"job":"job-0mjwaid1k-5f3c4c82425c","range":1}', attributes: {} });
+    expect(await world.job(id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'internal.unexpected', reason: '3 workers in a row ended while they took a step of this job' },
+    });
+    expect(deaths).toEqual(['doomed-0', 'doomed-1', 'doomed-2']);
+  });
+
+  it('a step that fails because of the job is taken three times, some seconds apart', async () => {
+    const world = await createJobsWorld();
+    world.s3.onPage = () => {
+      throw new FaultError('listing.disorder', 'b before a');
+    };
     world.startWorker();
-    await world.run(5_000);
-    expect(world.messages()).toEqual([]);
-    expect(world.telemetry.recorded('reindexTask').filter(([result]) => result === 'invalid')).toHaveLength(6);
+    const { id } = await world.request({ now: true });
+    await world.run(15_000);
+    expect(await world.job(id)).toMatchObject({ state: 'queued', fruitless: 2 });
+    expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'listing.disorder' } });
+    expect(world.s3.pages.length).toBe(3);
   });
 });

@@ -73,8 +73,8 @@ describe('a job whose ranges are listed late', () => {
     world.s3.onPage = () => world.clock.sleep(5_000);
     world.startWorker({ listings: 40 });
     const { id } = await world.request({ now: true });
-    // before the calendar looks for lost tasks
-    await world.run(20_000);
+    // before the job itself is due again, which looks at its ranges
+    await world.run(40_000);
     const counts = { listed: OBJECTS, missing: OBJECTS / 2, equal: OBJECTS / 2, written: OBJECTS / 2 };
     const done = await world.job(id);
     expect(done).toMatchObject({ state: 'done', counts });
@@ -83,7 +83,7 @@ describe('a job whose ranges are listed late', () => {
   });
 
   it('keeps the counts of its ranges if it is cancelled', async () => {
-    const world = await bucketOf(OBJECTS, { listLagMs: 30_000 });
+    const world = await bucketOf(OBJECTS, { listLagMs: 10_000 });
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     const doneRanges = async () => (await world.rangesById(id)).filter(({ done }) => done);

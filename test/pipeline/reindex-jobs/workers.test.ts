@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { ensureRange, freshRange, RANGES_MAX } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createJobsWorld, WORK_QUEUE, type JobsWorld } from '../../support/worlds/jobs.ts';
-import { createRandom } from '../../support/random/seeded.ts';
+import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
 
 const OBJECTS = 600;
 
@@ -33,6 +32,7 @@ describe('the ranges of a job', () => {
 
   it('are split while any worker has a free place', async () => {
     const world = await filledWorld(UNCUT);
+    world.s3.onPage = ({ objects }) => world.clock.sleep(objects.length > 1 ? 1_000 : 20);
     for (const name of ['a', 'b', 'c', 'd']) world.startWorker({ name, listings: 1 });
     const { id } = await world.request({ now: true });
     const workers = new Set<string>();
@@ -44,13 +44,13 @@ describe('the ranges of a job', () => {
     expect(done).toMatchObject({ state: 'done', counts: ALL });
     expect(done.rangesCut).toBeGreaterThan(3);
     expect(workers.size).toBeGreaterThan(1);
-    // thirty seconds of listing by one alone
-    expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(25_000);
+    // a minute of listing by one alone; the others look every ten seconds until they see that a job runs
+    expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(50_000);
   });
 
-  it.each([20_000, 1_000, 100])('are split by a worker alone that has free places, however long it polls (%i ms)', async (pollMs) => {
+  it('are split by a worker alone that has free places', async () => {
     const world = await filledWorld(UNCUT);
-    world.startWorker({ pollMs });
+    world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', counts: ALL });
     expect(done.rangesCut).toBeGreaterThan(3);
@@ -90,36 +90,6 @@ describe('the ranges of a job', () => {
     expect(Math.max(...numbers)).toBe(RANGES_MAX - 1);
   });
 
-  it('are compared once though every task comes twice, late and in any order', async () => {
-    const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 25 });
-    const random = createRandom(7);
-    const twice: typeof world.queues.send = async (url, message, signal) => {
-      await world.queues.send(url, { ...message, delayS: random.integer(0, 40) }, signal);
-      return world.queues.send(url, message, signal);
-    };
-    for (const name of ['a', 'b']) world.startWorker({ name, listings: 3, queues: { ...world.queues, send: twice } });
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
-    await world.run(300_000);
-    expect(world.messages()).toEqual([]);
-    expect(world.telemetry.recorded('reindexTask').some(([result]) => result === 'late' || result === 'leased')).toBe(true);
-  });
-
-  it('survive a work queue that takes nothing for minutes', async () => {
-    const world = await filledWorld(UNCUT);
-    world.startWorker();
-    world.queues.failSends(WORK_QUEUE);
-    const { id } = await world.request({ now: true });
-    await world.run(300_000);
-    expect(await world.job(id)).toMatchObject({ state: 'queued' });
-    world.queues.failSends(undefined);
-    await world.run(200_000);
-    world.queues.failSends(WORK_QUEUE);
-    await world.run(200_000);
-    world.queues.failSends(undefined);
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
-  });
-
   it('go on after an index that could not be reached, each from where it was', async () => {
     const world = await filledWorld(UNCUT);
     let isDown = false;
@@ -129,7 +99,8 @@ describe('the ranges of a job', () => {
     world.startWorker({ listings: 2, tap: (_call, moment) => (moment === 'before' ? down() : undefined) });
     const { id } = await world.request({ now: true });
     for (let outage = 0; outage < 3; outage += 1) {
-      await world.run(9_000);
+      // longer than a turn: each outage costs one of the three attempts without progress
+      await world.run(45_000);
       isDown = true;
       await world.run(100_000);
       isDown = false;
@@ -142,14 +113,13 @@ describe('the end of a job', () => {
   it('does not come before a range that was cut and never made', async () => {
     const world = await filledWorld({ rangeDocumentsMin: 60, splitKeysMin: 1_000 });
     let isLost = false;
-    const send: typeof world.queues.send = async (url, message, signal) => {
-      if (isLost || !message.body.includes('"range":1,')) return world.queues.send(url, message, signal);
-      isLost = true;
-      const { job } = JSON.parse(message.body) as { job: string };
-      await removeRecord(world.state, refs.range(job, 1).id);
-      return 'lost';
-    };
-    world.startWorker({ queues: { ...world.queues, send } });
+    world.startWorker({
+      tap: async (call, moment) => {
+        if (isLost || moment !== 'after' || !call.startsWith('put range:') || !call.endsWith(':000001')) return;
+        isLost = true;
+        await removeRecord(world.state, call.replace('put ', ''));
+      },
+    });
     const { id } = await world.request({ now: true });
     const { rangesCut, ...done } = await world.ended(id);
     expect(isLost).toBe(true);
@@ -207,7 +177,7 @@ describe('a stop', () => {
     await first.stop(AbortSignal.abort());
     expect((await world.ranges())[0]).toMatchObject({ fruitless: 0 });
     expect((await world.ranges())[0]?.lease).toBeUndefined();
-    expect(world.messages().some(({ visibleAtMs }) => visibleAtMs <= world.clock.nowMs())).toBe(true);
+    expect((await world.ranges())[0]?.dueAtMs).toBeLessThanOrEqual(world.clock.nowMs());
     world.startWorker({ name: 'second' });
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
   });

@@ -77,6 +77,8 @@ export const gap: Gap = {
   reason: 'dead letter: record.key-missing',
   first_seen_at: AT,
   last_seen_at: AT,
+  opened_at: AT,
+  reported_at: AT,
   count: 2,
   state: 'open',
 };

@@ -1,6 +1,7 @@
 /** A state store whose lists show what was written with `listed: 'soon'` only after a while, as OpenSearch's do. */
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
+import { dueAmong } from './due.ts';
 
 /** What lists show of an entry until then; undefined: nothing. */
 interface Hidden {
@@ -28,6 +29,10 @@ export function laggingState(state: StateStore, clock: Pick<Clock, 'monotonicMs'
       if (entry.listed === 'soon') hidden.set(entry.id, { shown, untilMs: clock.monotonicMs() + lagMs });
       else hidden.delete(entry.id);
       return stored;
+    },
+    async due(when, signal) {
+      const all = [...(await state.list('job', { limit: 1_000 }, signal)), ...(await state.list('range', { limit: 1_000 }, signal))];
+      return dueAmong(all.flatMap(shownOf), when);
     },
     async list(...asked) {
       return (await state.list(...asked)).flatMap(shownOf);

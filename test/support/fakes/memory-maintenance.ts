@@ -40,8 +40,6 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       return { documents, ...(last !== undefined && { next: last }) };
     },
     // documents are made by this version only
-    outdated: async () => [],
-    forms: async () => ({ documents: 0, outdated: 0 }),
     tombstones: async (bucket, { deletedBeforeMs, ...range }, signal) => {
       signal?.throwIfAborted();
       return page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs).map(

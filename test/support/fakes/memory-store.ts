@@ -5,6 +5,7 @@ import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.t
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { dueAmong } from './due.ts';
 import { createMemoryAudit } from './memory-audit.ts';
 import { matchesFilter } from './matching.ts';
 import { createMemoryUsage } from './memory-usage.ts';
@@ -198,6 +199,10 @@ function createMemoryState(): StateStore {
         .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
         .sort((a, b) => compareUtf8(a.id, b.id))
         .slice(0, limit);
+    },
+    due: async (when, signal) => {
+      signal?.throwIfAborted();
+      return dueAmong(entries.values(), when);
     },
     count: async (kind) => [...entries.values()].filter((entry) => entry.kind === kind).length,
   };

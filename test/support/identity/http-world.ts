@@ -64,13 +64,16 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const { port } = await listener.listen();
   url = `http://127.0.0.1:${port}`;
 
-  /** Logs a person in as a program, and resolves with the access token. */
+  /** Logs a person in as a program, and resolves with the token. */
   async function tokenOf(role: 'user' | 'admin'): Promise<string> {
     const sub = `s-${role}`;
     world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
     if (role === 'admin')
-      await createPeople({ state: world.store.state, clock: world.clock, rules: { adminEmails: [] } }).grant({ sub }, 'root');
-    return (await logIn(world)).access;
+      await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+        { sub },
+        'root',
+      );
+    return (await logIn(world)).token;
   }
 
   return {

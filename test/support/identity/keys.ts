@@ -2,6 +2,7 @@
 import { checkingRequests, type Context, type Operations } from '../../../src/api/contract.ts';
 import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
+import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
 import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -43,14 +44,14 @@ export async function putUser(state: StateStore, clock: FakeClock, more: Partial
 }
 
 /** Settings that name ann, by either of the addresses that tests give her. */
-const annRules = { adminEmails: ['ann@example.com', 'ann@elsewhere.example.com'] };
+const annRules: LoginRules = { allowed: [{ kind: 'any' }], adminEmails: ['ann@example.com', 'ann@elsewhere.example.com'] };
 
 interface ProcessParts {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
   readonly clock: FakeClock;
   readonly rule?: ExpiryRule | undefined;
-  /** What the settings say about administrators. */
-  readonly rules?: Parameters<typeof createUsers>[0]['rules'];
+  /** What the settings say about users. */
+  readonly rules?: LoginRules;
 }
 
 /** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
@@ -64,7 +65,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       return store.state.get(id, signal);
     },
   };
-  const { maintenance, usage } = createMemoryStore();
+  const { usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
   const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
@@ -72,7 +73,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
     createVerbs({
-      store: { ...store, maintenance, usage },
+      store: { ...store, usage },
       storage,
       clock,
       telemetry,

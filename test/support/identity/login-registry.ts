@@ -33,22 +33,14 @@ interface Answer {
   readonly json?: unknown;
 }
 
-/** A family of tokens. */
-interface Family {
-  readonly access: Set<string>;
-  readonly refresh: Set<string>;
-  /** Refresh tokens that were used. They give further ones while `isLenient`. */
-  readonly used: Set<string>;
-}
-
 /** Starts the registry. Tests change its fields. */
 export async function startLoginRegistry() {
   const received: ReceivedRequest[] = [];
-  const families = new Set<Family>();
+  const sessions = new Set<string>();
   const codes = new Map<string, { readonly challenge: string | null; readonly redirect: string | null }>();
   const keys = new Set<string>();
   const canned = new Map<string, Answer>();
-  const settings = { version: '1.67.0', expiresInS: 600, isLenient: true, registryUrl: '', iss: '', refusal: '' };
+  const settings = { version: '1.67.0', expiresInS: 604_800, registryUrl: '', iss: '', refusal: '' };
 
   const server = createServer((request, response) => {
     void (async () => {
@@ -94,43 +86,27 @@ export async function startLoginRegistry() {
   }
 
   function token(body: ReceivedRequest['body']): Answer {
-    if (body['grant_type'] === 'authorization_code') {
-      const found = codes.get(String(body['code']));
-      codes.delete(String(body['code']));
-      const challenge = createHash('sha256').update(String(body['code_verifier'])).digest('base64url');
-      const isRight = found !== undefined && found.challenge === challenge && (found.redirect ?? undefined) === body['redirect_uri'];
-      if (!isRight) return problem(400, 'login.invalid-grant', 'the code is not valid');
-      const family: Family = { access: new Set(), refresh: new Set(), used: new Set() };
-      families.add(family);
-      return issue(family);
-    }
-    const given = String(body['refresh_token']);
-    const family = [...families].find(({ refresh, used }) => refresh.has(given) || used.has(given));
-    if (family !== undefined && (family.refresh.delete(given) || settings.isLenient)) {
-      family.used.add(given);
-      return issue(family);
-    }
-    return problem(400, 'login.invalid-grant', 'the refresh token is not valid');
-  }
-
-  function issue({ access, refresh }: Family): Answer {
-    const tokens = { access_token: `qs_${randomBytes(16).toString('hex')}`, refresh_token: `qr_${randomBytes(16).toString('hex')}` };
-    access.add(tokens.access_token);
-    refresh.add(tokens.refresh_token);
-    return { status: 200, json: { ...tokens, token_type: 'Bearer', expires_in: settings.expiresInS } };
+    const found = codes.get(String(body['code']));
+    codes.delete(String(body['code']));
+    const challenge = createHash('sha256').update(String(body['code_verifier'])).digest('base64url');
+    const isRight = found !== undefined && found.challenge === challenge && (found.redirect ?? undefined) === body['redirect_uri'];
+    if (!isRight) return problem(400, 'login.invalid-grant', 'the code is not valid');
+    const session = `qs_${randomBytes(16).toString('hex')}`;
+    sessions.add(session);
+    return { status: 200, json: { access_token: session, token_type: 'Bearer', expires_in: settings.expiresInS } };
   }
 
   function known(place: string, bearer: string): Answer {
-    const family = [...families].find(({ access }) => access.has(bearer));
-    if (family === undefined && !keys.has(bearer)) return problem(401, 'authentication.failed', FAILED);
-    if (place === 'POST /login/logout' && family !== undefined) {
-      families.delete(family);
+    const isSession = sessions.has(bearer);
+    if (!isSession && !keys.has(bearer)) return problem(401, 'authentication.failed', FAILED);
+    if (place === 'POST /login/logout' && isSession) {
+      sessions.delete(bearer);
       return { status: 204 };
     }
     if (place === 'GET /v1/objects') return { status: 200, json: { items: [] } };
     const user = { id: 'u1', email: 'ada@example.com' };
     const caller = { user, role: 'user', scopes: ['read'], catalog_url: url, version: settings.version };
-    return { status: 200, json: family === undefined ? { ...caller, kind: 'api_key', key: KEY } : { ...caller, kind: 'session' } };
+    return { status: 200, json: isSession ? { ...caller, kind: 'session' } : { ...caller, kind: 'api_key', key: KEY } };
   }
 
   return {
@@ -140,10 +116,8 @@ export async function startLoginRegistry() {
     keys,
     /** Answers that replace those of a place (`GET /config.json`). */
     canned,
-    /** Access tokens are no longer valid; refresh tokens are. */
-    endAccess: (): void => families.forEach(({ access }) => access.clear()),
-    endSessions: (): void => families.clear(),
-    sessions: (): number => families.size,
+    endSessions: (): void => sessions.clear(),
+    sessions: (): number => sessions.size,
     places: (): readonly string[] => received.map(({ place }) => place),
     credentialsSent: (): readonly string[] => received.flatMap(({ authorization }) => authorization ?? []),
     async close(): Promise<void> {

@@ -22,8 +22,8 @@ interface Way {
   readonly urls: readonly string[];
 }
 
-/** Resolves with the tokens. */
-export async function logInAt({ provider, publicUrl, urls }: Way): Promise<{ readonly access: string; readonly refresh: string }> {
+/** Resolves with the token. */
+export async function logInAt({ provider, publicUrl, urls }: Way): Promise<string> {
   let step = 0;
   const next = () => urls[step++ % urls.length]!;
   const cookies = new Map<string, string>();
@@ -36,6 +36,5 @@ export async function logInAt({ provider, publicUrl, urls }: Way): Promise<{ rea
   const decided = await get(`${next()}/login/consent`, { cookies, method: 'POST', headers, body: JSON.stringify({ login, allow: true }) });
   const code = new URL(String(jsonOf(decided)['redirect'])).searchParams.get('code');
   const body = JSON.stringify({ grant_type: 'authorization_code', code, code_verifier: VERIFIER, redirect_uri: REDIRECT });
-  const tokens = jsonOf(await get(`${next()}/login/token`, { method: 'POST', headers: json, body }));
-  return { access: String(tokens['access_token']), refresh: String(tokens['refresh_token']) };
+  return String(jsonOf(await get(`${next()}/login/token`, { method: 'POST', headers: json, body }))['access_token']);
 }

@@ -22,8 +22,7 @@ export interface Login {
   /** What the consent page sent back. */
   readonly consent: string;
   readonly code: string;
-  readonly access: string;
-  readonly refresh: string;
+  readonly token: string;
 }
 
 export interface RegistryWorld {
@@ -105,10 +104,10 @@ export async function startRegistryWorld(more: Environment = {}): Promise<Regist
     const { redirect } = JSON.parse(decided.text) as { readonly redirect: string };
     const code = new URL(redirect).searchParams.get('code') ?? '';
     const redemption = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: REDIRECT };
-    const tokens = await send('POST', '/login/token', { body: redemption });
-    if (tokens.status !== 200) throw new Error(`no tokens, but ${tokens.status}: ${tokens.text}`);
-    const { access_token: access, refresh_token: refresh } = JSON.parse(tokens.text) as Record<'access_token' | 'refresh_token', string>;
-    return { name, consent, code, access, refresh };
+    const answered = await send('POST', '/login/token', { body: redemption });
+    if (answered.status !== 200) throw new Error(`no token, but ${answered.status}: ${answered.text}`);
+    const { access_token: token } = JSON.parse(answered.text) as { readonly access_token: string };
+    return { name, consent, code, token };
   }
 
   return {

@@ -45,8 +45,8 @@ export interface Walk {
   browse(who: PersonName, address: string): Promise<Decided>;
   /** The address of a login of a program: `more` replaces parameters. */
   authorization(more?: Readonly<Record<string, string>>, number?: number): string;
-  /** Logs a person in as a program, and resolves with its tokens. */
-  logIn(who: PersonName, number?: number): Promise<Tokens>;
+  /** Logs a person in as a program, and resolves with its token. */
+  logIn(who: PersonName, number?: number): Promise<Token>;
   /** A server that browses for programs: they send the address to the path that names the person. */
   readonly driverUrl: string;
   /** All texts that were secret: none of them may be stored or logged. */
@@ -54,9 +54,8 @@ export interface Walk {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export interface Tokens {
+export interface Token {
   readonly access_token: string;
-  readonly refresh_token: string;
 }
 
 const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
@@ -142,9 +141,9 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
       const { redirect = '' } = await browse(who, authorization({}, number));
       const grant = { grant_type: 'authorization_code', code: codeIn(redirect), code_verifier: VERIFIER, redirect_uri: CALLBACK };
       const answer = await get(`${url(number)}/login/token`, { method: 'POST', headers: json, body: JSON.stringify(grant) });
-      const tokens = JSON.parse(answer.text) as Tokens;
-      secrets.add(tokens.access_token).add(tokens.refresh_token);
-      return tokens;
+      const issued = JSON.parse(answer.text) as Token;
+      secrets.add(issued.access_token);
+      return issued;
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(daemons.map((daemon) => daemon.kill()));

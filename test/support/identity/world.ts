@@ -2,6 +2,7 @@
 import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
 import { createAuditUser } from '../../../src/pipeline/identity/audit-user.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
@@ -9,7 +10,7 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
-import { createFakeIssuer } from './fake-issuer.ts';
+import { createFakeIssuer, ISSUER } from './fake-issuer.ts';
 
 export const PUBLIC_URL = 'https://tally.example.com';
 export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
@@ -19,7 +20,7 @@ interface WorldOptions {
   readonly allowed?: readonly string[];
   readonly adminEmails?: readonly string[];
   readonly adminClaim?: string;
-  /** Default: that of every user. */
+  /** Default: that of the fake issuer. */
   readonly issuerOfRules?: string;
   readonly allowsUnverified?: boolean;
   readonly store?: Store;
@@ -53,13 +54,10 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   };
   const auditUser = createAuditUser({ audit, clock, telemetry });
   const users = createSignIns({ state: store.state, clock, rules: live });
-  const sessions = createSessions({ state: store.state, clock, users, rules: live, audit: auditUser });
+  const sessions = createSessions({ state: store.state, clock, users, days: 7 });
   const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
   /** Each call is another process on the same store. */
-  const attempts = {
-    loginFailed: ({ address, reason }: { readonly address: string | undefined; readonly reason: string }) =>
-      void auditUser('LoginFailed', undefined, { origin: { address, requestId: 'request-1' }, reason }),
-  };
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: 'registry' });
   const parts = {
     state: store.state,
     clock,
@@ -86,6 +84,12 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     publicUrl,
     process,
     logins: process(),
+    attempts,
+    /** The records of the audit, those of failures included, which are counted in windows. */
+    async audited() {
+      await attempts.flush(signal);
+      return audit.records;
+    },
     rule: (more: WorldOptions) => {
       rules = rulesOf(more);
     },
@@ -108,7 +112,7 @@ function rulesOf({
   allowsUnverified = false,
 }: WorldOptions): LoginRules {
   return {
-    issuer: issuerOfRules,
+    issuer: issuerOfRules ?? ISSUER,
     allowsUnverified,
     allowed: allowed.map((text) => allowedRuleOf(text)!),
     adminEmails,
@@ -116,8 +120,8 @@ function rulesOf({
   };
 }
 
-export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
 const signal = new AbortController().signal;
+export const ORIGIN = { address: '192.0.2.1', requestId: 'request-1' };
 
 export const CLIENT = {
   flow: 'client',
@@ -127,7 +131,7 @@ export const CLIENT = {
   machine: 'laptop',
 } as const;
 
-/** Logs the issuer's person in, each step in another process, and resolves with the tokens. */
+/** Logs the issuer's person in, each step in another process, and resolves with the session. */
 export async function logIn(world: IdentityWorld) {
   const { cookie: name, location } = await world.process().begin(CLIENT, signal);
   const answered = await world.process().answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
@@ -135,8 +139,8 @@ export async function logIn(world: IdentityWorld) {
   const { token } = await world.process().consent(name, signal);
   const { redirect = '' } = await world.process().decide(name, { token, allow: true }, ORIGIN);
   const code = new URL(redirect).searchParams.get('code') ?? '';
-  const tokens = await world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
-  return { ...tokens, name, code, token, redirect };
+  const session = await world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
+  return { ...session, name, code, consent: token, redirect };
 }
 
 export function queryOf(path: string): string {

@@ -1,6 +1,6 @@
 /**
  * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
- * job's end; what it asks of S3, OpenSearch and SQS is answered from the numbers of the objects.
+ * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
@@ -12,10 +12,9 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/index-load.ts';
-import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { createSendTask } from '../../../src/pipeline/reindex-jobs/tasks.ts';
+import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
 import { reindexRequest } from '../requests.ts';
@@ -23,14 +22,12 @@ import type { KeyShape } from '../servers/listing/key-space.ts';
 import { createHollowTurn } from './hollow-turn.ts';
 import { createLargeObjects } from './objects.ts';
 import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
-import { createLargeQueue, createLargeState, type LargeQueue, type QueueCounted, type StateCounted } from './state-and-queue.ts';
+import { createLargeState, type StateCounted } from './state.ts';
 import { createCores, createVirtualClock, withVirtualDelays, type Cores } from './virtual-clock.ts';
 
 const BUCKET = 'large';
-const QUEUE_URL = 'http://queues/work';
-const VISIBILITY_S = 60;
 /** As the program's own. */
-const OVERDUE = { name: 'overdue-tasks', intervalMs: 60_000, runMaxMs: 120_000 };
+const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
 const LISTINGS = 8;
 const WRITER_LIMITS = { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 4 };
 /** How often `--wait` and the event streams read the job. */
@@ -59,7 +56,6 @@ export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
   readonly documents: number;
   readonly requests: Counted;
   readonly state: StateCounted;
-  readonly queue: QueueCounted;
   readonly turns: number;
   readonly splits: number;
   readonly faults: readonly string[];
@@ -90,15 +86,14 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
     random: createRandom(wanted.seed ?? 1),
     counted: withProgress(objectCount, wanted.onProgress),
   };
-  const state = createLargeState(clock);
-  const queue = createLargeQueue(clock, { queueUrl: QUEUE_URL, visibilityS: VISIBILITY_S });
+  const state = createLargeState(clock, shared.random);
   const cores = createCores(clock, indexCores);
   const index = createLargeIndex(shared, cores, mode === 'unchanged');
   const work = createWork(clock, count * LISTINGS);
   const stopping = new AbortController();
   const turns = { isHollow: wanted.isHollow === true, isFull: mode === 'unchanged' };
-  const parts = { shared, state, queue, index, work, turns, stopping: stopping.signal };
-  const jobs = createReindexJobs({ state, clock, telemetry: work.telemetryOf(), sendTask: createSendTask(queue.client, QUEUE_URL) });
+  const parts = { shared, state, index, work, turns, stopping: stopping.signal };
+  const jobs = createReindexJobs({ state, clock, telemetry: work.telemetryOf() });
 
   /** From the request to the job's end, read as `--wait` reads it. */
   async function run(): Promise<LargeResult> {
@@ -122,7 +117,6 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
       documents: index.size,
       requests: shared.counted,
       state: state.counted,
-      queue: queue.counted,
       turns: work.turns,
       splits: work.splits,
       faults: work.faults,
@@ -149,7 +143,6 @@ const bucketRecord = {
 interface WorldParts {
   readonly shared: Shared;
   readonly state: ReturnType<typeof createLargeState>;
-  readonly queue: LargeQueue;
   readonly index: LargeIndex;
   readonly work: Work;
   readonly turns: { readonly isHollow: boolean; readonly isFull: boolean };
@@ -157,7 +150,7 @@ interface WorldParts {
 }
 
 /** One process with the role reindex, put together as the program does it. */
-function startWorker({ shared, state, queue, index, work, turns, stopping }: WorldParts, name: string): void {
+function startWorker({ shared, state, index, work, turns, stopping }: WorldParts, name: string): void {
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
@@ -165,7 +158,6 @@ function startWorker({ shared, state, queue, index, work, turns, stopping }: Wor
   const { objects, scan } = measured(load, index.portsOf(core));
   const listing = createLargeListing(shared, core, turns.isHollow);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
-  const sendTask = createSendTask(queue.client, QUEUE_URL);
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
   const turn = turns.isHollow
     ? createHollowTurn({ shared, listing, index: index.hollowOf(core, load), isFull: turns.isFull })
@@ -175,18 +167,15 @@ function startWorker({ shared, state, queue, index, work, turns, stopping }: Wor
     listing,
     turn,
     indexIsSlow: load.isSlow,
-    queues: queue.client,
-    workQueueUrl: QUEUE_URL,
-    sendTask,
-    receiver: queue.receiverOf(),
     circuits,
     clock,
     telemetry,
     worker: name,
-    limits: { ...RANGE_LIMITS, listings: LISTINGS, visibilityS: VISIBILITY_S },
+    limits: { ...RANGE_LIMITS, listings: LISTINGS },
+    random: () => shared.random.integer(0, 0xff_ff_ff) / 0x1_00_00_00,
   });
   role.start();
-  createSchedules({ state, clock, telemetry }).every(OVERDUE, createOverdueTasks({ state, clock, sendTask }), stopping);
+  createSchedules({ state, clock, telemetry }).every(TIDY, createTidyJobs({ state, clock }), stopping);
 }
 
 /** Nothing differs in a way that only a HEAD decides. */

@@ -7,7 +7,6 @@ import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts
 import type { OpenSearchOptions } from '../../../src/adapters/opensearch/store.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { documentId } from '../../../src/domain/documents/document.ts';
 import { opensearchUrl } from './found.ts';
 
 const systemClock: Clock = {
@@ -24,8 +23,6 @@ export interface TestStore {
   /** The same installation (prefix) as another process sees it. */
   another(options?: Partial<OpenSearchOptions>): Store;
   refresh(): Promise<void>;
-  /** Makes stored documents what the version before wrote: without the search fields that this one added. */
-  outdate(bucket: string, keys: readonly string[]): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -59,16 +56,6 @@ export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: As
     another,
     refresh: async () => {
       await admin('POST', `/${prefix}-*/_refresh`);
-    },
-    outdate: async (bucket, keys) => {
-      const index = `${prefix}-write-${bucket}`;
-      const found = await admin('POST', `/${index}/_mget`, { ids: keys.map(documentId) });
-      const { docs } = found.body as { docs: { _id: string; _version: number; _source: Record<string, unknown> }[] };
-      for (const { _id: id, _version: version, _source: source } of docs) {
-        const fields = Object.entries(source).filter(([name]) => !/^(schema|folded|extensions|d[1-8])$/.test(name));
-        const before = { ...Object.fromEntries(fields), words: ['before'] };
-        await admin('PUT', `/${index}/_doc/${encodeURIComponent(id)}?version=${version}&version_type=external_gte`, before);
-      }
     },
     dispose: async () => {
       await Promise.all(opened.map((store) => store.close()));

@@ -65,6 +65,8 @@ export async function startWorld({
     TALLY_QUEUE_URL: queue.url,
     TALLY_INGEST_POLLERS: '2',
     ...index.env,
+    // no re-index but those that a test requests
+    TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     ...env,
   });
   await until('the store is prepared', async () => {

@@ -83,7 +83,7 @@ interface Sent {
 
 /** Runs a row to its end. It does not judge what it sees. */
 export async function runFaultRow(row: FaultRow): Promise<RowResult> {
-  await using flow = await openFlow(row.index, { maxReceiveCount: 10, reindexes: true });
+  await using flow = await openFlow(row.index, { maxReceiveCount: 10 });
   const { world } = flow;
   const watch = startWatch(world);
   const load = createLoad(row, world, watch);

@@ -95,7 +95,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     clock: workerClock,
     telemetry,
     bucketQueueUrls: [QUEUE],
-    workQueueUrl: undefined,
     deadLetterQueueUrl: undefined,
   });
   const deadLetters = createDeadLetters({
@@ -402,6 +401,10 @@ export function createBreakableStore(): BreakableStore {
       list: async (...args) => {
         check();
         return plain.state.list(...args);
+      },
+      due: async (...args) => {
+        check();
+        return plain.state.due(...args);
       },
       count: async (...args) => {
         check();

@@ -1,23 +1,21 @@
-/** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, a work queue and as many workers as a test starts. Time moves only by `run`. */
+/** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, and as many workers as a test starts. Time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/api/jobs.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import { jobSchema, rangeSchema, type JobRecord, type RangeRecord } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
+import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
 import type { RangeLimits } from '../../../src/pipeline/reindex-jobs/range-records.ts';
-import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { createSendTask } from '../../../src/pipeline/reindex-jobs/tasks.ts';
+import { createReindexRole, type ReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import type { ReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { withVirtualDelays } from '../large/virtual-clock.ts';
-import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { laggingState } from '../fakes/lagging-state.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
@@ -27,8 +25,6 @@ import { BUCKET, settled } from './ingest.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 
-export const WORK_QUEUE = 'http://queues/work';
-const VISIBILITY_S = 60;
 const STEP_MS = 100;
 
 /** Called before each call that leaves a worker, and after it was carried out: where a crash can be. */
@@ -41,9 +37,6 @@ interface WorkerOptions {
   readonly turn?: ReconcileTurn;
   /** Of its machine. */
   readonly clock?: Clock;
-  readonly queues?: QueueClient;
-  /** How long its receives wait. */
-  readonly pollMs?: number;
 }
 
 interface WorldOptions {
@@ -61,28 +54,20 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const telemetry = createFakeTelemetry();
   const store = options.store ?? createMemoryStore();
   const state = options.listLagMs === undefined ? store.state : laggingState(store.state, clock, options.listLagMs);
-  const queues = createFakeQueues(clock);
   const s3 = createFakeBucketS3(clock);
   const limits = { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, ...options.limits };
   await store.objects.createBucket(BUCKET);
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask: createSendTask(queues, WORK_QUEUE) });
-  const workers: { readonly stop: AbortController }[] = [];
+  const living = new Set<ReindexRole>();
+  // jobs are requested in the process of the worker that has run longest
+  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: () => living.values().next().value?.wake() });
+  let started = 0;
 
-  function startWorker({
-    name = `worker-${workers.length}`,
-    listings = 8,
-    tap = () => {},
-    turn,
-    clock: ownClock = clock,
-    queues: ownQueues = queues,
-    pollMs = 20_000,
-  }: WorkerOptions = {}) {
+  function startWorker({ name = `worker-${started}`, listings = 8, tap = () => {}, turn, clock: ownClock = clock }: WorkerOptions = {}) {
     const dead = new AbortController();
-    const stop = new AbortController();
-    workers.push({ stop });
+    started += 1;
     const own = { clock: ownClock, telemetry };
-    const tapped = { state: tapState(state, tap, dead.signal), queues: tapQueues(ownQueues, tap, dead.signal) };
+    const tappedState = tapState(state, tap, dead.signal);
     const objects: Store['objects'] = {
       ...store.objects,
       write: (writes, signal) => tapCall({ tap, dead: dead.signal }, 'objects.write', () => store.objects.write(writes, signal)),
@@ -91,33 +76,32 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     const circuits = createTestCircuits(own);
     const writeAll = createBackgroundWriter({ ...own, circuits, objects, limits: writerLimits, liveIsBusy: () => false });
     const ownTurn = turn ?? createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
-    const sendTask = createSendTask(tapped.queues, WORK_QUEUE);
-    const receiver = createWorkReceiver({ queues: tapped.queues, clock, dead: dead.signal, pollMs });
     const role = createReindexRole({
       ...own,
-      store: { state: tapped.state, scan: store.scan },
+      store: { state: tappedState, scan: store.scan },
       listing: s3,
       turn: ownTurn,
-      queues: tapped.queues,
-      workQueueUrl: WORK_QUEUE,
-      sendTask,
-      receiver,
       circuits,
       worker: name,
-      limits: { ...limits, listings, visibilityS: VISIBILITY_S },
+      limits: { ...limits, listings },
     });
     role.start();
+    living.add(role);
     return {
       role,
       /** Nothing of it goes out any more, and no call of it ends. */
-      kill: () => dead.abort(new Error(`${name} was killed`)),
+      kill(): void {
+        living.delete(role);
+        dead.abort(new Error(`${name} was killed`));
+      },
       async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
+        living.delete(role);
         await during(role.stop(deadline));
       },
     };
   }
 
-  const lookForOverdue = createOverdueTasks({ state, clock, sendTask: createSendTask(queues, WORK_QUEUE) });
+  const tidy = createTidyJobs({ state, clock });
 
   /** Moves time on in steps; each minute the calendar's work is done. Writers that meet wait for each other in this time too. */
   function run(forMs: number): Promise<void> {
@@ -129,7 +113,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       await clock.advance(STEP_MS);
       await settled();
       if (Math.floor(clock.nowMs() / 60_000) !== Math.floor((clock.nowMs() - STEP_MS) / 60_000))
-        await lookForOverdue(new AbortController().signal).catch(() => undefined);
+        await tidy(new AbortController().signal).catch(() => undefined);
     }
   }
 
@@ -194,7 +178,6 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     telemetry,
     store,
     state,
-    queues,
     s3,
     jobs,
     startWorker,
@@ -207,12 +190,11 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     has,
     found,
     inBucket,
-    lookForOverdue,
+    tidy,
     request: (request: Partial<ReindexRequest> = {}): Promise<JobView> =>
       jobs.request(reindexRequest({ bucket: BUCKET, ...request }), 'test'),
     allJobs: () => listAllRecords(state, 'job', jobSchema),
     bucketRecord: () => readRecord(state, refs.bucket(BUCKET)),
-    messages: () => queues.messages(WORK_QUEUE),
   };
 }
 
@@ -240,53 +222,9 @@ function tapState(state: StateStore, tap: Tap, dead: AbortSignal): StateStore {
   return {
     get: (...args) => (dead.aborted ? never() : state.get(...args)),
     list: (...args) => (dead.aborted ? never() : state.list(...args)),
+    due: (...args) => (dead.aborted ? never() : state.due(...args)),
     count: (...args) => (dead.aborted ? never() : state.count(...args)),
     put: (...args) => tapCall(life, `put ${args[0].id}`, () => state.put(...args)),
     remove: (...args) => tapCall(life, `remove ${args[0]}`, () => state.remove(...args)),
-  };
-}
-
-function tapQueues(queues: QueueClient, tap: Tap, dead: AbortSignal): QueueClient {
-  const life = { tap, dead };
-  return {
-    ...queues,
-    receive: (...args) => (dead.aborted ? never() : queues.receive(...args)),
-    send: (...args) => tapCall(life, `send ${args[1].body}`, () => queues.send(...args)),
-    deleteBatch: (...args) => tapCall(life, 'delete', () => queues.deleteBatch(...args)),
-    changeVisibilityBatch: (...args) => tapCall(life, 'visibility', () => queues.changeVisibilityBatch(...args)),
-  };
-}
-
-interface ReceiverDependencies {
-  readonly queues: QueueClient;
-  readonly clock: Clock;
-  readonly dead: AbortSignal;
-  readonly pollMs: number;
-}
-
-/** One poller on the fake clock: a message at a time. */
-function createWorkReceiver({ queues, clock, dead, pollMs }: ReceiverDependencies): QueueReceiver {
-  const stopping = new AbortController();
-
-  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
-    while (!dead.aborted) {
-      await handlers.admit(stopping.signal);
-      let messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
-      for (let waitedMs = 0; messages.length === 0 && waitedMs < pollMs; waitedMs += STEP_MS) {
-        await clock.sleep(STEP_MS, stopping.signal);
-        messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
-      }
-      handlers.polled?.(WORK_QUEUE);
-      if (messages.length > 0) await handlers.handle(messages);
-    }
-  }
-
-  return {
-    start(handlers) {
-      void poll(handlers).catch(() => undefined);
-    },
-    async stop() {
-      stopping.abort(new Error('receiving was stopped'));
-    },
   };
 }

@@ -61,12 +61,10 @@ export interface QueueWorld extends WorldBucket {
 
 export interface WorldOptions {
   readonly maxReceiveCount?: number;
-  /** True: a queue for re-index, and no re-index but those that a test requests. */
-  readonly reindexes?: boolean;
 }
 
 /** Starts the world, with an empty bucket and empty queues. */
-export async function startQueueWorld({ maxReceiveCount = 10, reindexes = false }: WorldOptions = {}): Promise<QueueWorld> {
+export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {}): Promise<QueueWorld> {
   const fauxqs = await createFauxqs(REGION);
   const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
   const createQueue = (queueName: string, attributes?: Record<string, string>) =>
@@ -76,7 +74,6 @@ export async function startQueueWorld({ maxReceiveCount = 10, reindexes = false 
   const letters = createQueue(`dead-letters-${name}`);
   const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount });
   const queue = createQueue(`bucket-events-${name}`, { RedrivePolicy });
-  const work = reindexes ? createQueue(`work-${name}`) : undefined;
   const topic = fauxqs.sns.createTopic('bucket-events', undefined, undefined, REGION);
   const [sqs, s3] = await Promise.all([startFaultProxy(endpoint), startFaultProxy(endpoint)]);
   let lastMoment = 0;
@@ -151,7 +148,8 @@ export async function startQueueWorld({ maxReceiveCount = 10, reindexes = false 
       // the S3 of this process is slow, not gone, when several tests and their daemons share two cores
       TALLY_S3_TIMEOUT_MS: '60000',
       TALLY_AUTO_CONNECT: 'true',
-      ...(work !== undefined && { TALLY_WORK_QUEUE_URL: work.url, TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0' }),
+      // no re-index but those that a test requests
+      TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     },
     send(...bodies) {
       for (const body of bodies) queue.enqueue(newMessage(body));

@@ -60,14 +60,11 @@ export async function openReindexFlow(): Promise<ReindexFlow> {
   const index = openTestStore();
   const { store } = index;
   await store.setup.prepare();
-  const [listing, bucketQueue, workQueue] = await Promise.all([startListingServer(), aws.createQueue(), aws.createQueue()]);
+  const [listing, bucketQueue] = await Promise.all([startListingServer(), aws.createQueue()]);
   const env = {
     AWS_ENDPOINT_URL: aws.endpoint,
     AWS_ENDPOINT_URL_S3: listing.url,
     TALLY_QUEUE_URL: bucketQueue.url,
-    TALLY_WORK_QUEUE_URL: workQueue.url,
-    // short polls: what a killed process was waiting for may swallow a task
-    TALLY_INGEST_WAIT_S: '1',
     TALLY_INDEX_URL: serverUrl(),
     TALLY_INDEX_PREFIX: index.prefix,
     TALLY_INDEX_REPLICAS: '0',

@@ -11,7 +11,6 @@ import type { RegionalStorage } from '../fakes/regional-storage.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
-export const WORK_QUEUE = 'http://queues/work';
 const S3_MS = 20;
 const BULK_MS = 15;
 const RECEIVE_MS = 15;
@@ -47,7 +46,8 @@ export interface Services {
   readonly store: Store;
   readonly storage: RegionalStorage;
   readonly queue: LargeQueue;
-  readonly work: QueueClient;
+  /** The queues besides the bucket queue. */
+  readonly otherQueues: QueueClient;
   /** Called when a document was written. */
   readonly indexed: (bucket: string, key: string) => void;
 }
@@ -110,6 +110,7 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
       put: (...args) => call('write', () => state.put(...args)),
       remove: (...args) => call('write', () => state.remove(...args)),
       list: (...args) => call('read', () => state.list(...args)),
+      due: (...args) => call('read', () => state.due(...args)),
       count: (...args) => call('read', () => state.count(...args)),
     },
   };
@@ -140,7 +141,7 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
   };
 }
 
-export function queuesThrough({ queue, work }: Services, { network, dead }: Life): QueueClient {
+export function queuesThrough({ queue, otherQueues }: Services, { network, dead }: Life): QueueClient {
   async function call<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     await alive(dead);
     network.fault?.queue?.('other');
@@ -148,10 +149,10 @@ export function queuesThrough({ queue, work }: Services, { network, dead }: Life
   }
 
   return {
-    ...work,
+    ...otherQueues,
     deleteBatch: (...args) => call(() => queue.deleteBatch(...args)),
     changeVisibilityBatch: (...args) => call(() => queue.changeVisibilityBatch(...args)),
-    attributes: (url) => call(() => (url === QUEUE ? queue.attributes(url) : work.attributes(url))),
+    attributes: (url) => call(() => (url === QUEUE ? queue.attributes(url) : otherQueues.attributes(url))),
   };
 }
 
@@ -193,18 +194,4 @@ export function createPollers({ queue, life: { network, dead, clock }, pollers }
       stopping.abort(new Error('receiving was stopped'));
     },
   };
-}
-
-/** One poller of the work queue. */
-export function createWorkPoller(work: QueueClient, { clock, dead }: Life): QueueReceiver {
-  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
-    while (!dead.aborted) {
-      await handlers.admit(dead);
-      const messages = await work.receive(WORK_QUEUE, { visibilityS: 60, max: 1 });
-      handlers.polled?.(WORK_QUEUE);
-      if (messages.length > 0) await handlers.handle(messages);
-      else await clock.sleep(1_000, dead);
-    }
-  }
-  return { start: (handlers) => void poll(handlers).catch(() => undefined), stop: async () => undefined };
 }

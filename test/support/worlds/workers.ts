@@ -20,10 +20,8 @@ import { createIngestRole, type IngestLimits } from '../../../src/pipeline/inges
 import type { CircuitLevel, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
-import { createOverdueTasks } from '../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { createSendTask } from '../../../src/pipeline/reindex-jobs/tasks.ts';
 import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createEventClock } from '../fakes/event-clock.ts';
@@ -34,13 +32,11 @@ import { createRegionalStorage } from '../fakes/regional-storage.ts';
 import {
   alive,
   createPollers,
-  createWorkPoller,
   DEAD_LETTERS,
   QUEUE,
   queuesThrough,
   storageThrough,
   storeThrough,
-  WORK_QUEUE,
   type Life,
   type Network,
   type Services,
@@ -104,11 +100,11 @@ export async function createWorkersWorld(options: WorldOptions) {
     attributesAgeMs: options.attributesAgeMs ?? 0,
     deleted: (message) => options.deleted?.(message, letters.has(message.messageId)),
   });
-  const work = createFakeQueues(clock);
+  const otherQueues = createFakeQueues(clock);
   const notes = createNotes();
   const { telemetry } = notes;
   const indexed = options.indexed ?? (() => undefined);
-  const shared = { indexed, clock, store, storage, queue, work, telemetry, letters, options };
+  const shared = { indexed, clock, store, storage, queue, otherQueues, telemetry, letters, options };
   await connectAll(shared);
   const networks = Array.from({ length: options.workers }, (): Network => ({ fault: undefined }));
   const repairNetwork: Network = { fault: undefined };
@@ -215,11 +211,10 @@ async function startWorker(shared: Shared, network: Network) {
     ...common,
     queues,
     bucketQueueUrls: [QUEUE],
-    workQueueUrl: undefined,
     deadLetterQueueUrl: undefined,
   });
   const circuits = createTestCircuits({ ...common, probeCluster: () => store.objects.probe(), stopped: stopping.signal });
-  const permission = createFoldingPermission({ ...common, hasWorkQueue: true, requestsPerDay: 200_000 });
+  const permission = createFoldingPermission({ ...common, requestsPerDay: 200_000 });
   const gaps = createGapReports(common);
   const role = createIngestRole(
     {
@@ -274,23 +269,17 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
     liveIsBusy: () => false,
   });
   const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
-  const sendTask = createSendTask(shared.work, WORK_QUEUE);
-  const receiver = createWorkPoller(shared.work, life);
-  const limits = { ...RANGE_LIMITS, listings: 2, visibilityS: 60 };
+  const limits = { ...RANGE_LIMITS, listings: 2 };
   const role = createReindexRole({
     ...common,
     store,
     listing: storage,
     turn,
-    queues: shared.work,
-    workQueueUrl: WORK_QUEUE,
-    sendTask,
-    receiver,
     circuits,
     worker,
     limits,
   });
-  const jobs = createReindexJobs({ ...common, sendTask });
+  const jobs = createReindexJobs(common);
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });
   const closeGaps = createCloseGaps({
     ...common,
@@ -304,11 +293,6 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   // the record of this schedule shows the workers that gaps are closed
   await schedules.runIfDue(gapSchedule, closeGaps, end.signal).catch(() => false);
   schedules.every(gapSchedule, closeGaps, end.signal);
-  schedules.every(
-    { name: 'overdue-tasks', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS },
-    createOverdueTasks({ ...common, sendTask }),
-    end.signal,
-  );
   role.start();
   return { kill: () => end.abort(new Error('the process was killed')) };
 }

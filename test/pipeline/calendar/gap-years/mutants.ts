@@ -3,17 +3,16 @@
  * the mistake is as small as one wrong line, and the code that is tested stays as it is.
  */
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
-import type { QueueClient } from '../../../../src/pipeline/ports/queues.ts';
 import type { StateEntry, StateStore } from '../../../../src/pipeline/ports/state.ts';
 
 /** What each part of the product sees. */
 export interface Views {
   /** The records as the round that closes gaps sees them. */
   readonly closing: (state: StateStore) => StateStore;
-  /** The work queue as its workers see it. */
-  readonly queues: (queues: QueueClient) => QueueClient;
-  /** The clock of the search for lost tasks. */
-  readonly overdueClock: (clock: Clock) => Clock;
+  /** The records as the workers see them. */
+  readonly workers: (state: StateStore) => StateStore;
+  /** The clocks of the workers. */
+  readonly workerClock: (clock: Clock) => Clock;
 }
 
 const DAY_MS = 86_400_000;
@@ -21,15 +20,11 @@ const DAY_MS = 86_400_000;
 /** Nothing is wrong. */
 const productViews: Views = {
   closing: (state) => state,
-  queues: (queues) => queues,
-  overdueClock: (clock) => clock,
+  workers: (state) => state,
+  workerClock: (clock) => clock,
 };
 
 type Fields = Readonly<Record<string, unknown>>;
-
-function without(name: string, record: Fields): Fields {
-  return Object.fromEntries(Object.entries(record).filter(([each]) => each !== name));
-}
 
 /** The store with records of one kind changed when they are read by id or listed. */
 function reading(kind: string, change: (record: Fields) => Fields): Views['closing'] {
@@ -56,17 +51,15 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /was not repaired/,
     seed: 4,
   },
-  'the wall clock of a lease is trusted': {
+  'what a fast clock put off is not due': {
     views: {
-      queues: (queues) => ({
-        ...queues,
-        send: (url, message, signal) => {
-          const task = without('watched', JSON.parse(message.body) as Fields);
-          return queues.send(url, { ...message, body: JSON.stringify(task) }, signal);
-        },
-      }),
-      overdueClock: (clock) => ({ ...clock, monotonicMs: () => 0 }),
+      workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: Number.MAX_SAFE_INTEGER / 2 }, signal) }),
     },
+    finds: /has not ended/,
+    seed: 4,
+  },
+  'a lease is never watched to its end': {
+    views: { workerClock: (clock) => ({ ...clock, monotonicMs: () => 0 }) },
     finds: /has not ended/,
     seed: 4,
   },

@@ -87,20 +87,17 @@ async function playDays(story: Story, days: number): Promise<void> {
 /** Lets time pass: seconds while there is work, minutes otherwise. */
 async function step({ world, ledger, random, plans }: Story): Promise<void> {
   const nowMs = world.clock.nowMs();
-  const nextMs = world.nextMessageAtMs();
+  const nextMs = await world.nextDueAtMs();
   const hasWork = nextMs <= nowMs + STEP_MS;
   if (hasWork && world.workersRunning() === 0) world.startWorkers();
   if (!hasWork && world.workersRunning() > 0) await world.stopWorkers();
   const planMs = Math.min(Infinity, ...plans.map(({ atMs }) => atMs));
-  // a job without a task waits for the search for lost tasks
-  const isLost =
-    nextMs === Infinity && (await Promise.all(buckets.map(({ name }) => world.runningJob(name)))).some((job) => job !== undefined);
   const isDueSoon = !hasWork && (await world.gaps()).some((gap) => gap.state !== 'closed' && gapDueAtMs(gap) < nowMs + IDLE_MS);
-  const untilMs = Math.min(nowMs + (isLost ? MINUTE_MS : isDueSoon ? DUE_MS : IDLE_MS), nextMs, planMs);
+  const untilMs = Math.min(nowMs + (isDueSoon ? DUE_MS : IDLE_MS), nextMs, planMs);
   await world.clock.advance(hasWork ? STEP_MS : Math.max(STEP_MS, untilMs - nowMs));
   if (world.workersRunning() > 0 && chance(random, 0.05)) world.killWorker();
-  // lost tasks are rare: without work on the queue they are looked for now and then
-  await world.calendar(isLost || chance(random, hasWork ? 0.3 : 0.1));
+  // jobs leave little behind: it is tidied now and then
+  await world.calendar(chance(random, hasWork ? 0.3 : 0.1));
   for (const plan of plans.filter(({ atMs }) => atMs <= world.clock.nowMs())) {
     plans.splice(plans.indexOf(plan), 1);
     await plan.act();

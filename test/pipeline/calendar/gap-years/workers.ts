@@ -1,19 +1,14 @@
-/** Processes with the role `reindex`: the product's own parts on the fakes. They start and stop as the queue has work, and may be killed. */
+/** Processes with the role `reindex`: the product's own parts on the fakes. They start and stop as there is work, and may be killed. */
 import { createReindexRole } from '../../../../src/pipeline/reindex-jobs/role.ts';
 import { createBackgroundWriter } from '../../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn, type ReconcileTurn } from '../../../../src/pipeline/compare/reconcile-turn.ts';
-import { createSendTask } from '../../../../src/pipeline/reindex-jobs/tasks.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
-import type { QueueClient, QueueReceiver } from '../../../../src/pipeline/ports/queues.ts';
 import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
 import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../../src/pipeline/ports/store.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { createTestCircuits } from '../../../support/fakes/circuits.ts';
 
-export const WORK_QUEUE = 'http://queues/work';
-const VISIBILITY_S = 60;
-const POLL_MS = 5_000;
 /** What a process repeats every second or so is repeated this often here: nothing that is tested depends on it, and a year has 31 million seconds. */
 const REPEAT_MS = 15_000;
 const REPEATED_MS = new Set([500, 1_000, 2_000, 5_000]);
@@ -21,7 +16,6 @@ const REPEATED_MS = new Set([500, 1_000, 2_000, 5_000]);
 export interface WorkerParts {
   readonly name: string;
   readonly store: Store;
-  readonly queues: QueueClient;
   readonly s3: ObjectStorage & BucketListing;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -37,11 +31,10 @@ export interface Worker {
 }
 
 /** Starts the process. */
-export function startWorker({ name, store, queues, s3, clock, telemetry, costOf }: WorkerParts): Worker {
+export function startWorker({ name, store, s3, clock, telemetry, costOf }: WorkerParts): Worker {
   const dead = new AbortController();
   const own = { clock: mortalClock(clock, dead.signal), telemetry };
   const state = mortal(store.state, dead.signal);
-  const tapped = mortal(queues, dead.signal);
   const objects = mortal(store.objects, dead.signal);
   const circuits = createTestCircuits({ ...own, stopped: dead.signal });
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
@@ -52,13 +45,9 @@ export function startWorker({ name, store, queues, s3, clock, telemetry, costOf 
     store: { state, scan: store.scan },
     listing: s3,
     turn: costly(turn, costOf),
-    queues: tapped,
-    workQueueUrl: WORK_QUEUE,
-    sendTask: createSendTask(tapped, WORK_QUEUE),
-    receiver: createReceiver(tapped, own.clock, dead.signal),
     circuits,
     worker: name,
-    limits: { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, listings: 4, visibilityS: VISIBILITY_S },
+    limits: { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, listings: 4 },
   });
   role.start();
   return { stop: () => role.stop(AbortSignal.abort(new Error('at once'))), kill: () => dead.abort(new Error(`${name} was killed`)) };
@@ -74,7 +63,7 @@ function costly(turn: ReconcileTurn, costOf: WorkerParts['costOf']): ReconcileTu
 }
 
 /** The port until the process dies. Then no call is carried out, and none ends. */
-function mortal<Port extends StateStore | QueueClient | Store['objects']>(port: Port, dead: AbortSignal): Port {
+function mortal<Port extends StateStore | Store['objects']>(port: Port, dead: AbortSignal): Port {
   const wrapped = Object.entries(port).map(([name, value]) => {
     if (typeof value !== 'function') return [name, value] as const;
     const call = value as (...args: unknown[]) => Promise<unknown>;
@@ -100,24 +89,4 @@ function mortalClock(clock: Clock, dead: AbortSignal): Clock {
 
 function never<Answer>(): Promise<Answer> {
   return new Promise(() => {});
-}
-
-function createReceiver(queues: QueueClient, clock: Clock, dead: AbortSignal): QueueReceiver {
-  const stopping = new AbortController();
-  const ended = AbortSignal.any([stopping.signal, dead]);
-
-  async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
-    while (!ended.aborted) {
-      await handlers.admit(ended);
-      const messages = await queues.receive(WORK_QUEUE, { visibilityS: VISIBILITY_S, max: 1 });
-      handlers.polled?.(WORK_QUEUE);
-      if (messages.length > 0) await handlers.handle(messages);
-      else await clock.sleep(POLL_MS + 1, ended);
-    }
-  }
-
-  return {
-    start: (handlers) => void poll(handlers).catch(() => undefined),
-    stop: async () => stopping.abort(new Error('receiving was stopped')),
-  };
 }

@@ -1,6 +1,6 @@
 /**
  * A year of buckets with gaps: the calendar, the jobs, the reports of gaps and the records are the product's own, on the fake
- * state, queue and S3 of the tests, in virtual time. ledger.ts judges what happens.
+ * state and S3 of the tests, in virtual time. ledger.ts judges what happens.
  */
 import type { BucketSource } from '../../../../src/domain/bucket.ts';
 import { CLOSE_GAPS_NAME } from '../../../../src/domain/calendar/schedule.ts';
@@ -8,7 +8,8 @@ import { documentOf, type PresentState } from '../../../../src/domain/documents/
 import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
 import { gapSchema, type GapRecord, type GapSighting } from '../../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
-import { occupiesBucket, type JobRecord } from '../../../../src/domain/reindex/job.ts';
+import { isDue } from '../../../../src/domain/reindex/claims.ts';
+import { jobSchema, occupiesBucket, rangeSchema, type JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../../src/pipeline/buckets/connect.ts';
 import { createAskToRepair } from '../../../../src/pipeline/calendar/ask-to-repair.ts';
 import { createCloseGaps, type StartJob } from '../../../../src/pipeline/calendar/close-gaps.ts';
@@ -22,14 +23,13 @@ import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
-import { createOverdueTasks } from '../../../../src/pipeline/reindex-jobs/overdue-tasks.ts';
-import { createSendTask } from '../../../../src/pipeline/reindex-jobs/tasks.ts';
-import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../../support/fakes/ports.ts';
+import { createTidyJobs } from '../../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { createFakeClock, createFakeTelemetry } from '../../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../../support/fakes/memory-store.ts';
 import { createFakeBucketS3, type FakeBucketS3 } from '../../../support/worlds/reindex.ts';
 import type { Random } from '../../../support/random/seeded.ts';
 import { viewsOf } from './mutants.ts';
-import { startWorker, WORK_QUEUE, type Worker } from './workers.ts';
+import { startWorker, type Worker } from './workers.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -76,13 +76,10 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const telemetry = quietTelemetry(hooks);
   const store = createMemoryStore();
   const { state, objects } = store;
-  const strictQueues = createStrictQueues(clock);
-  const queues = views.queues(strictQueues);
   const s3s = new Map(buckets.map(({ name }) => [name, createFakeBucketS3(clock)]));
   const troubles = new Map<string, Trouble>();
   const s3 = manyBuckets({ clock, random }, s3s, troubles);
-  const sendTask = createSendTask(queues, WORK_QUEUE);
-  const jobs = createReindexJobs({ state, clock, telemetry, sendTask });
+  const jobs = createReindexJobs({ state, clock, telemetry });
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
   const disconnect = createDisconnectBucket({ state, objects, jobs, gaps: trueReports, clock });
@@ -92,16 +89,18 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const workers = new Set<Worker>();
   let started = 0;
   let rightUntilMs = 0;
+  /** Of the workers that run, or that start next. */
+  let workersSkewMs = 0;
 
   /** The calendar of one process, and the reports of its role `ingest`. */
   function createProcess(skewMs: number) {
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
-    const ownJobs = createReindexJobs({ state, clock: own, telemetry, sendTask });
+    const ownJobs = createReindexJobs({ state, clock: own, telemetry });
     const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
     const askToRepair = createAskToRepair({ listing: s3, objects, clock });
     const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
-    const overdue = createOverdueTasks({ state, clock: views.overdueClock(own), sendTask });
+    const tidy = createTidyJobs({ state, clock: own });
     const sweepFull = createSweep(
       { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
       'full',
@@ -110,14 +109,14 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [
       [{ name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS }, closeGaps],
-      [{ name: 'overdue-tasks', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, overdue],
+      [{ name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, tidy],
       [{ name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS }, sweepFull],
     ] as const;
     return {
       clock: own,
       reports: createGapReports({ state, clock: own, telemetry }),
-      async calendar(areTasksSearched: boolean): Promise<void> {
-        for (const [schedule, run] of work) if (areTasksSearched || run !== overdue) await schedules.runIfDue(schedule, run, never);
+      async calendar(isTidied: boolean): Promise<void> {
+        for (const [schedule, run] of work) if (isTidied || run !== tidy) await schedules.runIfDue(schedule, run, never);
       },
     };
   }
@@ -132,14 +131,22 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     return ended;
   }
 
-  /** Some workers; the queue has work. The machine with the wrong clock may be the one that died: then all others are right for a while. */
+  /** Some workers, on machines whose clocks are equally wrong; there is work. */
   function startWorkers(): void {
     const count = random.integer(1, 3);
     for (let each = 0; each < count; each += 1) {
-      const skewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
-      const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
+      const own = { ...clock, nowMs: () => clock.nowMs() + workersSkewMs };
       started += 1;
-      workers.add(startWorker({ name: `worker-${started}`, store, queues, s3, clock: own, telemetry, costOf }));
+      workers.add(
+        startWorker({
+          name: `worker-${started}`,
+          store: { ...store, state: views.workers(state) },
+          s3,
+          clock: views.workerClock(own),
+          telemetry,
+          costOf,
+        }),
+      );
     }
   }
 
@@ -147,6 +154,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const all = [...workers];
     workers.clear();
     for (const worker of all) await during(worker.stop());
+    // the machine with the wrong clock may be the one that died: then all others are right for a while
+    workersSkewMs = clock.nowMs() < rightUntilMs ? 0 : random.pick(SKEWS_MS);
   }
 
   return {
@@ -171,11 +180,18 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     },
     workersRunning: () => workers.size,
     /** One of the processes looks what is due. */
-    calendar: (areTasksSearched: boolean) => during(random.pick(processes).calendar(areTasksSearched)),
+    calendar: (isTidied: boolean) => during(random.pick(processes).calendar(isTidied)),
     /** Reports a gap from the process whose clock is so wrong. */
     report: (sighting: GapSighting, process: number) => during(processes[process]!.reports.report(sighting)),
-    /** When the next message of the work queue can be received; Infinity if there is none. */
-    nextMessageAtMs: () => Math.min(Infinity, ...strictQueues.messages(WORK_QUEUE).map(({ visibleAtMs }) => visibleAtMs)),
+    /** When a worker can claim something; Infinity if there is nothing. */
+    async nextDueAtMs(): Promise<number> {
+      const all = [...(await listAllRecords(state, 'job', jobSchema)), ...(await listAllRecords(state, 'range', rangeSchema))];
+      const nowMs = clock.nowMs();
+      return Math.min(
+        Infinity,
+        ...all.map((each) => (isDue(each, nowMs + workersSkewMs) ? nowMs : (each.dueAtMs ?? Infinity) - workersSkewMs)),
+      );
+    },
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     /** The job that occupies the bucket, or that occupied it last. */
     async latestJob(bucket: string): Promise<JobRecord | undefined> {
@@ -210,18 +226,6 @@ export function costsOf(bucket: string): SimBucket['costs'] {
 function quietTelemetry(hooks: Hooks): Telemetry {
   const known: Readonly<Record<string, unknown>> = { gapClosed: hooks.gapClosed };
   return new Proxy(createFakeTelemetry(), { get: (_, name) => known[String(name)] ?? (() => undefined) });
-}
-
-/** A queue that refuses what SQS refuses. */
-function createStrictQueues(clock: ReturnType<typeof createFakeClock>) {
-  const queues = createFakeQueues(clock);
-  return {
-    ...queues,
-    send: async (...[url, message, signal]: Parameters<typeof queues.send>) => {
-      if ((message.delayS ?? 0) > 900) throw new FaultError('queue.unreachable', `DelaySeconds ${message.delayS} is refused`);
-      return queues.send(url, message, signal);
-    },
-  };
 }
 
 /** One S3 with all buckets. A bucket in trouble refuses; one whose listing is in disorder still lists a single key. */

@@ -7,7 +7,7 @@ import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
 const DAY_MS = 86_400_000;
 
 function look(world: JobsWorld): Promise<void> {
-  return world.lookForOverdue(new AbortController().signal);
+  return world.tidy(new AbortController().signal);
 }
 
 async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
@@ -26,27 +26,7 @@ async function endedJob(world: JobsWorld, number: number, finishedAtMs: number):
   return id;
 }
 
-describe('the look for what is overdue', () => {
-  it('sends the task of a job that nobody has begun, and again ever more seldom', async () => {
-    const world = await createJobsWorld();
-    await world.request();
-    const sent = (): number => world.messages().length;
-    expect(sent()).toBe(1);
-    await world.run(115_000);
-    expect(sent()).toBe(1);
-    await world.run(3_600_000);
-    expect(sent()).toBeGreaterThan(3);
-    expect(sent()).toBeLessThan(8);
-  });
-
-  it('leaves paused jobs and their ranges alone', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request();
-    await world.jobs.pause(id);
-    await world.run(600_000);
-    expect(world.messages()).toHaveLength(1);
-  });
-
+describe('the tidying of jobs', () => {
   it('removes jobs that ended a month ago, and all but the last thousand', async () => {
     const world = await createJobsWorld();
     const nowMs = world.clock.nowMs();
@@ -102,14 +82,15 @@ describe('the look for what is overdue', () => {
     world.startWorker();
     await world.run(1_000);
     expect(await readRecord(world.state, refs.jobSlot('photos'))).toEqual({ bucket: 'photos', jobId: id });
+    await world.ended(id);
     const second: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000000', state: 'queued' };
-    await updateRecord(world.state, refs.job(second.id), () => second);
+    await updateRecord(world.state, refs.job(second.id), () => ({ ...second, dueAtMs: world.clock.nowMs() }));
     await world.run(300_000);
     expect(await world.job(second.id)).toMatchObject({ state: 'done' });
     const third: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000001', state: 'queued' };
     const fourth = await world.request({ now: true });
     await world.jobs.get(fourth.id);
-    await updateRecord(world.state, refs.job(third.id), () => third);
+    await updateRecord(world.state, refs.job(third.id), () => ({ ...third, dueAtMs: world.clock.nowMs() }));
     await world.run(300_000);
     expect((await world.job(third.id))?.state).toMatch(/paused|done/);
   });
