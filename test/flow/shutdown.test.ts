@@ -64,6 +64,9 @@ describe('asked to stop', () => {
       await using flow = await openFlow(kind);
       const { world } = flow;
       const daemon = await flow.start(LONG);
+      // the bucket is connected at its first event: more of its events than wait for that in the process are put off
+      world.send(world.put('before'));
+      await flow.converged(daemon);
       const deleting = world.sqs.interfere({ kind: 'delay', delayMs: 0 }, ({ operation }) => operation === 'DeleteMessageBatch');
       // more than it holds at once, so that some are left when the first are done
       for (let each = 0; each < 1_500; each += 1) world.send(world.put(`key/${each}`));
