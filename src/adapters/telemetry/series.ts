@@ -230,7 +230,6 @@ export const seriesTable = {
     unit: 'ranges',
     labels: { result: claimResults.map((result) => labelOf(result)) },
     help: 'Counts the ranges that were due and found: taken, or why not. leased: another worker was faster, or has it. early: it was done or put off meanwhile. poisonous: three workers in a row died with it, and the job fails.',
-    alert: 'result="poisonous" increases',
   },
   tally_reindex_splits_total: {
     type: 'counter',
