@@ -116,7 +116,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       // it waits before the users are read, so that a person who logs in at this moment receives it too
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
       const user = await userOf(grantee);
-      const granted = user && (await signIns.takeGrants(user));
+      const granted = user && (await signIns.takeGrants(user.userId));
       liveKeys?.forgetAll();
       return { ...grantView(record), user_id: granted?.roleSource === 'grant' ? granted.userId : undefined };
     },
