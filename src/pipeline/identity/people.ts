@@ -43,7 +43,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     liveKeys?.forgetAll();
     if (stored === undefined)
       throw new RequestError('user.not-found', `no user has the id ${userId}; \`tally admin users list\` shows all users`);
-    return userView(stored);
+    return userView(knownUserOf(rules, stored));
   }
 
   /** The users of the issuer whose sessions and keys are accepted. */

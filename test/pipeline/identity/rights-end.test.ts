@@ -47,6 +47,8 @@ describe('the role of an administrator whom the settings do not name any more', 
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
     expect(await world.sessions.check('browser', cookie, signal)).toBe('of a user with another role');
     expect(await peopleOf(world).list({ limit: 10 }, signal)).toMatchObject({ items: [{ role: 'user', role_source: 'none' }] });
+    expect(await peopleOf(world).disable(aliceId)).toMatchObject({ role: 'user', role_source: 'none' });
+    expect(await peopleOf(world).enable(aliceId)).toMatchObject({ role: 'user', role_source: 'none' });
   });
 
   it('ends for the API keys too, and returns with the rule', async () => {
