@@ -139,6 +139,38 @@ describe('an API key whose owner no rule lets in any more', () => {
   });
 });
 
+describe('a user of whose address the issuer says nothing', () => {
+  it('is one with a verified address only while the settings trust it: for sessions, roles and grants', async () => {
+    const trusting = { adminEmails: ['alice@example.com'], trustsEmail: true };
+    const world = createIdentityWorld(trusting);
+    const bob = { sub: 's-bob', email: 'bob@example.com', email_verified: true };
+    world.issuer.personIs(bob);
+    const verified = await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    world.rule({ ...trusting, trustsEmail: false });
+    expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
+    expect(await world.sessions.check('client', verified.token, signal)).toMatchObject({ email: 'bob@example.com' });
+    world.rule({ ...trusting, trustsEmail: false, allowed: ['any'] });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user', isUnverified: true });
+    expect((await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect((await peopleOf(world).grant({ email: 'bob@example.com' }, 'root')).user_id).toBe(userIdOf(ISSUER, 's-bob'));
+    world.rule(trusting);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('has a verified address after a login at which the issuer vouches for it', async () => {
+    const world = createIdentityWorld({ trustsEmail: true });
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+    await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    const { token } = await logIn(world);
+    world.rule({});
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
+  });
+});
+
 describe('a user whose address the issuer denied at the login', () => {
   it('keeps no session once the settings do not permit it any more, and a verified user does', async () => {
     const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
