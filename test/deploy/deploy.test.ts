@@ -5,6 +5,7 @@ import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
+import { oneOf } from '../support/breadth.ts';
 import { compose, docker, eventually, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
@@ -150,9 +151,13 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect([put[0], search[0], remove[0]]).toEqual(['localstack', 'tally', 'localstack']);
 
       await composed('exec', '-T', ...put);
-      await eventually('the object is found', async () => (await composed('exec', '-T', ...search)).includes('docs/hello.txt'));
+      // Compose 1.29 takes seconds of CPU to start: Docker asks until it is so, and then Compose once
+      const [, ...words] = search;
+      const isFound = async (): Promise<boolean> => (await docker(['exec', await tallyContainer(), ...words])).includes('docs/hello.txt');
+      await eventually('the object is found', isFound);
+      expect(await composed('exec', '-T', ...search)).toContain('docs/hello.txt');
       await composed('exec', '-T', ...remove);
-      await eventually('the object is gone', async () => !(await composed('exec', '-T', ...search)).includes('docs/hello.txt'));
+      await eventually('the object is gone', async () => !(await isFound()));
     });
 
     test('is ready, with metrics for who looks from this machine', async () => {
@@ -170,17 +175,15 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await composed('rm', '--force', '--stop', 'panel');
     });
 
-    test('killed under load, it loses nothing', async () => {
-      await putWhile('killed/', async () => {
-        await composed('kill', 'tally');
-        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe('137');
-      });
-    });
-
-    test('stopped under load, it ends with 0 and loses nothing', async () => {
-      await putWhile('stopped/', async () => {
-        await composed('stop', 'tally');
-        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe('0');
+    // flow/kill.test.ts kills it at each of its moments; what Compose alone decides is how long it waits for a stop
+    const ends = [
+      ['stopped', 'stop', '0'],
+      ['killed', 'kill', '137'],
+    ] as const;
+    test.each(oneOf(ends))('%s under load, it loses nothing', async (ended, command, exitCode) => {
+      await putWhile(`${ended}/`, async () => {
+        await composed(command, 'tally');
+        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe(exitCode);
       });
     });
 

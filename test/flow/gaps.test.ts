@@ -8,6 +8,7 @@ import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
+import { oneOf } from '../support/breadth.ts';
 import { indexKinds } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
@@ -60,7 +61,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
 
   const keysIn = async (world: World, bucket: string): Promise<string[]> => (await world.documents(bucket)).map(({ key }) => key);
 
-  it.concurrent.each(indexKinds)('loses what was deleted in bulk without keys, by itself: the gap closes (%s)', async (store) => {
+  it.concurrent.each(oneOf(indexKinds))('loses what was deleted in bulk without keys, by itself: the gap closes (%s)', async (store) => {
     const world = await startWorld({ store, env: { TALLY_GAPS_LIST_REQUESTS_PER_DAY: '200000' } });
     try {
       const bucket = await routedBucket(world, { expiration: { Days: 3 } });
