@@ -50,7 +50,6 @@ export async function createIdentity({
   const audit = createAuditUser({ audit: store.audit, clock, telemetry });
   const users = createSignIns({ state, clock, rules });
   const sessions = createSessions({ state, clock, users, days: settings.TALLY_SESSION_DAYS });
-  const trustEmail = settings.TALLY_OIDC_TRUST_EMAIL;
-  const logins = createLogins({ state, clock, issuer, users, sessions, rules, trustEmail, audit, attempts: keys.attempts, publicUrl });
+  const logins = createLogins({ state, clock, issuer, users, sessions, rules, audit, attempts: keys.attempts, publicUrl });
   return { ...keys, sessions, logins, audit, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };
 }

@@ -147,6 +147,7 @@ export function loginRulesOf(settings: IdentitySettings): LoginRules {
   return {
     issuer: settings.TALLY_OIDC_ISSUER,
     allowsUnverified: settings.TALLY_OIDC_ALLOW_UNVERIFIED,
+    trustsEmail: settings.TALLY_OIDC_TRUST_EMAIL,
     allowed: allowed.flatMap((text) => allowedRuleOf(text) ?? []),
     adminClaim: claim === undefined ? undefined : claimRuleOf(claim),
     adminEmails: emails.map((email) => email.toLowerCase()),

@@ -40,6 +40,7 @@ describe('the settings of identity', () => {
     expect(loginRulesOf(settings)).toEqual({
       issuer: 'https://id.example.com/tenant',
       allowsUnverified: false,
+      trustsEmail: false,
       allowed: [
         { kind: 'domain', domain: 'example.com' },
         { kind: 'claim', text: 'https://x.example/groups=a=b', path: 'https://x.example/groups', value: 'a=b' },

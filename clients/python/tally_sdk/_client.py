@@ -78,10 +78,12 @@ class Client:
         """The credential that requests use now; None if there is none for the configured registry."""
         if self._key is not None:
             return self._key
-        stored = _store.read_credentials()
-        if stored.api_key is not None:
-            return stored.api_key
-        session = self._session or stored.session
+        session = self._session
+        if session is None:
+            stored = _store.read_credentials()
+            if stored.api_key is not None:
+                return stored.api_key
+            session = stored.session
         if session is None:
             return None
         config = self._config or _store.read_config()
@@ -124,19 +126,18 @@ class Client:
 
     def forget(self) -> None:
         """Removes all credentials here, and ends the session at the registry if it can be reached."""
-        session = self._session
+        # a login that could not be stored left the one before it in the file
+        sessions = [self._session]
         trouble: Optional[str] = None
         try:
             # files that others can read are a reason more to end what is in them
-            session = session or _store.read_credentials(open_allowed=True).session
+            sessions.append(_store.read_credentials(open_allowed=True).session)
         except CredentialsError as error:
             # they are removed without being sent anywhere
             trouble = str(error)
         try:
-            if session is not None:
-                self._end(session)
-        except TallyError as error:
-            trouble = str(error)
+            for session in sessions:
+                trouble = self._end(session) or trouble
         finally:
             self._key = None
             self._session = None
@@ -151,12 +152,17 @@ class Client:
         except OSError as error:
             raise CredentialsError(f"the stored credentials cannot be removed: {error}") from None
 
-    def _end(self, session: SessionCredential) -> None:
+    def _end(self, session: Optional[SessionCredential]) -> Optional[str]:
+        """Ends a session at the registry. Returns why it may still live there, if so."""
         try:
-            _tokens.end_session(session).checked()
+            if session is not None:
+                _tokens.end_session(session).checked()
         except AuthenticationError:
             # it has ended already
-            return
+            return None
+        except TallyError as error:
+            return str(error)
+        return None
 
     # ── requests ──
 

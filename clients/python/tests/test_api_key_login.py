@@ -1,7 +1,6 @@
 """login_with_api_key() and logout()."""
 
 import os
-import time
 import unittest
 import warnings
 from unittest import mock
@@ -87,6 +86,15 @@ class ApiKeyLogin(World):
         self.restart()
         self.assertEqual(sdk.whoami().kind, "session")
 
+    def test_gives_way_to_a_later_login_also_where_that_cannot_be_stored(self) -> None:
+        _, secret = self.registry.add_key("nightly")
+        sdk.login_with_api_key(secret, registry_url=self.registry.url, persist=True)
+        with mock.patch("tally_sdk._files.write", side_effect=OSError("read-only")), self.assertWarnsRegex(UserWarning, "The login is"):
+            self.log_in()
+        self.assertEqual(sdk.whoami().kind, "session")
+        sdk.login_with_api_key(secret, registry_url=self.registry.url)
+        self.assertEqual(sdk.whoami().kind, "api_key")
+
     def test_sends_the_key_to_its_registry_only(self) -> None:
         _, secret = self.registry.add_key("nightly")
         sdk.login_with_api_key(secret, registry_url=self.registry.url)
@@ -164,6 +172,15 @@ class Logout(World):
         self.assertIsNone(sdk.logged_in())
         # the key itself stays valid
         self.assertIn(secret, self.registry.keys)
+
+    def test_ends_the_login_that_could_not_be_stored_and_the_one_before_it(self) -> None:
+        self.log_in()
+        with mock.patch("tally_sdk._files.write", side_effect=OSError("read-only")), self.assertWarnsRegex(UserWarning, "The login is"):
+            self.log_in()
+        self.assertEqual(len(self.registry.logins), 2)
+        sdk.logout()
+        self.assertEqual(self.registry.logins, [])
+        self.assertFalse(self.stored.exists())
 
     def test_removes_everything_here_even_if_the_registry_cannot_be_reached(self) -> None:
         self.log_in()

@@ -69,16 +69,16 @@ const localRefusal: Refusal = {
   detail: 'this needs the session of an administrator, or a command on the store itself: run it without --registry',
 };
 
-function roleRefusal(
-  scope: Exclude<Scope, 'none'>,
-  { role, isRoleLapsed }: Pick<SessionActor, 'role' | 'isRoleLapsed'>,
-): Refusal | undefined {
-  if (needs[scope].role === 'user' || role === 'admin') return undefined;
-  const why =
-    isRoleLapsed === true
-      ? 'which the identity provider gave you at a login more than 12 hours ago: log in again'
-      : 'and you have the role user';
-  return { code: 'authorization.denied', detail: `this needs the role admin, ${why}` };
+function roleRefusal(scope: Exclude<Scope, 'none'>, session: Pick<SessionActor, 'role' | 'isRoleLapsed'>): Refusal | undefined {
+  if (needs[scope].role === 'user' || session.role === 'admin') return undefined;
+  return { code: 'authorization.denied', detail: `this needs the role admin, ${whyNoAdmin(session)}` };
+}
+
+/** Why a session has not the role admin, after these words. */
+export function whyNoAdmin({ isRoleLapsed }: Pick<SessionActor, 'isRoleLapsed'>): string {
+  return isRoleLapsed === true
+    ? 'which the identity provider gave you at a login more than 12 hours ago: log in again'
+    : 'and you have the role user';
 }
 
 function keyRefusal(scope: Exclude<Scope, 'none'>, actor: KeyActor): Refusal | undefined {

@@ -12,6 +12,8 @@ export interface Identity {
   readonly emailVerified: boolean;
   /** Set if the issuer says that the address is not verified. Saying nothing about it is another thing. */
   readonly emailDenied?: true | undefined;
+  /** Set if the issuer says nothing about the address, which counts as verified because of TALLY_OIDC_TRUST_EMAIL alone. */
+  readonly emailTrusted?: true | undefined;
 }
 
 /** The longest address that mail can have (RFC 5321). */
@@ -36,15 +38,17 @@ export function identityOf(claims: Claims, { issuer, trustEmail }: { readonly is
       email: `${printable(withoutSecrets(subject), SUBJECT_LENGTH_MAX)}@${new URL(issuer).host}`,
       emailVerified: false,
       emailDenied: undefined,
+      emailTrusted: undefined,
     };
   }
   return { issuer, subject, email: email.toLowerCase(), ...verificationOf(own(claims, 'email_verified'), trustEmail) };
 }
 
-function verificationOf(stated: unknown, trustEmail: boolean): Pick<Identity, 'emailVerified' | 'emailDenied'> {
-  const isVerified = stated === true || stated === 'true' || (stated === undefined && trustEmail);
+function verificationOf(stated: unknown, trustEmail: boolean): Pick<Identity, 'emailVerified' | 'emailDenied' | 'emailTrusted'> {
+  const isTrusted = stated === undefined && trustEmail;
+  const isVerified = stated === true || stated === 'true' || isTrusted;
   const isDenied = !isVerified && stated !== undefined && stated !== null;
-  return { emailVerified: isVerified, emailDenied: isDenied ? true : undefined };
+  return { emailVerified: isVerified, emailDenied: isDenied ? true : undefined, emailTrusted: isTrusted ? true : undefined };
 }
 
 /**

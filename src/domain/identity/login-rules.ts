@@ -23,6 +23,8 @@ export interface LoginRules {
   readonly issuer?: string | undefined;
   /** Whether people may log in of whose address the issuer says that it is not verified. Default: false. */
   readonly allowsUnverified?: boolean;
+  /** Whether an address counts as verified of which the issuer says nothing. Default: false. */
+  readonly trustsEmail?: boolean;
   /** Makes an administrator. */
   readonly adminClaim?: ClaimRule | undefined;
   /** Verified addresses, in lower case, of administrators. */
@@ -106,10 +108,12 @@ export interface KnownUser extends UserRecord {
  * Applies the rules to a stored user and to what the claims of the last login satisfied. It is done for each request, so that
  * what the settings give and take away counts at once, for sessions and API keys alike.
  */
-export function knownUserOf(rules: LoginRules, user: UserRecord): KnownUser {
-  const isEnabled = user.disabledAtMs === undefined;
+export function knownUserOf(rules: LoginRules, stored: UserRecord): KnownUser {
+  const isEnabled = stored.disabledAtMs === undefined;
   // without the settings of identity no rule is known: such a process authenticates no one, and shows users as they are stored
-  if (rules.allowed.length === 0) return { ...user, isAllowed: isEnabled };
+  if (rules.allowed.length === 0) return { ...stored, isAllowed: isEnabled };
+  const isVerified = stored.emailVerified && (stored.emailTrusted !== true || rules.trustsEmail === true);
+  const user = { ...stored, emailVerified: isVerified };
   const isAllowed = isEnabled && notAllowedReason(rules, user) === undefined;
   return { ...user, ...roleOf(rules, user, user.roleSource === 'grant'), isAllowed };
 }

@@ -25,6 +25,8 @@ export const userRecordSchema = z.object({
   emailVerified: z.boolean(),
   /** Set if the issuer said at the last login that the address is not verified. */
   emailDenied: z.literal(true).optional(),
+  /** Set if the issuer said nothing about it at the last login, so that it counts as verified only while TALLY_OIDC_TRUST_EMAIL is set. */
+  emailTrusted: z.literal(true).optional(),
   role: z.enum(roles),
   roleSource: z.enum(roleSources),
   /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */

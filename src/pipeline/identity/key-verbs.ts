@@ -4,6 +4,7 @@ import type { Verbs } from '../../api/contract.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
 import { formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
+import { whyNoAdmin } from '../../domain/identity/authorise.ts';
 import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/identity/key-scopes.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
@@ -81,8 +82,9 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
     createApiKey: audited(
       'ApiKeyCreate',
       async ({ body }, { actor, signal }) => {
-        const { userId, email, role } = requireSession(actor);
-        const scopes = scopesFor(role, body.scopes);
+        const session = requireSession(actor);
+        const { userId, email } = session;
+        const scopes = scopesFor(session, body.scopes);
         // before the key exists: an error afterwards would lose its secret
         const owner = await users.get(userId, signal);
         const secret = newKeySecret();
@@ -182,13 +184,14 @@ function requireSession(actor: Actor): SessionActor {
   }
 }
 
-function scopesFor(role: SessionActor['role'], requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
+function scopesFor(session: SessionActor, requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
+  const { role } = session;
   const scopes = scopesAsStored(requested ?? scopesByDefault(role));
   const refused = scopes.filter((scope) => !scopesOfRole(role).includes(scope));
   if (refused.length === 0) return scopes;
   throw new RequestError(
     'authorization.denied',
-    `an API key with the scope ${refused.join(', ')} needs the role admin, and your role is ${role}: an API key never has more rights than its owner`,
+    `an API key with the scope ${refused.join(', ')} needs the role admin, ${whyNoAdmin(session)}. An API key never has more rights than its owner`,
   );
 }
 

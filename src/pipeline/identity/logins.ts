@@ -76,7 +76,6 @@ interface LoginDependencies {
   readonly users: SignIns;
   readonly sessions: Pick<Sessions, 'start' | 'end'>;
   readonly rules: LoginRules;
-  readonly trustEmail: boolean;
   readonly audit: AuditUser;
   /** Where failures are counted: anyone can make them. */
   readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
@@ -92,7 +91,7 @@ const expired = (): RequestError =>
 
 /** Creates the logins. */
 export function createLogins(dependencies: LoginDependencies): Logins {
-  const { state, clock, issuer, users, sessions, rules, trustEmail, audit, attempts, publicUrl } = dependencies;
+  const { state, clock, issuer, users, sessions, rules, audit, attempts, publicUrl } = dependencies;
 
   const requestOf = (name: string, key: string): IssuerRequest => ({
     ...issuerSecretsOf(name, key),
@@ -148,7 +147,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
 
   /** The user whom the issuer states. Throws `login.refused` for a person who may not log in. */
   async function signIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
-    const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail });
+    const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail: rules.trustsEmail === true });
     seen(identity);
     const refusal = notAllowedReason(rules, { ...identity, matched: matchedRules(rules, claims) });
     if (refusal !== undefined) throw new RequestError('login.refused', refusedText(identity, refusal));

@@ -43,7 +43,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     liveKeys?.forgetAll();
     if (stored === undefined)
       throw new RequestError('user.not-found', `no user has the id ${userId}; \`tally admin users list\` shows all users`);
-    return userView(stored);
+    return userView(knownUserOf(rules, stored));
   }
 
   /** The users of the issuer whose sessions and keys are accepted. */
@@ -116,7 +116,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       // it waits before the users are read, so that a person who logs in at this moment receives it too
       await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
       const user = await userOf(grantee);
-      const granted = user && (await signIns.takeGrants(user));
+      const granted = user && (await signIns.takeGrants(user.userId));
       liveKeys?.forgetAll();
       return { ...grantView(record), user_id: granted?.roleSource === 'grant' ? granted.userId : undefined };
     },

@@ -30,8 +30,8 @@ export function createUsers({ state, rules }: UserDependencies): Users {
 export interface SignIns extends Users {
   /** Stores that a person has logged in, with the role that follows from the claims or from a grant. The user may be disabled. */
   signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
-  /** Gives a user the grants that wait for it, as a login does. */
-  takeGrants(user: UserRecord): Promise<UserRecord>;
+  /** Gives a user the grants that wait for it, as a login does; undefined for one who is not let in now. */
+  takeGrants(userId: string): Promise<UserRecord | undefined>;
 }
 
 interface SignInDependencies {
@@ -74,15 +74,11 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
   ): Promise<UserRecord> {
     const grants: string[] = [];
     for (const name of await grantsFor(identity)) if (await bind(identity, name)) grants.push(name);
-    const stored = await updateRecord(
-      state,
-      refs.user(userIdOf(identity.issuer, identity.subject)),
-      (current) => {
-        const next = change(current);
-        return { ...next, ...roleOf(rules, next, grants.length > 0 || current?.roleSource === 'grant') };
-      },
-      'soon',
-    );
+    // it waits until lists show it: who is the last administrator, and whom a grant means, is decided by a list
+    const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
+      const next = change(current);
+      return { ...next, ...roleOf(rules, next, grants.length > 0 || current?.roleSource === 'grant') };
+    });
     // after the role was stored, so that no grant is lost with a process that ends in between
     await Promise.all(grants.map((name) => removeRecord(state, refs.grant(name).id)));
     return stored;
@@ -104,6 +100,10 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
           lastLoginAtMs: nowMs,
         };
       }),
-    takeGrants: (user) => store(user, (current) => current ?? user),
+    async takeGrants(userId) {
+      // as it is now: a login may just have shown that the address is that of someone else
+      const user = await users.get(userId);
+      return user?.isAllowed === true ? store(user, (current) => current ?? user) : undefined;
+    },
   };
 }

@@ -5,6 +5,9 @@ import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createPurgeLogins } from '../../../src/pipeline/identity/purge-logins.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { laggingState } from '../../support/fakes/lagging-state.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import {
   CLIENT,
@@ -25,6 +28,12 @@ const eventsOf = async (world: IdentityWorld) =>
   (await world.audited()).map(({ eventname, outcome, reason }) => [eventname, outcome, reason ?? '']);
 const peopleOf = ({ store: { state }, clock, rules }: IdentityWorld) => createPeople({ state, clock, rules });
 const aliceId = userIdOf(ISSUER, 's-alice');
+
+/** A store whose lists never show what is not written for them, as OpenSearch's do for up to a second. */
+function laggingStore(): Store {
+  const store = createMemoryStore();
+  return { ...store, state: laggingState(store.state, { monotonicMs: () => 0 }, 1_000) };
+}
 
 /** Up to the consent page. */
 async function ask(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
@@ -333,6 +342,29 @@ describe('a grant', () => {
     },
   );
 
+  it('to a person who has just logged in does not wait either, although lists of the store are a second behind', async () => {
+    const world = createIdentityWorld({ store: laggingStore() });
+    const { token } = await logIn(world);
+    expect(await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: aliceId });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('to an address waits if its user logs in without it at this moment', async () => {
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const { token } = await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: false });
+    const { state } = world.store;
+    const list: typeof state.list = async (...asked) => {
+      const found = await state.list(...asked);
+      await logIn(world);
+      return found;
+    };
+    const people = createPeople({ state: { ...state, list }, clock: world.clock, rules: world.rules });
+    expect((await people.grant({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await world.store.state.count('grant')).toBe(1);
+  });
+
   it('to an address that several people had is for the one who logged in last', async () => {
     const world = createIdentityWorld();
     await logIn(world);
@@ -398,6 +430,12 @@ describe('the last administrator', () => {
     await logIn(world);
     expect(await peopleOf(world).disable(aliceId)).toHaveProperty('disabled_at');
     await expect(peopleOf(world).disable(userIdOf(ISSUER, 's-root'))).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+
+  it('stays also where lists of the store are a second behind its login', async () => {
+    const world = await worldWithAdmin({ store: laggingStore(), adminEmails: ['alice@example.com'] });
+    await expect(peopleOf(world).disable(aliceId)).rejects.toMatchObject(refusal);
+    expect(await world.users.get(aliceId)).not.toHaveProperty('disabledAtMs');
   });
 
   it('is not the last one while another is enabled', async () => {

@@ -47,6 +47,8 @@ describe('the role of an administrator whom the settings do not name any more', 
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
     expect(await world.sessions.check('browser', cookie, signal)).toBe('of a user with another role');
     expect(await peopleOf(world).list({ limit: 10 }, signal)).toMatchObject({ items: [{ role: 'user', role_source: 'none' }] });
+    expect(await peopleOf(world).disable(aliceId)).toMatchObject({ role: 'user', role_source: 'none' });
+    expect(await peopleOf(world).enable(aliceId)).toMatchObject({ role: 'user', role_source: 'none' });
   });
 
   it('ends for the API keys too, and returns with the rule', async () => {
@@ -134,6 +136,38 @@ describe('an API key whose owner no rule lets in any more', () => {
     expect(await narrowed.check(secret)).toMatchObject({ kind: 'refused', reason: 'owner-not-allowed' });
     const seen = await narrowed.operations.getAnyApiKey({ params: { id: key.id } }, narrowed.contextOf(ann));
     expect(seen).toMatchObject({ owner_disabled: true, user_email_verified: true });
+  });
+});
+
+describe('a user of whose address the issuer says nothing', () => {
+  it('is one with a verified address only while the settings trust it: for sessions, roles and grants', async () => {
+    const trusting = { adminEmails: ['alice@example.com'], trustsEmail: true };
+    const world = createIdentityWorld(trusting);
+    const bob = { sub: 's-bob', email: 'bob@example.com', email_verified: true };
+    world.issuer.personIs(bob);
+    const verified = await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    world.rule({ ...trusting, trustsEmail: false });
+    expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
+    expect(await world.sessions.check('client', verified.token, signal)).toMatchObject({ email: 'bob@example.com' });
+    world.rule({ ...trusting, trustsEmail: false, allowed: ['any'] });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user', isUnverified: true });
+    expect((await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect((await peopleOf(world).grant({ email: 'bob@example.com' }, 'root')).user_id).toBe(userIdOf(ISSUER, 's-bob'));
+    world.rule(trusting);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('has a verified address after a login at which the issuer vouches for it', async () => {
+    const world = createIdentityWorld({ trustsEmail: true });
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
+    await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    const { token } = await logIn(world);
+    world.rule({});
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
   });
 });
 

@@ -23,6 +23,7 @@ interface WorldOptions {
   /** Default: that of the fake issuer. */
   readonly issuerOfRules?: string;
   readonly allowsUnverified?: boolean;
+  readonly trustsEmail?: boolean;
   readonly store?: Store;
   readonly publicUrl?: () => string;
 }
@@ -41,6 +42,9 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     },
     get allowsUnverified() {
       return rules.allowsUnverified ?? false;
+    },
+    get trustsEmail() {
+      return rules.trustsEmail ?? false;
     },
     get allowed() {
       return rules.allowed;
@@ -65,7 +69,6 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     users,
     sessions,
     rules: live,
-    trustEmail: false,
     audit: auditUser,
     attempts,
     publicUrl,
@@ -110,10 +113,12 @@ function rulesOf({
   adminClaim,
   issuerOfRules,
   allowsUnverified = false,
+  trustsEmail = false,
 }: WorldOptions): LoginRules {
   return {
     issuer: issuerOfRules ?? ISSUER,
     allowsUnverified,
+    trustsEmail,
     allowed: allowed.map((text) => allowedRuleOf(text)!),
     adminEmails,
     adminClaim: adminClaim === undefined ? undefined : claimRuleOf(adminClaim),
