@@ -1,7 +1,8 @@
 /**
  * Leases: of all processes, one at a time does a piece of work. A lease is a record with a random name that its holder renews.
  * No two machines' clocks are compared: another process takes the lease once it has watched the record stay unchanged for the
- * lease's whole life by its own monotonic clock, and it swaps the record at the version that it watched.
+ * lease's whole life by its own steady clock, and it swaps the record at the version that it watched. The holder counts the life by
+ * its monotonic clock, which never runs behind the steady one.
  */
 import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
@@ -19,13 +20,13 @@ const LOOK_GAP_MAX_MS = 120_000;
 const WATCHED_MAX = 2_000;
 
 /** Returns for how long this process has watched the record be at this version, in ms. 0 at the first look. */
-export type Watch = (id: string, version: StateVersion) => number;
+export type Watch = (id: string, version: string) => number;
 
 /** Creates the memory of what a process watches. */
-export function createWatch(clock: Pick<Clock, 'monotonicMs'>): Watch {
-  const watched = new Map<string, { readonly version: StateVersion; readonly sinceMs: number; readonly lookedAtMs: number }>();
+export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
+  const watched = new Map<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>();
   return function watchedMs(id, version) {
-    const nowMs = clock.monotonicMs();
+    const nowMs = clock.steadyMs();
     const before = watched.get(id);
     const isSame = before?.version === version && nowMs - before.lookedAtMs <= LOOK_GAP_MAX_MS;
     const sinceMs = isSame ? before.sinceMs : nowMs;

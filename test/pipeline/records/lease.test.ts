@@ -72,6 +72,17 @@ describe('a lease', () => {
     expect(await other(NAME)).toBeDefined();
   });
 
+  it('that is renewed is not taken by a process whose wall clock is set forward', async () => {
+    const { state, clock, process } = setUp();
+    const lease = await process()(NAME);
+    let setMs = 0;
+    const other = createTakeLease({ state, clock: { ...clock, monotonicMs: () => clock.monotonicMs() + setMs } });
+    expect(await other(NAME)).toBeUndefined();
+    setMs = LEASE_MS;
+    expect(await other(NAME)).toBeUndefined();
+    expect(await lease?.renew()).toBe(true);
+  });
+
   it('survives a renewal that was stored although its answer was lost', async () => {
     const { state, process } = setUp();
     let loses = false;
