@@ -118,7 +118,7 @@ export function holdClaim({ state, clock }: LeaseDependencies, entry: StateEntry
     if (stored === 'conflict') return lose('was taken by another process');
     current = stored;
     endsAtMs = fromMs + LEASE_MS;
-    return true;
+    return !lost.signal.aborted;
   }
 
   async function renewOften(): Promise<void> {
@@ -129,12 +129,19 @@ export function holdClaim({ state, clock }: LeaseDependencies, entry: StateEntry
     }
   }
 
+  /** An answer to a renewal may take longer than the lease lives. */
+  async function loseInTime(): Promise<void> {
+    const ended = AbortSignal.any([released.signal, lost.signal]);
+    for (let leftMs = endsAtMs - clock.monotonicMs(); leftMs > 0; leftMs = endsAtMs - clock.monotonicMs()) await clock.sleep(leftMs, ended);
+    lose('was not renewed in time');
+  }
+
   return {
     lost: lost.signal,
     version: (): StateVersion => current.version,
     renew: (): Promise<boolean> => swaps.add(renew),
-    // rejects when the lease is released, which is not a failure
-    keep: () => void renewOften().catch(() => undefined),
+    // both reject when the lease is released, which is not a failure
+    keep: () => void Promise.all([renewOften(), loseInTime()]).catch(() => undefined),
     async release() {
       released.abort(new Error(`the lease ${id} was released`));
       await swaps.onIdle();

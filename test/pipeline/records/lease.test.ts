@@ -61,6 +61,27 @@ describe('a lease', () => {
     expect(lease?.lost.aborted).toBe(true);
   });
 
+  it('that is kept is lost by the end of its life, however long the store takes to refuse a renewal', async () => {
+    const { state, clock, process } = setUp();
+    let isSlow = false;
+    const slow: StateStore = {
+      ...state,
+      async put(...args) {
+        if (!isSlow) return state.put(...args);
+        await clock.sleep(14_000);
+        throw new Error('no answer');
+      },
+    };
+    const lease = await process(0, slow)(NAME);
+    const other = process();
+    lease?.keep();
+    isSlow = true;
+    expect(await other(NAME)).toBeUndefined();
+    await clock.advance(LEASE_MS);
+    expect(lease?.lost.aborted).toBe(true);
+    expect(await other(NAME)).toBeDefined();
+  });
+
   it('is not taken by a process that stood still itself between two looks', async () => {
     const { clock, process } = setUp();
     await process()(NAME);
