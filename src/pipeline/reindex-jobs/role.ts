@@ -202,9 +202,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   async function feedOthers(signal: AbortSignal): Promise<void> {
     if (!slots.isFull || indexIsSlow()) return;
     const { found } = await look(signal);
-    const ranges = found.flatMap(({ record }) => rangeSchema.safeParse(record).data ?? []);
     // a lease that is late may be that of a living worker whose clock is slow
-    if (!ranges.some(({ lease }) => lease === undefined)) slots.wantSplits(1);
+    if (!found.some(({ record }) => rangeSchema.safeParse(record).data?.lease === undefined)) slots.wantSplits(1);
   }
 
   return {

@@ -48,18 +48,6 @@ describe('the ranges of a job', () => {
     expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(50_000);
   });
 
-  it('are split for other workers though a job is due that none of them takes', async () => {
-    const world = await filledWorld(UNCUT);
-    const ofNewerVersion = { id: 'job-of-a-newer-version', state: 'dreaming', dueAtMs: 0 };
-    await world.state.put({ id: 'job:job-of-a-newer-version', kind: 'job', record: ofNewerVersion }, null);
-    world.s3.onPage = ({ objects }) => world.clock.sleep(objects.length > 1 ? 1_000 : 20);
-    for (const name of ['a', 'b']) world.startWorker({ name, listings: 1 });
-    const { id } = await world.request({ now: true });
-    const done = await world.ended(id);
-    expect(done).toMatchObject({ state: 'done', counts: ALL });
-    expect(done.rangesCut).toBeGreaterThan(1);
-  });
-
   it('are split by a worker alone that has free places', async () => {
     const world = await filledWorld(UNCUT);
     world.startWorker();
