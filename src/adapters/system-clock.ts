@@ -27,6 +27,7 @@ export function createElapsed({ wallMs, steadyMs }: { readonly wallMs: () => num
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: createElapsed({ wallMs: () => Date.now(), steadyMs: () => performance.now() }),
+  steadyMs: () => performance.now(),
   async sleep(delayMs, signal) {
     try {
       await delay(delayMs, undefined, signal === undefined ? {} : { signal });

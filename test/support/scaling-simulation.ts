@@ -82,7 +82,7 @@ export function simulate({ arrivalsPerS, seconds, workers: atFirst, scaler }: Sc
   let view: View = { wanted: [], ratesPerS: [], bestRatePerS: 0, visible: 0, sentPerS: 0 };
 
   function start(startsS: number): Worker {
-    const clock = { nowMs: () => now * 1_000, monotonicMs: () => now * 1_000, sleep: () => Promise.resolve() };
+    const clock = { nowMs: () => now * 1_000, monotonicMs: () => now * 1_000, steadyMs: () => now * 1_000, sleep: () => Promise.resolve() };
     const phaseS = (7 * started++) % READ_S;
     return { startsS, phaseS, workersWanted: createWorkerDemand({ clock, targetLagS: TARGET_LAG_S }), settled: 0, wanted: 0, scraped: [] };
   }

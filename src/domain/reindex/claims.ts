@@ -6,7 +6,7 @@
  *    ▲               │
  *    └── unchanged for 60 s: its worker is dead, and one more attempt was fruitless
  *
- * No two clocks are compared. A worker that finds a lease watches that it does not change, by the watcher's monotonic clock.
+ * No two clocks are compared. A worker that finds a lease watches that it does not change, by the watcher's steady clock.
  */
 import { z } from 'zod';
 

@@ -80,18 +80,22 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
   async function errorOf(
     { name, runMaxMs }: Schedule,
     work: (signal: AbortSignal) => Promise<void>,
-    signals: { readonly lost: AbortSignal; readonly signal: AbortSignal },
+    { lease, signal }: { readonly lease: Claimed['lease']; readonly signal: AbortSignal },
   ): Promise<string | undefined> {
     const overdue = new AbortController();
     const ended = new AbortController();
-    const abort = (): void => overdue.abort(new Error(`${name} took longer than ${runMaxMs} ms`));
+    const abort = (): void => {
+      overdue.abort(new Error(`${name} took longer than ${runMaxMs} ms`));
+      // work that goes on all the same must not keep every other process from it
+      void lease.release();
+    };
     clock.sleep(runMaxMs, ended.signal).then(abort, () => undefined);
     try {
-      await work(AbortSignal.any([signals.signal, signals.lost, overdue.signal]));
+      await work(AbortSignal.any([signal, lease.lost, overdue.signal]));
       return undefined;
     } catch (thrown) {
       const fault = faultOf(thrown);
-      if (!signals.signal.aborted) telemetry.requestFailed(name, fault.code, fault.reason);
+      if (!signal.aborted) telemetry.requestFailed(name, fault.code, fault.reason);
       return `${fault.code}: ${fault.reason}`;
     } finally {
       ended.abort(new Error('the run ended'));
@@ -105,7 +109,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
     try {
       const claimed = await claim(schedule, signal);
       if (claimed === undefined) return false;
-      const error = await errorOf(schedule, work, { lost: claimed.lease.lost, signal });
+      const error = await errorOf(schedule, work, { lease: claimed.lease, signal });
       // the process stopped during the run: the next worker that checks starts it over
       const isStopped = signal.aborted && error !== undefined;
       await endClaim(name, claimed, (record) =>

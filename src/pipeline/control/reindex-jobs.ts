@@ -124,7 +124,9 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     await occupyOr(resumed, () =>
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
-        const { pausedBecause, pausedAtMs, pausedMs, brake } = before;
+        const { pausedBecause, pausedAtMs, pausedMs } = before;
+        // a worker may have begun the job, or deleted documents, in between
+        const brake = current.brake && { ...(before.brake ?? current.brake), reserved: current.brake.reserved };
         return { ...asleep(current), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, brake };
       }),
     );

@@ -1,7 +1,8 @@
 /**
  * Leases: of all processes, one at a time does a piece of work. A lease is a record with a random name that its holder renews.
  * No two machines' clocks are compared: another process takes the lease once it has watched the record stay unchanged for the
- * lease's whole life by its own monotonic clock, and it swaps the record at the version that it watched.
+ * lease's whole life by its own steady clock, and it swaps the record at the version that it watched. The holder counts the life by
+ * its monotonic clock, which never runs behind the steady one.
  */
 import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
@@ -19,13 +20,13 @@ const LOOK_GAP_MAX_MS = 120_000;
 const WATCHED_MAX = 2_000;
 
 /** Returns for how long this process has watched the record be at this version, in ms. 0 at the first look. */
-export type Watch = (id: string, version: StateVersion) => number;
+export type Watch = (id: string, version: string) => number;
 
 /** Creates the memory of what a process watches. */
-export function createWatch(clock: Pick<Clock, 'monotonicMs'>): Watch {
-  const watched = new Map<string, { readonly version: StateVersion; readonly sinceMs: number; readonly lookedAtMs: number }>();
+export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
+  const watched = new Map<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>();
   return function watchedMs(id, version) {
-    const nowMs = clock.monotonicMs();
+    const nowMs = clock.steadyMs();
     const before = watched.get(id);
     const isSame = before?.version === version && nowMs - before.lookedAtMs <= LOOK_GAP_MAX_MS;
     const sinceMs = isSame ? before.sinceMs : nowMs;
@@ -117,7 +118,7 @@ export function holdClaim({ state, clock }: LeaseDependencies, entry: StateEntry
     if (stored === 'conflict') return lose('was taken by another process');
     current = stored;
     endsAtMs = fromMs + LEASE_MS;
-    return true;
+    return !lost.signal.aborted;
   }
 
   async function renewOften(): Promise<void> {
@@ -128,12 +129,19 @@ export function holdClaim({ state, clock }: LeaseDependencies, entry: StateEntry
     }
   }
 
+  /** An answer to a renewal may take longer than the lease lives. */
+  async function loseInTime(): Promise<void> {
+    const ended = AbortSignal.any([released.signal, lost.signal]);
+    for (let leftMs = endsAtMs - clock.monotonicMs(); leftMs > 0; leftMs = endsAtMs - clock.monotonicMs()) await clock.sleep(leftMs, ended);
+    lose('was not renewed in time');
+  }
+
   return {
     lost: lost.signal,
     version: (): StateVersion => current.version,
     renew: (): Promise<boolean> => swaps.add(renew),
-    // rejects when the lease is released, which is not a failure
-    keep: () => void renewOften().catch(() => undefined),
+    // both reject when the lease is released, which is not a failure
+    keep: () => void Promise.all([renewOften(), loseInTime()]).catch(() => undefined),
     async release() {
       released.abort(new Error(`the lease ${id} was released`));
       await swaps.onIdle();

@@ -11,6 +11,9 @@ import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { LeaseWatch } from './lease-watch.ts';
 
+/** Every request of a step has its own time-out, and a step is bounded. One that hangs nevertheless keeps the job from others for this long. */
+const STEP_STUCK_MS = 600_000;
+
 export interface HeldJob {
   /** As claimed. */
   readonly job: JobRecord;
@@ -64,7 +67,8 @@ export function createClaimJob({ state, clock, watch, worker }: HeldJobDependenc
   function hold(job: JobRecord, holder: string): HeldJob {
     const released = new AbortController();
     const keep = async (): Promise<void> => {
-      for (;;) {
+      const untilMs = clock.monotonicMs() + STEP_STUCK_MS;
+      while (clock.monotonicMs() < untilMs) {
         await clock.sleep(RENEW_MS, released.signal);
         // the next renewal may succeed; a lease that is over costs one more attempt
         await change(job.id, holder, (current) => ({ ...current, ...heldBy(holder, clock.nowMs()) })).catch(() => undefined);

@@ -7,7 +7,6 @@ import PQueue from 'p-queue';
 import { rangeSchema, type RangeRecord } from '../../domain/reindex/job.ts';
 import { heldBy, LEASE_MS, RENEW_MS } from '../../domain/reindex/claims.ts';
 import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
-import { faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, refs } from '../records/stored.ts';
@@ -51,21 +50,26 @@ export function createTakeRange({ state, clock, worker, watch }: TakeDependencie
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
     const taking = takeRange(range, { worker: holder, nowMs: clock.nowMs(), isOver: watch.isOver(id, range) });
     if (taking.kind !== 'taken') return taking;
+    const atMs = clock.monotonicMs();
     const stored = await state.put({ id, kind, record: keepingUnknown(entry, rangeSchema, taking.range), listed: 'soon' }, entry.version);
     // another worker was faster, or its job has ended
     if (stored === 'conflict') return { kind: 'leased' };
-    return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, taking.range) };
+    return { kind: 'taken', range: holdRange({ state, clock, worker: holder }, stored, { taken: taking.range, atMs }) };
   };
 }
 
-/** Holds a range whose lease was just stored in `entry`, and renews the lease until the range is released. */
-function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry, taken: RangeRecord): HeldRange {
+/** Holds a range whose lease was stored in `entry` at `atMs` (monotonic) or later, and renews the lease until the range is released. */
+function holdRange(
+  { state, clock, worker }: HeldDependencies,
+  entry: StateEntry,
+  { taken, atMs: takenAtMs }: { readonly taken: RangeRecord; readonly atMs: number },
+): HeldRange {
   const lost = new AbortController();
   const released = new AbortController();
   let record = taken;
   /** The entry in the store, as far as this worker knows. */
   let current = entry;
-  let heldUntilMs = clock.monotonicMs() + LEASE_MS;
+  let heldUntilMs = takenAtMs + LEASE_MS;
   /** One swap at a time: each needs the version that the swap before it stored. */
   const swaps = new PQueue({ concurrency: 1 });
 
@@ -116,14 +120,21 @@ function holdRange({ state, clock, worker }: HeldDependencies, entry: StateEntry
   async function keep(): Promise<void> {
     while (!released.signal.aborted && !lost.signal.aborted) {
       await clock.sleep(RENEW_MS, released.signal);
-      await renew().catch((error: unknown) => {
-        if (clock.monotonicMs() >= heldUntilMs) lose(faultOf(error).reason);
-      });
+      // the next one may succeed
+      await renew().catch(() => undefined);
     }
   }
 
-  // rejects when the range is released, which is not a failure
-  void keep().catch(() => undefined);
+  /** An answer to a renewal may take longer than a lease lives. */
+  async function loseInTime(): Promise<void> {
+    const ended = AbortSignal.any([released.signal, lost.signal]);
+    for (let leftMs = heldUntilMs - clock.monotonicMs(); leftMs > 0; leftMs = heldUntilMs - clock.monotonicMs())
+      await clock.sleep(leftMs, ended);
+    lose('its lease could not be renewed in time');
+  }
+
+  // both reject when the range is released, which is not a failure
+  void Promise.all([keep(), loseInTime()]).catch(() => undefined);
 
   return {
     get record() {

@@ -78,6 +78,7 @@ let sqs: SQSClient;
 const clock: Clock = {
   nowMs: () => Date.now() + offsetMs,
   monotonicMs: () => performance.now(),
+  steadyMs: () => performance.now(),
   // a fiftieth: one second between attempts is long for a test
   sleep: (delayMs, signal) => sleep(delayMs / 50, undefined, { signal }),
 };

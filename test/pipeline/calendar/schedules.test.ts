@@ -128,6 +128,19 @@ describe('schedules', () => {
     expect(telemetry.recorded('requestFailed')).toHaveLength(1);
   });
 
+  it('pass to another process when work goes on after it was aborted', async () => {
+    const { clock, worker } = setUp();
+    void worker().runIfDue(purge, () => new Promise(() => {}), never);
+    await settled();
+    const heir = worker();
+    const ranAtMs: number[] = [];
+    for (let minutes = 0; minutes < 15; minutes += 1) {
+      if (await heir.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
+      await clock.advance(MINUTE_MS);
+    }
+    expect(ranAtMs).toEqual([purge.runMaxMs + MINUTE_MS]);
+  });
+
   it('abort work whose claim another process has taken, and leave the record to that one', async () => {
     const { state, clock, telemetry, worker } = setUp();
     let isCut = false;

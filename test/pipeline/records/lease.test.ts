@@ -61,6 +61,27 @@ describe('a lease', () => {
     expect(lease?.lost.aborted).toBe(true);
   });
 
+  it('that is kept is lost by the end of its life, however long the store takes to refuse a renewal', async () => {
+    const { state, clock, process } = setUp();
+    let isSlow = false;
+    const slow: StateStore = {
+      ...state,
+      async put(...args) {
+        if (!isSlow) return state.put(...args);
+        await clock.sleep(14_000);
+        throw new Error('no answer');
+      },
+    };
+    const lease = await process(0, slow)(NAME);
+    const other = process();
+    lease?.keep();
+    isSlow = true;
+    expect(await other(NAME)).toBeUndefined();
+    await clock.advance(LEASE_MS);
+    expect(lease?.lost.aborted).toBe(true);
+    expect(await other(NAME)).toBeDefined();
+  });
+
   it('is not taken by a process that stood still itself between two looks', async () => {
     const { clock, process } = setUp();
     await process()(NAME);
@@ -70,6 +91,17 @@ describe('a lease', () => {
     expect(await other(NAME)).toBeUndefined();
     await clock.advance(LEASE_MS);
     expect(await other(NAME)).toBeDefined();
+  });
+
+  it('that is renewed is not taken by a process whose wall clock is set forward', async () => {
+    const { state, clock, process } = setUp();
+    const lease = await process()(NAME);
+    let setMs = 0;
+    const other = createTakeLease({ state, clock: { ...clock, monotonicMs: () => clock.monotonicMs() + setMs } });
+    expect(await other(NAME)).toBeUndefined();
+    setMs = LEASE_MS;
+    expect(await other(NAME)).toBeUndefined();
+    expect(await lease?.renew()).toBe(true);
   });
 
   it('survives a renewal that was stored although its answer was lost', async () => {

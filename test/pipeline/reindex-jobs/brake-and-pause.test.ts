@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 
 describe('the brake', () => {
@@ -170,6 +172,39 @@ describe('pausing and resuming', () => {
     // each may have found another one there, but never two
     expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
     expect(states.filter((state) => state !== 'paused').length).toBeLessThanOrEqual(1);
+  });
+
+  it('that another job keeps from going on keeps count of what it deleted meanwhile', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 1_205 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.ended(id);
+    expect((await world.job(id))?.brake).toMatchObject({ limit: 1_000, reserved: 1_000 });
+    const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap', gapIds: [] });
+    await world.jobs.pause(other.id);
+    // the record of the slot still names the first job: as one that another job takes at this moment
+    await updateRecord(world.state, refs.jobSlot(BUCKET), () => ({ bucket: BUCKET, jobId: id }));
+    let isTaken = false;
+    const state = {
+      ...world.state,
+      async get(...args: Parameters<typeof world.state.get>) {
+        const found = await world.state.get(...args);
+        const job = await world.job(id);
+        if (isTaken || job?.state !== 'running' || args[0] !== refs.jobSlot(BUCKET).id) return found;
+        isTaken = true;
+        await updateRecord(world.state, refs.job(id), (current) => {
+          const brake = current?.brake;
+          return current && brake && { ...current, brake: { ...brake, reserved: brake.reserved + 100 } };
+        });
+        await updateRecord(world.state, refs.job(other.id), (current) => current && { ...current, state: 'queued' as const });
+        await updateRecord(world.state, refs.jobSlot(BUCKET), () => ({ bucket: BUCKET, jobId: other.id }));
+        return found;
+      },
+    };
+    const jobs = createReindexJobs({ state, clock: world.clock, telemetry: createFakeTelemetry() });
+    await expect(jobs.resume(id, { allow_deletes: 1_100 })).rejects.toMatchObject({ code: 'job.conflict' });
+    expect(await world.job(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_100 } });
   });
 
   it('sets a job aside whose bucket another one has taken', async () => {

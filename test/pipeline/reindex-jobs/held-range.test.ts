@@ -71,6 +71,57 @@ describe('a range', () => {
     expect(await take(job.id, 0)).toMatchObject({ kind: 'taken', range: { record: { fruitless: 1 } } });
   });
 
+  it.each(['is set forward', 'went on while both processes stood still'])(
+    'of a worker that lives is not taken by one whose clock %s',
+    async (why) => {
+      const state = await rangeIn(createMemoryStore().state);
+      const clock = createFakeClock();
+      const taken = await createTakeRange({ state, clock, worker: 'a' })(job.id, 0);
+      if (taken.kind !== 'taken') throw new Error(taken.kind);
+      let setMs = 30_000;
+      const its = { ...clock, nowMs: () => clock.nowMs() + setMs, monotonicMs: () => clock.monotonicMs() + setMs };
+      const take = createTakeRange({ state, clock: its, worker: 'b' });
+      expect(await take(job.id, 0)).toEqual({ kind: 'leased' });
+      if (why === 'is set forward') setMs += 120_000;
+      else {
+        // both were paused: the renewals of the holder are as late as the looks of the watcher
+        taken.range.release();
+        await clock.advance(600_000);
+      }
+      expect(await take(job.id, 0)).toEqual({ kind: 'leased' });
+      expect(await taken.range.change((range) => afterTurn(range, turnEnd, 0))).toBe(true);
+      taken.range.release();
+    },
+  );
+
+  it('is lost before another worker may take it, however long the store takes to answer', async () => {
+    const state = await rangeIn(createMemoryStore().state);
+    const clock = createFakeClock();
+    let refusesAfterMs: number | undefined;
+    const slow: StateStore = {
+      ...state,
+      async put(...args) {
+        const stored = refusesAfterMs === undefined ? await state.put(...args) : undefined;
+        await clock.sleep(refusesAfterMs ?? 14_000);
+        if (stored === undefined) throw new FaultError('index.unreachable', 'no answer');
+        return stored;
+      },
+    };
+    const taking = createTakeRange({ state: slow, clock, worker: 'a' })(job.id, 0);
+    await clock.advance(0);
+    const other = createTakeRange({ state, clock: { ...clock, nowMs: () => clock.nowMs() + 60_000 }, worker: 'b' });
+    expect(await other(job.id, 0)).toEqual({ kind: 'leased' });
+    await clock.advance(14_000);
+    const taken = await taking;
+    if (taken.kind !== 'taken') throw new Error(taken.kind);
+    refusesAfterMs = 14_900;
+    await clock.advance(45_999);
+    expect(taken.range.lost.aborted).toBe(true);
+    await clock.advance(1);
+    expect(await other(job.id, 0)).toMatchObject({ kind: 'taken' });
+    taken.range.release();
+  });
+
   it('Fix: that was given back is not written again by a renewal', async () => {
     const state = await rangeIn(createMemoryStore().state);
     const clock = createFakeClock();

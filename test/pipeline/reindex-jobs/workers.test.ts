@@ -202,3 +202,22 @@ describe('many small jobs and a huge one', () => {
     expect(last).toBeLessThan(await endedAtMs(huge.id));
   });
 });
+
+describe('a step of a job', () => {
+  it('that hangs is taken by another slot after a while', async () => {
+    const world = await filledWorld(UNCUT);
+    let isFirst = true;
+    world.s3.onPage = async () => {
+      if (isFirst)
+        await new Promise(() => {
+          isFirst = false;
+        });
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(30_000);
+    expect(isFirst).toBe(false);
+    expect(await world.job(id)).toMatchObject({ state: 'queued', lease: {} });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+});

@@ -74,7 +74,7 @@ export function createEventClock(gridMs: number): EventClock {
     elapsedMs = untilMs;
   }
 
-  return { nowMs: () => START_MS + elapsedMs, monotonicMs: () => elapsedMs, sleep, advance };
+  return { nowMs: () => START_MS + elapsedMs, monotonicMs: () => elapsedMs, steadyMs: () => elapsedMs, sleep, advance };
 }
 
 /** A binary heap of numbers, the smallest first. */

@@ -65,7 +65,14 @@ export function createFakeClock(options: { readonly startMs?: number; readonly a
     });
   }
 
-  return { nowMs: () => startMs + elapsedMs, monotonicMs: () => elapsedMs, sleep, advance, sleepers: () => sleeping.size };
+  return {
+    nowMs: () => startMs + elapsedMs,
+    monotonicMs: () => elapsedMs,
+    steadyMs: () => elapsedMs,
+    sleep,
+    advance,
+    sleepers: () => sleeping.size,
+  };
 }
 
 /** The one that is due first; of several, the one that began first. */

@@ -55,6 +55,7 @@ export function createVirtualClock(): VirtualClock {
   return {
     nowMs: () => START_MS + elapsedMs,
     monotonicMs: () => elapsedMs,
+    steadyMs: () => elapsedMs,
     sleep,
     at: (dueMs, due) => void add(dueMs, due),
     async runUntil(work) {

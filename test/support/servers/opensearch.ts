@@ -12,6 +12,7 @@ import { opensearchUrl } from './found.ts';
 const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
+  steadyMs: () => performance.now(),
   sleep: async (delayMs, signal) => {
     await delay(delayMs, undefined, { ...(signal !== undefined && { signal }) }).catch(() => signal?.throwIfAborted());
   },

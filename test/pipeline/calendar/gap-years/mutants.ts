@@ -59,7 +59,7 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     seed: 4,
   },
   'a lease is never watched to its end': {
-    views: { workerClock: (clock) => ({ ...clock, monotonicMs: () => 0 }) },
+    views: { workerClock: (clock) => ({ ...clock, steadyMs: () => 0 }) },
     finds: /has not ended/,
     seed: 4,
   },
