@@ -86,7 +86,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
     const ended = new AbortController();
     const abort = (): void => {
       overdue.abort(new Error(`${name} took longer than ${runMaxMs} ms`));
-      // work that goes on all the same must not keep every other process from it
+      // work that continues all the same must not keep every other process from it
       void lease.release();
     };
     clock.sleep(runMaxMs, ended.signal).then(abort, () => undefined);
