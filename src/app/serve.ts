@@ -357,15 +357,16 @@ function movedLettersOf(
 }
 
 /**
- * Connects the demo bucket, and begins a re-index of every bucket. The embedded storage sends an event shortly after each
- * change; if the process is killed in between, the event is lost.
+ * Connects the demo bucket, and begins a re-index of every bucket that was connected before; a new one has its first. The
+ * embedded storage sends an event shortly after each change; if the process is killed in between, the event is lost.
  */
 async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> {
   const signal = new AbortController().signal;
-  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const { state } = core.store;
+  const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
-  for (const { bucket } of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+  for (const { bucket } of earlier) {
     try {
       // it does not wait for late events: none comes from before the start
       await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], holds: true, now: true }, signal);
