@@ -138,7 +138,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
     const wanted = Math.min(slots.free, Math.ceil(found.length * SHARE));
     const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
-    return takeSome(inTurns(found, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
+    return takeSome(inTurns(found, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
   }
 
   /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
@@ -239,8 +239,11 @@ async function takeSome<Item>(items: readonly Item[], wanted: number, take: (ite
   return taken.filter(Boolean).length;
 }
 
-/** Jobs first; then ranges in a random order in which their jobs take turns: those of a small job do not wait for the many ranges of a huge one. */
-function inTurns(found: readonly DueEntry[], random: () => number): readonly DueEntry[] {
+/**
+ * Jobs first; then ranges in a random order in which their jobs take turns, those first that have the fewest of this worker's
+ * slots: a small job waits for one turn at most, however many ranges a huge one has.
+ */
+function inTurns(found: readonly DueEntry[], slotsOf: (jobId: string) => number, random: () => number): readonly DueEntry[] {
   const before = new Map<string, number>();
   return found
     .map((entry) => ({ entry, at: random() }))
@@ -249,7 +252,7 @@ function inTurns(found: readonly DueEntry[], random: () => number): readonly Due
       const jobId = rangeSchema.safeParse(entry.record).data?.jobId;
       // the steps of jobs are short, and ranges wait for them
       if (jobId === undefined) return { entry, turn: -1 };
-      const turn = before.get(jobId) ?? 0;
+      const turn = before.get(jobId) ?? slotsOf(jobId);
       before.set(jobId, turn + 1);
       return { entry, turn };
     })

@@ -34,6 +34,8 @@ export interface WorkerSlots {
   readonly isFull: boolean;
   /** How many slots are free. */
   readonly free: number;
+  /** How many slots work on ranges of the job. */
+  readonly workedOn: (jobId: string) => number;
   /** Runs the work in a free slot. `run` does not reject. */
   run(work: Work, run: (slot: WorkerSlot) => Promise<void>): void;
   /** Resolves when all slots are free. */
@@ -96,6 +98,9 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
     },
     get free() {
       return slotsMax - used.size;
+    },
+    workedOn(jobId) {
+      return [...used].filter(({ work }) => work.jobId === jobId && work.number !== undefined).length;
     },
     run(work, run) {
       const { promise, resolve } = Promise.withResolvers<void>();
