@@ -21,6 +21,7 @@ export const requestErrors = {
   'login.invalid-grant': 400,
   'user.not-found': 404,
   'grant.not-found': 404,
+  'grant.limit': 409,
   'user.last-administrator': 409,
   'api-key.not-found': 404,
   'api-key.limit': 409,

@@ -16,6 +16,7 @@ export const exportedKinds = [
   'connection',
   'user',
   'grant',
+  'access',
   'api-key',
   'user-keys',
 ] as const satisfies readonly StateKind[];

@@ -22,5 +22,6 @@ export const stateKinds = [
   'login',
   'login-key',
   'session',
+  'access',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -10,6 +10,7 @@ const isExported: Readonly<Record<StateKind, boolean>> = {
   connection: true,
   user: true,
   grant: true,
+  access: true,
   'api-key': true,
   'user-keys': true,
   unconnected: false,

@@ -23,7 +23,7 @@ const foundSchema = z.object({
     z.union([
       z.object({ error: storeErrorSchema }),
       z.object({ found: z.literal(false) }),
-      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema }),
+      sequenceSchema.extend({ found: z.literal(true), _source: sourceSchema.optional() }),
     ]),
   ]),
 });
@@ -54,10 +54,11 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
  * most writes wait for the next refresh, so that list() returns them.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
-  const { get, swap, search, searchBy } = createStateRequests(client, names);
+  const { get, version, swap, search, searchBy } = createStateRequests(client, names);
 
   return {
     get,
+    version,
 
     async put({ id, kind, record, listed }, expected, signal) {
       signal?.throwIfAborted();
@@ -129,11 +130,22 @@ interface Swap {
 }
 
 function createStateRequests(client: OpenSearchClient, names: IndexNames) {
-  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
-    const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body: { ids: [id] } }, signal);
+  async function find(id: string, source: boolean, signal: AbortSignal | undefined) {
+    const body = { docs: [{ _id: id, _source: source }] };
+    const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body }, signal);
     const document = parseAnswer(foundSchema, stateBody(answer)).docs[0];
     if ('error' in document) throw stateFault(itemFault(500, document.error));
-    return document.found ? { ...entryOf(document._source), version: versionOf(document) } : undefined;
+    return document.found ? document : undefined;
+  }
+
+  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
+    const document = await find(id, true, signal);
+    return document && { ...entryOf(sourceSchema.parse(document._source)), version: versionOf(document) };
+  }
+
+  async function version(id: string, signal?: AbortSignal): Promise<StateVersion | undefined> {
+    const document = await find(id, false, signal);
+    return document && versionOf(document);
   }
 
   /** Sends one conditional operation. */
@@ -169,7 +181,7 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
     return stateBody(answer);
   }
 
-  return { get, swap, search, searchBy };
+  return { get, version, swap, search, searchBy };
 }
 
 function stateBody(answer: OpenSearchAnswer): unknown {

@@ -5,6 +5,7 @@ import { stateKinds } from '../../domain/state-kind.ts';
 import type { SqliteConnection } from './connection.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
+const versionSchema = rowSchema.pick({ version: true });
 const dueSchema = z.object({ id: z.string(), record: z.string() });
 const openSchema = z.object({ open: z.number() });
 const countSchema = z.object({ count: z.number() });
@@ -16,6 +17,13 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
       return connection.use(({ statement }) => {
         const row = statement('SELECT id, kind, record, version FROM state WHERE id = ?').get(id);
         return row === undefined ? undefined : entryOf(row);
+      }, signal);
+    },
+
+    async version(id, signal) {
+      return connection.use(({ statement }) => {
+        const row = statement('SELECT version FROM state WHERE id = ?').get(id);
+        return row === undefined ? undefined : versionSchema.parse(row).version;
       }, signal);
     },
 

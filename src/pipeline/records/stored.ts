@@ -11,6 +11,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { grantRecordSchema } from '../../domain/identity/grant.ts';
+import { policySchema } from '../../domain/access/policy.ts';
 import { loginKeySchema, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
@@ -62,6 +63,7 @@ export const refs = {
   login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,
   loginKey: { id: 'login-key', kind: 'login-key', schema: loginKeySchema } as const,
   session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
+  access: { id: 'access', kind: 'access', schema: policySchema } as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

@@ -390,6 +390,10 @@ export function createBreakableStore(): BreakableStore {
         check();
         return plain.state.get(id, signal);
       },
+      version: async (...args) => {
+        check();
+        return plain.state.version(...args);
+      },
       put: async (...args) => {
         check();
         return plain.state.put(...args);

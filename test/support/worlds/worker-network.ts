@@ -107,6 +107,7 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
           const entry = await state.get(...args);
           return entry && { ...entry, record: network.fault?.record?.(entry.id, entry.record) ?? entry.record };
         }),
+      version: (...args) => call('read', () => state.version(...args)),
       put: (...args) => call('write', () => state.put(...args)),
       remove: (...args) => call('write', () => state.remove(...args)),
       list: (...args) => call('read', () => state.list(...args)),
