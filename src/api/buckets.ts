@@ -91,6 +91,13 @@ export const bucket = z
   .meta({ id: 'Bucket', description: 'A connected bucket.' });
 export type Bucket = z.infer<typeof bucket>;
 
+/** A bucket as its caller may see it. */
+const shownBucket = bucket
+  .pick({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true })
+  .extend(bucket.omit({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true }).partial().shape)
+  .meta({ id: 'ShownBucket', description: 'A connected bucket. Callers who are no administrators see how far its index can be relied on, and no more.' });
+export type ShownBucket = z.infer<typeof shownBucket>;
+
 const addedBucket = bucket.extend({
   connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
@@ -208,7 +215,7 @@ export const bucketRows = {
     summary: 'Lists the connected buckets, and those whose events arrive although they are not connected.',
     scope: 'read',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
-    answer: pageOf(bucket).extend({
+    answer: pageOf(shownBucket).extend({
       unconnected: z
         .array(unconnectedBucket)
         .readonly()
@@ -252,7 +259,7 @@ export const bucketRows = {
     summary: 'Shows one connected bucket.',
     scope: 'read',
     params,
-    answer: bucket,
+    answer: shownBucket,
     status: 200,
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
@@ -337,6 +344,13 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
     },
     lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
   };
+}
+
+/** A bucket as readers see it, who are no administrators: how far its index can be relied on. */
+export function readerView(record: BucketRecord, status: BucketStatus): ShownBucket {
+  const { bucket: name, last_event_at, last_compared_at, status: shown, gaps } = bucketView(record, status);
+  const { act: _, ...sentence } = shown;
+  return { bucket: name, status: sentence, gaps, last_event_at, last_compared_at };
 }
 
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */

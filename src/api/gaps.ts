@@ -52,7 +52,7 @@ export const gapRows = {
   'GET /v1/gaps': {
     operation: 'listGaps',
     summary: 'Lists gaps, by bucket, kind and prefix.',
-    scope: 'read',
+    scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
       state: z

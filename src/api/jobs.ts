@@ -195,7 +195,7 @@ export const jobRows = {
     operation: 'listJobs',
     summary: 'Lists re-index jobs, the oldest first.',
     description: 'Examples are left out.',
-    scope: 'read',
+    scope: 'monitor',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
     answer: pageOf(job),
     status: 200,
@@ -205,7 +205,7 @@ export const jobRows = {
   'GET /v1/jobs/{id}': {
     operation: 'getJob',
     summary: 'Shows one re-index job.',
-    scope: 'read',
+    scope: 'monitor',
     params,
     answer: job,
     status: 200,
@@ -257,7 +257,7 @@ export const jobStreamRows = {
     summary: 'Streams one re-index job as server-sent events until it has ended.',
     description:
       '`event: job` carries the job as JSON, without its examples: once at the beginning and again after each change, at most once a second. `event: problem` reports that the job cannot be read at the moment. A comment is sent after 15 s without an event. The event of the end state has the id `end`.',
-    scope: 'read',
+    scope: 'monitor',
     params,
     answer: z.string().describe('A stream of server-sent events.'),
     status: 200,

@@ -26,6 +26,7 @@ export const requestErrors = {
   'api-key.not-found': 404,
   'api-key.limit': 409,
   'bucket.not-connected': 404,
+  'object.not-found': 404,
   'bucket.limit': 409,
   'bucket.already-connected': 409,
   'job.not-found': 404,

@@ -10,7 +10,7 @@ import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createBucketProbe } from './probe.ts';
-import { filterQuery, sortOf } from './query.ts';
+import { filterQuery, partsQuery, sortOf } from './query.ts';
 import { createRejectionJudge } from './rejections.ts';
 import { createSearchSender } from './searching.ts';
 
@@ -68,9 +68,13 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       return found === undefined ? 0 : Math.min(max + 1, parseAnswer(countSchema, found).hits.total.value);
     },
 
-    async changes(bucket, { prefix, sinceMs, limit }, signal) {
+    async changes(bucket, { prefix, within, sinceMs, limit }, signal) {
       const since = { range: { indexed_at: { gt: new Date(sinceMs).toISOString() } } };
-      const filter = [since, ...(prefix === '' ? [] : [{ prefix: { key: prefix } }])];
+      const filter = [
+        since,
+        ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),
+        ...(within === undefined ? [] : [partsQuery(within, 'key')]),
+      ];
       const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
       const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);
       return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);

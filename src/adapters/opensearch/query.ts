@@ -1,4 +1,6 @@
 /** What a search asks, as a query of OpenSearch. All of it is in filter context: there are no scores. */
+import type { BucketPart } from '../../domain/access/readable.ts';
+import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import type { WordForm } from '../../domain/documents/words.ts';
 import type { Condition, SortField, Test } from '../../domain/search/conditions.ts';
 import type { Pattern } from '../../domain/search/pattern.ts';
@@ -16,8 +18,25 @@ export function filterQuery(query: ObjectFilter): Query {
     ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
     ...(query.words ?? []).map(runQuery),
     ...(query.where ?? []).map(conditionQuery),
+    ...(query.within === undefined ? [] : [partsQuery(query.within, query.deleted === true ? 'key' : 'folder')]),
   ];
   return { bool: { filter } };
+}
+
+/**
+ * Documents in one of these parts: two clauses for each, and one for all whole buckets. `folder`: live documents only, whose
+ * folders are terms, which are found faster than a prefix of keys.
+ */
+export function partsQuery(parts: readonly BucketPart[], by: 'folder' | 'key'): Query {
+  const whole = parts.filter(({ prefix }) => prefix === '').map(({ bucket }) => bucket);
+  const inside = parts
+    .filter(({ prefix }) => prefix !== '')
+    .map(({ bucket, prefix }) => {
+      const level = by === 'folder' && prefix.endsWith('/') ? prefix.split('/').length - 1 : Infinity;
+      const below = level <= FOLDER_LEVELS ? { term: { [`d${level}`]: prefix } } : { prefix: { key: prefix } };
+      return { bool: { filter: [{ term: { bucket } }, below] } };
+    });
+  return anyOf([...(whole.length === 0 ? [] : [{ terms: { bucket: whole } }]), ...inside]);
 }
 
 const FIELDS: Readonly<Record<SortField, string>> = {

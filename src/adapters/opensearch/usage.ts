@@ -62,13 +62,14 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
 }
 
 /** The folder is a term of its level, which is found faster than a prefix. */
-function filterOf({ bucket, key, words, extension, where, prefix, by }: UsageQuery) {
+function filterOf({ bucket, key, words, extension, where, within, prefix, by }: UsageQuery) {
   return {
     bucket,
     ...(key !== undefined && { key }),
     ...(words !== undefined && { words }),
     ...(extension !== undefined && { extension }),
     ...(where !== undefined && { where }),
+    ...(within !== undefined && { within }),
     ...(by !== 'folder' && { prefix }),
   };
 }

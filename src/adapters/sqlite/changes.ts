@@ -1,5 +1,6 @@
 /** The latest changes of a bucket. All of its facts are read for it: an index in the order of changes would cost every write more. */
 import { z } from 'zod';
+import type { BucketPart } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { SqliteConnection } from './connection.ts';
@@ -15,6 +16,7 @@ type Change = z.infer<typeof changeSchema>;
 interface Changes {
   readonly bucket: string;
   readonly prefix: string;
+  readonly within?: readonly BucketPart[];
   readonly sinceMs: number;
   readonly limit: number;
 }
@@ -22,12 +24,12 @@ interface Changes {
 /** The newest documents and tombstones below the prefix, in short synchronous calls. */
 export async function latestChanges(
   connection: SqliteConnection,
-  { bucket, prefix, sinceMs, limit }: Changes,
+  { bucket, prefix, within, sinceMs, limit }: Changes,
   signal: AbortSignal | undefined,
 ): Promise<readonly ObjectDocument[]> {
   let latest: readonly Change[] = [];
   for (const from of SOURCES) {
-    const source = { filter: { prefix }, descending: false, from };
+    const source = { filter: { prefix, ...(within && { within }) }, descending: false, from };
     for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
       const sql = `SELECT key, built AS at FROM ${from} AND ${sqlOf(conditions)} AND built > ?
         AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;

@@ -5,11 +5,12 @@
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
+import { overlapping } from '../../domain/access/readable.ts';
 import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { SortField, Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import { conditionSql, DELETED_AT, matchOf, type SqlCondition } from './conditions.ts';
+import { conditionSql, DELETED_AT, matchOf, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 
@@ -169,9 +170,12 @@ function bucketsOf(
         .map((row) => bucketSchema.parse(row).name),
     signal,
   );
+  const { within } = query;
   const after = orderOf(query).by === 'key' ? query.after : undefined;
   const turn = descending ? -1 : 1;
-  const left = after === undefined ? names : names.filter((name) => turn * compareKeys(name, after.bucket) >= 0);
+  const left = names
+    .filter((name) => within === undefined || within.some(({ bucket }) => bucket === name))
+    .filter((name) => after === undefined || turn * compareKeys(name, after.bucket) >= 0);
   return descending ? left.toReversed() : left;
 }
 
@@ -187,14 +191,27 @@ function rowsOf({ where = [], words }: ObjectFilter): number {
   return Math.max(CHUNK_ROWS_MIN, Math.floor(CHUNK_ROWS / Math.max(1, costly)));
 }
 
+interface Chunked {
+  readonly bucket: string;
+  readonly source: Source;
+  readonly after: string | undefined;
+}
+
 /** Splits the keys of a bucket that a filter may match into ranges of at most CHUNK_ROWS rows. The event loop runs between two of them. */
-export async function* chunksOf(
+export async function* chunksOf(connection: SqliteConnection, chunked: Chunked, signal: AbortSignal | undefined): AsyncGenerator<KeyRange> {
+  const { bucket, source } = chunked;
+  const { within, prefix } = source.filter;
+  if (within === undefined) return yield* chunksBelow(connection, chunked, signal);
+  const parts = overlapping(within, { bucket, prefix });
+  for (const part of source.descending ? parts.toReversed() : parts) {
+    const filter = { ...source.filter, prefix: part.prefix };
+    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter } }, signal);
+  }
+}
+
+async function* chunksBelow(
   connection: SqliteConnection,
-  {
-    bucket,
-    source: { filter, descending, from: index = indexOf(filter) },
-    after,
-  }: { readonly bucket: string; readonly source: Source; readonly after: string | undefined },
+  { bucket, source: { filter, descending, from: index = indexOf(filter) }, after }: Chunked,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<KeyRange> {
   const rows = rowsOf(filter);
@@ -287,6 +304,7 @@ function wordsStatement(query: ObjectQuery, words: NonNullable<ObjectQuery['word
     isKnown,
     matches,
     ...keyConditions(query, boundsOf(query)),
+    ...(query.within === undefined ? [] : [withinSql(query.within)]),
     ...otherConditions(query),
     ...afterConditions(query),
     ...afterPlace(query),

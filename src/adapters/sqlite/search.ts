@@ -3,17 +3,21 @@ import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { matchOf, type SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
+import { overlapping } from '../../domain/access/readable.ts';
 import { documentOfRow } from './document.ts';
 
 /** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {
   readonly buckets: '=' | '>' | '>=';
   readonly name: string;
+  readonly prefix: string;
   readonly afterKey?: string;
 }
 
 /** Whether a search reads one range of an index, or its words only, in the order of bucket and key. */
-export function isPlain({ where = [], deleted = false, sort }: ObjectQuery): boolean {
+export function isPlain({ where = [], deleted = false, sort, words, within }: ObjectQuery): boolean {
+  // the words of a search are found once, and not for each part
+  if (words !== undefined && within !== undefined) return false;
   return where.length === 0 && !deleted && (sort === undefined || (sort.by === 'key' && sort.order === 'asc'));
 }
 
@@ -29,14 +33,21 @@ export function searchObjects(session: SqliteSession, query: ObjectQuery): reado
   return found;
 }
 
-/** The ranges that remain for the query's bucket and cursor, in order. Each is one range of the index. */
-function rangesOf({ bucket, after }: ObjectQuery): readonly Range[] {
-  if (after === undefined) return [bucket === undefined ? { buckets: '>=', name: '' } : { buckets: '=', name: bucket }];
-  const rest: Range = { buckets: '=', name: after.bucket, afterKey: after.key };
-  if (bucket === undefined) return [rest, { buckets: '>', name: after.bucket }];
-  const order = compareBytes(bucket, after.bucket);
-  if (order === 0) return [rest];
-  return order < 0 ? [] : [{ buckets: '=', name: bucket }];
+/** The ranges that remain for the query's bucket, its parts and its cursor, in order. Each is one range of the index. */
+function rangesOf({ bucket, prefix = '', within, after }: ObjectQuery): readonly Range[] {
+  if (within !== undefined) {
+    return overlapping(within, { bucket, prefix }).flatMap((part) => remaining({ buckets: '=', name: part.bucket, prefix: part.prefix }, after));
+  }
+  if (bucket !== undefined) return remaining({ buckets: '=', name: bucket, prefix }, after);
+  const rest = { buckets: '>' as const, name: after?.bucket ?? '', prefix };
+  return after === undefined ? [{ ...rest, buckets: '>=' }] : [{ ...rest, buckets: '=', afterKey: after.key }, rest];
+}
+
+/** What is left of a range of one bucket behind a position. */
+function remaining(range: Range, after: ObjectQuery['after']): readonly Range[] {
+  const order = after === undefined ? 1 : compareBytes(range.name, after.bucket);
+  if (order < 0) return [];
+  return order > 0 || after === undefined ? [range] : [{ ...range, afterKey: after.key }];
 }
 
 function searchRange(
@@ -46,7 +57,7 @@ function searchRange(
 ): readonly ObjectDocument[] {
   const conditions = [
     { sql: `objects.bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
-    ...keyConditions(query, range.afterKey),
+    ...keyConditions(query, range),
     ...(query.extension === undefined ? [] : [{ sql: 'objects.extension = ?', values: [query.extension] }]),
     ...(query.words === undefined ? [] : [{ sql: 'object_words MATCH ?', values: [matchOf(query.words)] }]),
   ];
@@ -61,7 +72,7 @@ function searchRange(
     .map(documentOfRow);
 }
 
-function keyConditions({ key, prefix = '' }: ObjectQuery, afterKey: string | undefined): readonly SqlCondition[] {
+function keyConditions({ key }: ObjectQuery, { prefix, afterKey }: Range): readonly SqlCondition[] {
   const end = firstAfterPrefix(prefix);
   return [
     ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),

@@ -48,11 +48,12 @@ export function intersectionOf(a: Readable, b: Readable): Readable {
   return mergedParts(common);
 }
 
-/** The parts of the keys of one bucket, or of all, with a prefix. */
-export function readableWithin(readable: Readable, within: { readonly bucket?: string | undefined; readonly prefix?: string | undefined }): Readable {
-  const { bucket, prefix = '' } = within;
-  if (readable === 'everything') return readable;
-  return readable
+/** What of these parts is in one bucket, or in all, below a prefix. */
+export function overlapping(
+  parts: readonly BucketPart[],
+  { bucket, prefix = '' }: { readonly bucket?: string | undefined; readonly prefix?: string | undefined },
+): readonly BucketPart[] {
+  return parts
     .filter((part) => (bucket === undefined || part.bucket === bucket) && intersects(part.prefix, prefix))
     .map((part) => ({ bucket: part.bucket, prefix: longer(part.prefix, prefix) }));
 }
@@ -60,6 +61,11 @@ export function readableWithin(readable: Readable, within: { readonly bucket?: s
 /** Whether any key of the bucket may be read. */
 export function readsSome(readable: Readable, bucket: string): boolean {
   return readable === 'everything' || readable.some((part) => part.bucket === bucket);
+}
+
+/** Whether something that is known of keys with a prefix, of all keys without one, is about keys that may be read. */
+export function touches(readable: Readable, { bucket, prefix = '' }: { readonly bucket: string; readonly prefix?: string | undefined }): boolean {
+  return readable === 'everything' || overlapping(readable, { bucket, prefix }).length > 0;
 }
 
 /** Whether every key with the prefix may be read. */

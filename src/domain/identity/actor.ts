@@ -1,5 +1,7 @@
 /** The actor: who requests an act. Every verb of the control plane receives one. */
 
+import type { Readable } from '../access/readable.ts';
+
 /** A program on this machine, which is not authenticated. */
 interface LocalActor {
   readonly kind: 'local';
@@ -34,6 +36,8 @@ export interface SessionActor {
   readonly role: Role;
   /** Set if the issuer's claims gave the role admin at the login, which is 12 hours old by now. */
   readonly isRoleLapsed?: true;
+  /** The groups that count now. */
+  readonly groups?: readonly string[];
   readonly sessionId: string;
 }
 
@@ -51,6 +55,10 @@ export interface KeyActor {
   readonly keyFingerprint: string;
   /** What the key may do now: what it was created with, and no more than its owner's role permits. */
   readonly scopes: readonly KeyScope[];
+  /** The groups of the owner that count now. */
+  readonly groups?: readonly string[];
+  /** The key reads only what is in these as well. Absent: what its owner reads. */
+  readonly narrowedTo?: Readable;
   /** Why the key does not have scopes that it was created with. */
   readonly withheld?: WithheldScopes;
   /** When the key ends; set from 14 days before. */

@@ -1,7 +1,9 @@
 /** Lists the connected buckets and the names that are not connected. */
 import type { BucketsRequest } from '../../api/buckets.ts';
+import { readsSome, type Readable } from '../../domain/access/readable.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { BucketStatus } from '../../domain/bucket-status.ts';
@@ -17,8 +19,9 @@ interface BucketList {
 }
 
 /**
- * Creates the list: one page of the connected buckets, and with the first page the names that are not connected, which are bounded.
- * Both are in the order of their names. A record that this version cannot read is left out.
+ * Creates the list: one page of the connected buckets of which the caller may read some, and with the first page of a caller who
+ * may read everything the names that are not connected, which are bounded. Both are in the order of their names. A record that
+ * this version cannot read is left out.
  */
 export function createListBuckets({
   state,
@@ -26,20 +29,32 @@ export function createListBuckets({
 }: {
   readonly state: StateStore;
   readonly statuses: Pick<BucketStatuses, 'ofAll'>;
-}): (request: BucketsRequest, signal?: AbortSignal) => Promise<BucketList> {
-  return async function listBuckets({ limit, cursor }, signal) {
+}): (request: BucketsRequest, readable: Readable, signal?: AbortSignal) => Promise<BucketList> {
+  /** The entries after an id. Of a caller who may read some buckets these alone are read, so that a page tells nothing about the others. */
+  async function entriesOf(readable: Readable, { limit, after }: { limit: number; after: string }, signal: AbortSignal | undefined) {
+    if (readable === 'everything') return state.list('bucket', { limit, ...(after !== '' && { after }) }, signal);
+    const ids = [...new Set(readable.map(({ bucket }) => refs.bucket(bucket).id))].filter((id) => compareKeys(id, after) > 0);
+    const found: StateEntry[] = [];
+    for (const id of ids) {
+      const entry = found.length < limit ? await state.get(id, signal) : undefined;
+      if (entry !== undefined) found.push(entry);
+    }
+    return found;
+  }
+
+  return async function listBuckets({ limit, cursor }, readable, signal) {
     signal?.throwIfAborted();
     const [{ items, ...more }, unconnected] = await Promise.all([
       readPage<StateEntry, readonly [string]>({
         limit,
         after: cursor === undefined ? undefined : [decodeCursor(cursor, 1)[0] ?? ''],
-        fetch: (count, [after] = ['']) => state.list('bucket', { limit: count, ...(after !== '' && { after }) }, signal),
+        fetch: (count, [after] = ['']) => entriesOf(readable, { limit: count, after }, signal),
         positionOf: ({ id }) => [id],
       }),
-      cursor === undefined ? listAllRecords(state, 'unconnected', unconnectedSchema) : [],
+      cursor === undefined && readable === 'everything' ? listAllRecords(state, 'unconnected', unconnectedSchema) : [],
     ]);
     const records = items.flatMap(({ record }) => bucketRecordSchema.safeParse(record).data ?? []);
-    const found = await statuses.ofAll(records);
+    const found = await statuses.ofAll(records, readable);
     const connected = records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }]));
     return { connected, unconnected, ...more };
   };
@@ -51,6 +66,16 @@ export async function requireBucket(state: StateStore, bucket: string, signal?: 
   const record = isBucketName(bucket) ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
   if (record === undefined) throw notConnected(bucket);
   return record;
+}
+
+/** The same for a caller who may read some of the bucket. For anyone else it does not exist. */
+export async function requireReadable(
+  state: StateStore,
+  { bucket, readable }: { readonly bucket: string; readonly readable: Readable },
+  signal?: AbortSignal,
+): Promise<BucketRecord> {
+  if (!readsSome(readable, bucket)) throw notConnected(bucket);
+  return requireBucket(state, bucket, signal);
 }
 
 /** The error for a request about a bucket that is not connected. */

@@ -1,4 +1,5 @@
 /** Reads what is known of buckets, and says how far the index of each can be relied on. */
+import { touches, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketStatus, type BucketStatus } from '../../domain/bucket-status.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
@@ -30,10 +31,10 @@ export function statusesOf(records: readonly BucketRecord[], { circuits, gaps, n
 }
 
 export interface BucketStatuses {
-  /** Throws the store's fault. */
-  of(record: BucketRecord, signal?: AbortSignal): Promise<BucketStatus>;
-  /** In the order of the records. Throws the store's fault. */
-  ofAll(records: readonly BucketRecord[]): Promise<readonly BucketStatus[]>;
+  /** The status by what is known of the parts that may be read. Throws the store's fault. */
+  of(record: BucketRecord, readable: Readable, signal?: AbortSignal): Promise<BucketStatus>;
+  /** The same of each, in the order of the records. Throws the store's fault. */
+  ofAll(records: readonly BucketRecord[], readable: Readable): Promise<readonly BucketStatus[]>;
 }
 
 interface StatusDependencies {
@@ -44,15 +45,16 @@ interface StatusDependencies {
 
 /** Creates the functions. */
 export function createBucketStatuses({ state, clock, compareIntervalMs }: StatusDependencies): BucketStatuses {
-  const known = async (gaps: Promise<readonly GapRecord[]>): Promise<Known> => {
+  const known = async (stored: Promise<readonly GapRecord[]>, readable: Readable): Promise<Known> => {
     const nowMs = clock.nowMs();
-    return { gaps: await gaps, circuits: await listCircuits(state, nowMs), nowMs, compareIntervalMs };
+    const gaps = (await stored).filter((gap) => touches(readable, gap));
+    return { gaps, circuits: await listCircuits(state, nowMs), nowMs, compareIntervalMs };
   };
   return {
-    async of(record, signal) {
-      const { gaps, circuits, ...rest } = await known(gapsOf(state, record.bucket, signal));
+    async of(record, readable, signal) {
+      const { gaps, circuits, ...rest } = await known(gapsOf(state, record.bucket, signal), readable);
       return bucketStatus({ record, gaps, waitsFor: circuitOfBucket(circuits, record), ...rest });
     },
-    ofAll: async (records) => statusesOf(records, await known(allGaps(state))),
+    ofAll: async (records, readable) => statusesOf(records, await known(allGaps(state), readable)),
   };
 }

@@ -4,6 +4,7 @@ import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
+import { touches, type Readable } from '../../domain/access/readable.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
@@ -35,13 +36,14 @@ export function createAsOf({
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly compareIntervalMs: number;
 }) {
-  async function asOfBucket(bucket: string, signal: AbortSignal | undefined): Promise<AsOf> {
+  async function asOfBucket(bucket: string, readable: Readable, signal: AbortSignal | undefined): Promise<AsOf> {
     const nowMs = clock.nowMs();
-    const [record, circuits, gaps] = await Promise.all([
+    const [record, circuits, all] = await Promise.all([
       requireBucket(state, bucket, signal),
       listCircuits(state, nowMs),
       gapsOf(state, bucket, signal),
     ]);
+    const gaps = all.filter((gap) => touches(readable, gap));
     const waitsFor = circuitOfBucket(circuits, record);
     const { status, last_event_at, last_compared_at } = bucketView(
       record,
@@ -60,8 +62,8 @@ export function createAsOf({
     };
   }
 
-  return async function asOfBuckets(buckets: readonly string[], signal?: AbortSignal): Promise<readonly AsOf[]> {
-    const all = await Promise.all(buckets.map((bucket) => asOfBucket(bucket, signal)));
+  return async function asOfBuckets(buckets: readonly string[], readable: Readable, signal?: AbortSignal): Promise<readonly AsOf[]> {
+    const all = await Promise.all(buckets.map((bucket) => asOfBucket(bucket, readable, signal)));
     // what may differ is never among those that are left out
     const rank = ({ status }: AsOf): number => bucketSeverities.indexOf(status.severity);
     return all.toSorted((a, b) => rank(a) - rank(b)).slice(0, BUCKETS_MAX);

@@ -1,10 +1,13 @@
 /** Explains one key: reads it from the index and from S3 now, and compares the two. */
 import { statusView } from '../../api/buckets.ts';
 import { storageViewOf, type Explanation } from '../../api/objects.ts';
+import { readsKey, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { requireBucket } from '../buckets/list.ts';
+import { requireReadable } from '../buckets/list.ts';
+import { printable } from '../../domain/printable.ts';
+import { RequestError } from '../../domain/request-error.ts';
 import type { BucketStatuses } from '../buckets/statuses.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -17,17 +20,32 @@ interface ExplainDependencies {
   readonly statuses: Pick<BucketStatuses, 'of'>;
 }
 
-type Explain = (bucket: string, key: string, signal?: AbortSignal) => Promise<Explanation>;
+/** As much of a key as an error repeats. */
+const SHOWN_MAX = 1_024;
+
+type Explain = (place: { readonly bucket: string; readonly key: string; readonly readable: Readable }, signal?: AbortSignal) => Promise<Explanation>;
+
+function isAbsent(answer: StorageAnswer): boolean {
+  return 'state' in answer && !answer.state.present;
+}
+
+/** The one answer for a key that may not be read and for one that was never there. */
+function notFound(bucket: string, key: string): RequestError {
+  return new RequestError('object.not-found', `${bucket} has no object ${printable(key, SHOWN_MAX)} that you may read`);
+}
 
 /** Creates the function. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
 export function createExplain({ state, objects, storage, statuses }: ExplainDependencies): Explain {
-  return async function explain(bucket, key, signal) {
-    const record = await requireBucket(state, bucket, signal);
+  return async function explain({ bucket, key, readable }, signal) {
+    const record = await requireReadable(state, { bucket, readable }, signal);
+    // before anything is read: what takes time shows that something is there
+    if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
     const [[document], answer, status] = await Promise.all([
       objects.getMany(bucket, [key], signal),
       observe(record, key, signal),
-      statuses.of(record, signal),
+      statuses.of(record, readable, signal),
     ]);
+    if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
     const { agrees, sentence, observationClock } = explanationOf({ bucket: record, status, document, storage: answer });
     return {
       bucket,

@@ -10,6 +10,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Context } from '../../api/contract.ts';
+import { policySchema } from '../../domain/access/policy.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
@@ -103,6 +104,10 @@ const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: s
   connection: (record) => refs.connection(connectionSchema.parse(record).bucket),
   user: (record) => refs.user(userRecordSchema.parse(record).userId),
   grant: (record) => refs.grant(grantNameIn(grantRecordSchema.parse(record))),
+  access: (record) => {
+    policySchema.parse(record);
+    return refs.access;
+  },
   'api-key': (record) => refs.apiKey(keyRecordSchema.parse(record).id),
   'user-keys': (record) => refs.userKeys(userKeysSchema.parse(record).userId),
 };

@@ -5,7 +5,8 @@ import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
-import { requireBucket } from '../buckets/list.ts';
+import { overlapping, type Readable } from '../../domain/access/readable.ts';
+import { requireReadable } from '../buckets/list.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -15,7 +16,7 @@ import { filterOf, type FilterRequest, type UnderstoodFilter } from './search-fi
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;
-export type Search = (request: SearchRequest, signal?: AbortSignal) => Promise<SearchAnswer>;
+export type Search = (request: SearchRequest, readable: Readable, signal?: AbortSignal) => Promise<SearchAnswer>;
 
 interface SearchDependencies {
   readonly objects: ObjectIndex;
@@ -34,14 +35,14 @@ export function createSearch({ objects, state, clock, compareIntervalMs = COMPAR
   const understand = createUnderstand(state);
   const asOf = createAsOf({ state, clock, compareIntervalMs });
 
-  return async function search(request, signal) {
+  return async function search(request, readable, signal) {
     const order = orderOf(request);
     const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
     // ages are counted from the first page on
     const nowMs = place?.nowMs ?? clock.nowMs();
-    const understood = await understand(request, nowMs, signal);
+    const understood = await understand(request, { nowMs, readable }, signal);
     checkOrder(order, understood.filter);
-    const beside = await besidesOf(request, understood, signal);
+    const beside = await besidesOf(request, understood, { readable, signal });
     const { filter } = understood;
     if (filter === null) return { items: [], ...beside };
     const now = understood.relative ? { nowMs } : {};
@@ -58,11 +59,11 @@ export function createSearch({ objects, state, clock, compareIntervalMs = COMPAR
   async function besidesOf(
     request: SearchRequest,
     { filter, understood, foundIn }: UnderstoodFilter,
-    signal: AbortSignal | undefined,
+    { readable, signal }: { readonly readable: Readable; readonly signal: AbortSignal | undefined },
   ): Promise<Omit<SearchAnswer, 'items' | 'next'>> {
     return {
       ...(understood !== undefined && { understood }),
-      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(foundIn)], signal) }),
+      ...(request.as_of === 'true' && { as_of: await asOf([...new Set(foundIn)], readable, signal) }),
       ...(request.total === 'true' && { total: filter === null ? NOTHING : await totalOf(filter, signal) }),
     };
   }
@@ -73,13 +74,31 @@ export function createSearch({ objects, state, clock, compareIntervalMs = COMPAR
   }
 }
 
-/** Creates the function that understands the filter of a request, and checks that its buckets are connected. */
+/**
+ * Creates the function that understands the filter of a request, checks that its buckets are connected, and narrows it to what
+ * the caller may read.
+ */
 export function createUnderstand(state: StateStore) {
-  return async function understand(request: FilterRequest, nowMs: number, signal: AbortSignal | undefined): Promise<UnderstoodFilter> {
+  return async function understand(
+    request: FilterRequest,
+    { nowMs, readable }: { readonly nowMs: number; readonly readable: Readable },
+    signal: AbortSignal | undefined,
+  ): Promise<UnderstoodFilter> {
     const understood = filterOf(request, nowMs);
-    for (const bucket of new Set(understood.buckets)) await requireBucket(state, bucket, signal);
-    return understood;
+    for (const bucket of new Set(understood.buckets)) await requireReadable(state, { bucket, readable }, signal);
+    return { ...understood, filter: understood.filter && narrowed(understood.filter, readable) };
   };
+}
+
+/** The filter within what may be read; null: nothing of it may be. */
+function narrowed(filter: ObjectFilter, readable: Readable): ObjectFilter | null {
+  if (readable === 'everything') return filter;
+  const { bucket, prefix = '' } = filter;
+  const within = overlapping(readable, filter);
+  const [part] = within;
+  if (part === undefined) return null;
+  // the filter asks for a part of one that may be read whole
+  return part.bucket === bucket && part.prefix === prefix ? filter : { ...filter, within };
 }
 
 function orderOf({ sort: by = 'key', order = 'asc' }: Pick<SearchRequest, 'sort' | 'order'>): SearchOrder {

@@ -1,5 +1,6 @@
 /** Sums objects and bytes of a bucket. */
 import type { z } from 'zod';
+import type { Readable } from '../../domain/access/readable.ts';
 import type { Usage, usageRows, UsageRequest } from '../../api/usage.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
@@ -29,12 +30,12 @@ const TIME_LIMIT_MS = 10_000;
 export function createGetUsage({ usage, state, clock }: UsageDependencies) {
   const understand = createUnderstand(state);
 
-  return async function getUsage(request: UsageRequest, signal?: AbortSignal): Promise<UsageAnswer> {
+  return async function getUsage(request: UsageRequest, readable: Readable, signal?: AbortSignal): Promise<UsageAnswer> {
     const { by, limit, times, bucket } = request;
     const place = placeOf(request.cursor);
     // ages are counted from the first page on
     const nowMs = place.nowMs ?? clock.nowMs();
-    const { filter, relative } = await understand(request, nowMs, signal);
+    const { filter, relative } = await understand(request, { nowMs, readable }, signal);
     if (filter === null) return { items: [] };
     checkFilter(filter, bucket);
     const narrowed = placeOfSums(filter, by);

@@ -1,5 +1,5 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { applyAdvice, bucketView, fillAdvice, unconnectedView } from '../../api/buckets.ts';
+import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
@@ -7,7 +7,8 @@ import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { createListBuckets, requireBucket } from '../buckets/list.ts';
+import { seesAll, type ReadableBy } from '../access/readers.ts';
+import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createBucketStatuses } from '../buckets/statuses.ts';
 import { createGapReports, createListGaps } from '../gaps/reports.ts';
@@ -33,7 +34,7 @@ import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
-import { changesPage } from './changes.ts';
+import { createListChanges } from './changes.ts';
 import { createSearch } from './search.ts';
 import { createGetUsage } from './usage.ts';
 
@@ -55,6 +56,8 @@ interface VerbDependencies {
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
   readonly loginRules?: LoginRules;
+  /** What callers may read. */
+  readonly readableBy: ReadableBy;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
@@ -73,6 +76,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     connectBucket,
     deadLetters,
     provisioning,
+    readableBy,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
@@ -86,6 +90,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state, clock, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
+  const listChanges = createListChanges({ state, objects, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
@@ -96,23 +101,22 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const keys = createKeyVerbs({ state, users: createUsers({ state, rules }), clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
-    return bucketView(record, await statuses.of(record, signal));
+    return bucketView(record, await statuses.of(record, 'everything', signal));
   };
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    searchObjects: ({ query }, { signal }) => search(query, signal),
-    async listChanges({ query }, { signal }) {
-      await requireBucket(state, query.bucket, signal);
-      return { items: await objects.changes(query.bucket, changesPage(query, clock.nowMs()), signal) };
-    },
-    getUsage: ({ query }, { signal }) => getUsage(query, signal),
-    explainObject: ({ params, query }, { signal }) => explain(params.bucket, query.key, signal),
-    async listBuckets({ query }, { signal }) {
-      const { connected, unconnected, next } = await listBuckets(query, signal);
+    searchObjects: async ({ query }, { actor, signal }) => search(query, await readableBy(actor, signal), signal),
+    listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
+    getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
+    explainObject: async ({ params, query }, { actor, signal }) =>
+      explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal),
+    async listBuckets({ query }, { actor, signal }) {
+      const { connected, unconnected, next } = await listBuckets(query, await readableBy(actor, signal), signal);
+      const view = seesAll(actor) ? bucketView : readerView;
       return {
-        items: connected.map(({ record, status }) => bucketView(record, status)),
-        unconnected: unconnected.map(unconnectedView),
+        items: connected.map(({ record, status }) => view(record, status)),
+        unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
         next,
       };
     },
@@ -130,12 +134,16 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       },
       ({ job_id }) => ({ job_id }),
     ),
-    getBucket: ({ params }, { signal }) => viewOf(params.bucket, signal),
+    async getBucket({ params: { bucket } }, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const record = await requireReadable(state, { bucket, readable }, signal);
+      return (seesAll(actor) ? bucketView : readerView)(record, await statuses.of(record, readable, signal));
+    },
     changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
       const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
       const fill = isFillWanted ? fillAdvice(record) : undefined;
       return {
-        ...bucketView(record, await statuses.of(record, signal)),
+        ...bucketView(record, await statuses.of(record, 'everything', signal)),
         advice: madeFor === undefined ? fill : applyAdvice(record, madeFor),
       };
     }),

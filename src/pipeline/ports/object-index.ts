@@ -71,7 +71,7 @@ export interface ObjectIndex {
   /** Returns documents and tombstones of one bucket that were built after a moment, the newest first. They are at most one refresh behind. */
   changes(
     bucket: string,
-    page: { readonly prefix: string; readonly sinceMs: number; readonly limit: number },
+    page: { readonly prefix: string; readonly within?: readonly BucketPart[]; readonly sinceMs: number; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
   /** Creates what the bucket's documents need (index, aliases). Idempotent. */

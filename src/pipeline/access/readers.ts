@@ -1,0 +1,44 @@
+/** What the caller of a request may read. It is asked with each request, so that a grant that is removed acts at the next one. */
+import { intersectionOf, PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
+import type { Policy } from '../../domain/access/policy.ts';
+import type { Actor, KeyActor, SessionActor } from '../../domain/identity/actor.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+
+/** Resolves with what the actor may read at this moment. Throws the store's fault. */
+export type ReadableBy = (actor: Actor, signal?: AbortSignal) => Promise<Readable>;
+
+interface ReaderDependencies {
+  readonly policy: (signal?: AbortSignal) => Promise<Policy>;
+  readonly telemetry: Pick<Telemetry, 'warn'>;
+  /** Whether every user reads everything, as TALLY_READERS says. */
+  readonly everyoneReads: boolean;
+}
+
+/** Creates the function. Administrators read everything, and so does a program on this machine where no one logs in. */
+export function createReadableBy({ policy, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
+  async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
+    const { email, isUnverified, groups } = actor;
+    const { readable, tooMany } = (await policy(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
+    if (tooMany) {
+      telemetry.warn('a user reads nothing, because of too many separate parts that are granted', { user_id: actor.userId, email, parts_max: PARTS_MAX });
+    }
+    return readable;
+  }
+
+  return async function readableBy(actor, signal) {
+    switch (actor.kind) {
+      case 'local':
+        return 'everything';
+      case 'session':
+      case 'api_key': {
+        const own = actor.role === 'admin' || everyoneReads ? 'everything' : await byGrants(actor, signal);
+        return actor.kind === 'api_key' && actor.narrowedTo !== undefined ? intersectionOf(own, actor.narrowedTo) : own;
+      }
+    }
+  };
+}
+
+/** Whether the actor sees what is for administrators only. */
+export function seesAll(actor: Actor): boolean {
+  return actor.kind === 'local' || actor.role === 'admin';
+}
