@@ -3,6 +3,7 @@
  * `--registry` and docs/api.md are derived from it.
  */
 import type { Actor } from '../domain/identity/actor.ts';
+import { accessRows } from './access.ts';
 import { keyRows } from './api-keys.ts';
 import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
@@ -31,6 +32,7 @@ const verbRows = {
   ...keyRows,
   ...auditRows,
   ...userRows,
+  ...accessRows,
   ...stateRows,
 };
 /** The operations that the listeners answer themselves. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { roles } from '../domain/identity/actor.ts';
 import { hasSecret } from '../domain/masked-secrets.ts';
-import type { GrantRecord } from '../domain/identity/grant.ts';
+import type { Appointment } from '../domain/identity/appointment.ts';
 import { roleSources, type UserRecord } from '../domain/identity/user.ts';
 import { cursor, id, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -21,7 +21,7 @@ export const user = z
     role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
     role_source: z
       .enum(roleSources)
-      .describe('Where the role comes from: `grant`, a `rule` of the settings about claims or addresses, or `none` for users.'),
+      .describe('Where the role comes from: `appointment`, a `rule` of the settings about claims or addresses, or `none` for users.'),
     issuer: z.string().describe('The issuer at which the user logs in.'),
     sub: z.string().describe('The subject: how the issuer names the user.'),
     created_at: time.describe('The first login.'),
@@ -43,7 +43,7 @@ const sub = z
   .max(SUB_LENGTH_MAX, `must have at most ${SUB_LENGTH_MAX} characters`)
   .refine((text) => !hasSecret(text), NO_SECRET);
 
-const grantee = z
+const appointee = z
   .union(
     [
       z.strictObject({ email: email.describe('The e-mail address, which the issuer must have verified.') }),
@@ -52,19 +52,19 @@ const grantee = z
     must('must be {"email": "…"} or {"sub": "…"}'),
   )
   .describe('Who becomes an administrator.');
-export type GrantRequest = z.output<typeof grantee>;
+export type AppointmentRequest = z.output<typeof appointee>;
 
-const grant = z
+const appointment = z
   .object({
     email: z.string().optional().describe('The address in lower case.'),
     sub: z.string().optional().describe('The subject.'),
-    granted_by: z.string().describe('Who granted it.'),
-    created_at: time.describe('When it was granted.'),
+    appointed_by: z.string().describe('Who made it.'),
+    created_at: time.describe('When it was made.'),
     expires_at: time.describe('It ends then, unless the person has logged in before.'),
     user_id: z.string().optional().describe('The user who has become an administrator by it; absent: it waits for a login.'),
   })
-  .meta({ id: 'Grant', description: 'Makes an administrator of a person.' });
-export type GrantAnswer = z.infer<typeof grant>;
+  .meta({ id: 'Appointment', description: 'Makes an administrator of a person.' });
+export type AppointmentAnswer = z.infer<typeof appointment>;
 
 const params = z.object({ id: id.describe('The id of the user.') });
 const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
@@ -102,43 +102,43 @@ export const userRows = {
     errors: ['user.not-found', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
   },
-  'POST /v1/admin/grants': {
-    operation: 'grantAdmin',
+  'POST /v1/admin/appointments': {
+    operation: 'appointAdmin',
     summary: 'Makes a person an administrator.',
     description:
-      'A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the grant waits for the first login, for at most 7 days. An API key cannot do this.',
+      'A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the appointment waits for the first login, for at most 7 days. An API key cannot do this.',
     scope: 'people',
-    body: grantee,
-    answer: grant,
+    body: appointee,
+    answer: appointment,
     status: 201,
     errors: ['audit.unavailable'],
     example: { body: { email: 'alice@example.com' } },
   },
-  'GET /v1/admin/grants': {
-    operation: 'listGrants',
-    summary: 'Lists the grants that wait for a login.',
+  'GET /v1/admin/appointments': {
+    operation: 'listAppointments',
+    summary: 'Lists the appointments that wait for a login.',
     description: 'A page may have fewer items than its limit, even none, although there is a next page.',
     scope: 'people',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
-    answer: pageOf(grant),
+    answer: pageOf(appointment),
     status: 200,
     errors: [],
     example: { query: { limit: 20 } },
   },
-  'POST /v1/admin/grants/withdraw': {
-    operation: 'withdrawGrant',
-    summary: 'Withdraws a grant that waits for a login, and answers what it was.',
+  'POST /v1/admin/appointments/withdraw': {
+    operation: 'withdrawAppointment',
+    summary: 'Withdraws an appointment that waits for a login, and answers what it was.',
     description: 'A person who has logged in with it is an administrator already, and stays one: disable the user instead.',
     scope: 'people',
-    body: grantee.describe('Whose grant is withdrawn.'),
-    answer: grant,
+    body: appointee.describe('Whose appointment is withdrawn.'),
+    answer: appointment,
     status: 200,
-    errors: ['grant.not-found', 'audit.unavailable'],
+    errors: ['appointment.not-found', 'audit.unavailable'],
     example: { body: { email: 'alice@example.com' } },
   },
 } as const satisfies Record<RowKey, Row>;
 export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;
-export type GrantsRequest = z.output<(typeof userRows)['GET /v1/admin/grants']['query']>;
+export type AppointmentsRequest = z.output<(typeof userRows)['GET /v1/admin/appointments']['query']>;
 
 /** Converts a stored user to its form in the API. */
 export function userView(record: UserRecord): User {
@@ -157,7 +157,7 @@ export function userView(record: UserRecord): User {
   };
 }
 
-/** Converts a stored grant to its form in the API. */
-export function grantView({ email: address, subject, grantedBy, createdAtMs, expiresAtMs }: GrantRecord): GrantAnswer {
-  return { email: address, sub: subject, granted_by: grantedBy, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) };
+/** Converts a stored appointment to its form in the API. */
+export function appointmentView({ email: address, subject, appointedBy, createdAtMs, expiresAtMs }: Appointment): AppointmentAnswer {
+  return { email: address, sub: subject, appointed_by: appointedBy, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) };
 }

@@ -28,7 +28,7 @@ export interface KeyParts extends StoresWindows {
 export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>, settings: Settings, telemetry: Telemetry): KeyParts {
   const clock = systemClock;
   const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules: loginRulesOf(settings) }), clock });
-  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS };
+  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS };
   const limits = createAbuseLimits({ clock });
   const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
   const uses = createKeyUses({ audit, clock, telemetry });

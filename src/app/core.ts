@@ -21,6 +21,7 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
@@ -196,7 +197,9 @@ export async function createCore(
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
-  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys });
+  const grants = createStoredGrants({ state, clock });
+  const everyoneReads = settings.TALLY_READERS === 'everyone';
+  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, grants, everyoneReads });
   return {
     store,
     aws,

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
+import { addAccessCommands } from './access.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addAdminKeyCommands } from './keys.ts';
@@ -27,13 +28,14 @@ const DAY_MS = 86_400_000;
 /** The page of an export: the largest that the API has, so that it needs the fewest requests. */
 const EXPORT_LIMIT = 1_000;
 
-/** `tally admin audit|grant|keys|users`. */
+/** `tally admin access|appoint|appointments|audit|grants|keys|users`. */
 export function addAdminCommands(program: Command, cli: Cli): void {
   const admin = program.command('admin').summary('commands for administrators').description('Commands for administrators.');
   withExamples(admin, 'tally admin audit', 'tally admin keys list');
   addAudit(admin, cli);
   addAdminKeyCommands(admin, cli);
   addUserCommands(admin, cli);
+  addAccessCommands(admin, cli);
 }
 
 function addAudit(admin: Command, cli: Cli): void {

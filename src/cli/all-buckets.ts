@@ -1,18 +1,18 @@
 /** Reads the list of buckets to its end. */
-import type { Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import type { ShownBucket, UnconnectedBucket } from '../api/buckets.ts';
 import type { Context, Operations } from '../api/contract.ts';
 
 /** The largest page of the API. */
 const PAGE_BUCKETS = 1_000;
 
 interface AllBuckets {
-  readonly items: readonly Bucket[];
+  readonly items: readonly ShownBucket[];
   readonly unconnected: readonly UnconnectedBucket[];
 }
 
 /** Returns the connected buckets and the names that are not connected. */
 export async function allBuckets(control: Pick<Operations, 'listBuckets'>, context: Context): Promise<AllBuckets> {
-  const items: Bucket[] = [];
+  const items: ShownBucket[] = [];
   const unconnected: UnconnectedBucket[] = [];
   let cursor: string | undefined;
   do {

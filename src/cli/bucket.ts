@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { AddedBucket, Bucket, UnconnectedBucket } from '../api/buckets.ts';
+import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api/buckets.ts';
 import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
@@ -204,7 +204,7 @@ function bucketText({ bucket, region, source, topic_arn: topic, versioning, enri
   return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich, status: statusText(status) });
 }
 
-function connectedText(connected: readonly Bucket[], nowMs: number): string {
+function connectedText(connected: readonly ShownBucket[], nowMs: number): string {
   if (connected.length === 0) return '';
   return tableText(
     ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'STATUS'],
@@ -212,7 +212,7 @@ function connectedText(connected: readonly Bucket[], nowMs: number): string {
       record.bucket,
       record.region,
       record.source,
-      record.versioning.status,
+      record.versioning?.status,
       record.enrich,
       ageOfText(record.last_event_at, nowMs),
       ageOfText(record.last_compared_at, nowMs),
@@ -230,7 +230,7 @@ function statusText({ state, sentence }: Bucket['status']): string {
 const ACTS_MAX = 8;
 
 /** What to do about the buckets that are not well. */
-function actHints(cli: Cli, items: readonly Bucket[]): readonly string[] {
+function actHints(cli: Cli, items: readonly ShownBucket[]): readonly string[] {
   const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [typedOf(cli, status.act.command)]));
   const left = commands.length - ACTS_MAX;
   const shown = commands.slice(0, ACTS_MAX).map((command) => `To do: ${command}`);

@@ -1,20 +1,20 @@
 import type { Command } from 'commander';
-import type { GrantAnswer, GrantRequest, User } from '../api/users.ts';
+import type { AppointmentAnswer, AppointmentRequest, User } from '../api/users.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
 import { printable } from '../domain/printable.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { tableText } from './output.ts';
 
-interface GrantOptions extends JsonOption {
+interface AppointOptions extends JsonOption {
   readonly sub?: string;
   readonly withdraw?: true;
 }
 
-/** `tally admin grant`, `tally admin grants`, `tally admin users list|disable|enable`. */
+/** `tally admin appoint`, `tally admin appointments`, `tally admin users list|disable|enable`. */
 export function addUserCommands(admin: Command, cli: Cli): void {
-  addGrant(admin, cli);
-  addGrants(admin, cli);
+  addAppoint(admin, cli);
+  addAppointments(admin, cli);
   const users = admin
     .command('users')
     .summary('people who have logged in')
@@ -25,62 +25,62 @@ export function addUserCommands(admin: Command, cli: Cli): void {
   addSwitch(users, cli, 'enable');
 }
 
-function addGrant(admin: Command, cli: Cli): void {
-  const grant = admin
-    .command('grant')
+function addAppoint(admin: Command, cli: Cli): void {
+  const appointment = admin
+    .command('appoint')
     .summary('make a person an administrator')
     .description(
-      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the grant waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',
+      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',
     )
     .argument('[email]', 'the verified e-mail address')
     .option('--sub <sub>', 'the subject instead: how the issuer names the person')
-    .option('--withdraw', 'take back a grant that waits, as `tally admin grants` shows it');
-  const examples = ['tally admin grant --sub 248289761001', 'tally admin grant alice@example.com --withdraw'];
-  printing(grant, 'tally admin grant alice@example.com', ...examples).action(
-    async (email: string | undefined, { sub, withdraw, ...options }: GrantOptions) => {
-      const body = granteeOf(email, sub);
+    .option('--withdraw', 'take back an appointment that waits, as `tally admin appointments` shows it');
+  const examples = ['tally admin appoint --sub 248289761001', 'tally admin appoint alice@example.com --withdraw'];
+  printing(appointment, 'tally admin appoint alice@example.com', ...examples).action(
+    async (email: string | undefined, { sub, withdraw, ...options }: AppointOptions) => {
+      const body = appointeeOf(email, sub);
       if (withdraw === true) {
-        const withdrawn = await cli.withControl((control, context) => control.withdrawGrant({ body }, context));
-        return cli.print(options, withdrawn, () => `${granteeText(withdrawn)} does not become an administrator at the next login.`);
+        const withdrawn = await cli.withControl((control, context) => control.withdrawAppointment({ body }, context));
+        return cli.print(options, withdrawn, () => `${appointeeText(withdrawn)} does not become an administrator at the next login.`);
       }
-      const answer = await cli.withControl((control, context) => control.grantAdmin({ body }, context));
+      const answer = await cli.withControl((control, context) => control.appointAdmin({ body }, context));
       return cli.print(options, answer, () =>
         answer.user_id === undefined
-          ? `${granteeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`
-          : `${granteeText(answer)} is an administrator now. In a browser it counts from the next login on.`,
+          ? `${appointeeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`
+          : `${appointeeText(answer)} is an administrator now. In a browser it counts from the next login on.`,
       );
     },
   );
 }
 
-function granteeText({ email, sub }: GrantAnswer): string {
+function appointeeText({ email, sub }: AppointmentAnswer): string {
   return printable(email ?? sub ?? '');
 }
 
-function addGrants(admin: Command, cli: Cli): void {
-  const grants = admin
-    .command('grants')
-    .summary('list the grants that wait for a login')
-    .description('Lists the grants that wait for a login of the person. `tally admin grant EMAIL --withdraw` takes one back.')
+function addAppointments(admin: Command, cli: Cli): void {
+  const appointments = admin
+    .command('appointments')
+    .summary('list the appointments that wait for a login')
+    .description('Lists the appointments that wait for a login of the person. `tally admin appoint EMAIL --withdraw` takes one back.')
     .addOption(limitOption())
     .addOption(cursorOption());
-  printing(grants, 'tally admin grants').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+  printing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
     const options: JsonOption = { ...(json === true && { json }) };
-    const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
-    if (page.items.length === 0) cli.hint(options, 'No grant waits for a login here.');
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => grantsText(page.items));
+    const page = await cli.withControl((control, context) => control.listAppointments({ query }, context));
+    if (page.items.length === 0) cli.hint(options, 'No appointment waits for a login here.');
+    if (page.items.length > 0 || json === true) cli.print(options, page, () => appointmentsText(page.items));
     if (page.next !== undefined) cli.hint(options, moreText(page.next));
   });
 }
 
-function grantsText(grants: readonly GrantAnswer[]): string {
+function appointmentsText(appointments: readonly AppointmentAnswer[]): string {
   return tableText(
-    ['EMAIL', 'SUBJECT', 'GRANTED BY', 'GRANTED', 'ENDS'],
-    grants.map(({ email, sub, granted_by: by, created_at: created, expires_at: ends }) => [email, sub, by, created, ends]),
+    ['EMAIL', 'SUBJECT', 'APPOINTED BY', 'SINCE', 'ENDS'],
+    appointments.map(({ email, sub, appointed_by: by, created_at: created, expires_at: ends }) => [email, sub, by, created, ends]),
   );
 }
 
-function granteeOf(email: string | undefined, sub: string | undefined): GrantRequest {
+function appointeeOf(email: string | undefined, sub: string | undefined): AppointmentRequest {
   if (email !== undefined && sub === undefined) return { email };
   if (sub !== undefined && email === undefined) return { sub };
   throw new CommandError('usage', 'name one person: an e-mail address, or --sub with the subject');

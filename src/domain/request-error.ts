@@ -22,6 +22,8 @@ export const requestErrors = {
   'user.not-found': 404,
   'grant.not-found': 404,
   'grant.limit': 409,
+  'grant.of-file': 409,
+  'appointment.not-found': 404,
   'user.last-administrator': 409,
   'api-key.not-found': 404,
   'api-key.limit': 409,

@@ -15,7 +15,7 @@ export const exportedKinds = [
   'installation',
   'connection',
   'user',
-  'grant',
+  'appointment',
   'access',
   'api-key',
   'user-keys',

@@ -18,7 +18,7 @@ export const stateKinds = [
   'user',
   'api-key',
   'user-keys',
-  'grant',
+  'appointment',
   'login',
   'login-key',
   'session',

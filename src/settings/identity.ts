@@ -72,6 +72,21 @@ export const identitySettings = {
     (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
     'must be e-mail addresses, separated by commas',
   ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin grant EMAIL`.'),
+  TALLY_OIDC_GROUPS_CLAIM: z
+    .string()
+    .trim()
+    .min(1)
+    .default('groups')
+    .describe('The claim that states the groups of a person, which grants to group: mean: a text, or a list of texts. Dots lead into objects.'),
+  TALLY_READERS: z
+    .enum(['granted', 'everyone'], 'must be granted or everyone')
+    .default('granted')
+    .describe(
+      'Who may read the index when people log in. granted: everyone reads what is granted, and administrators read everything. everyone: every user reads every bucket. Without TALLY_OIDC_ISSUER every caller on this machine reads everything.',
+    ),
+  TALLY_GRANTS_FILE: optionalPath.describe(
+    'A YAML file of grants, read at the start: a list of entries with who and where. Its grants exist as long as its lines do, and commands cannot change them. A file that cannot be read refuses the start.',
+  ),
   TALLY_SESSION_DAYS: integer(1, 90, 7).describe(
     'How long a login of the command line or of the Python SDK lasts, in days. The default of 7 days asks people once a week. A smaller value counts for existing sessions too; a larger one counts from the next login on. Sessions of browsers last 12 hours.',
   ),
@@ -150,6 +165,7 @@ export function loginRulesOf(settings: IdentitySettings): LoginRules {
     trustsEmail: settings.TALLY_OIDC_TRUST_EMAIL,
     allowed: allowed.flatMap((text) => allowedRuleOf(text) ?? []),
     adminClaim: claim === undefined ? undefined : claimRuleOf(claim),
+    groupsClaim: settings.TALLY_OIDC_GROUPS_CLAIM,
     adminEmails: emails.map((email) => email.toLowerCase()),
   };
 }

@@ -241,15 +241,15 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   listUsers: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   disableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
-  listGrants: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
-  withdrawGrant: async (world) => {
+  listAppointments: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
+  withdrawAppointment: async (world) => {
     await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
       { email: 'alice@example.com' },
       'root',
     );
     return { headers: { ...json, ...bearer(await world.tokenOf('admin')) } };
   },
-  grantAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
+  appointAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
   exportState: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
   logOut: async (world) => ({ headers: bearer(await world.tokenOf('user')) }),
   beginLogin: async () => ({}),

@@ -10,8 +10,8 @@ describe('tally admin grant', () => {
     expect(exitCode).toBe(0);
     expect(stdout).toBe('alice@example.com becomes an administrator at the next login, if it is before 2026-01-02T03:04:05.000Z.\n');
     expect(world.asked).toEqual([
-      ['grantAdmin', { body: { email: 'Alice@example.com' } }],
-      ['grantAdmin', { body: { sub: '248289761001' } }],
+      ['appointAdmin', { body: { email: 'Alice@example.com' } }],
+      ['appointAdmin', { body: { sub: '248289761001' } }],
     ]);
   });
 
@@ -21,8 +21,8 @@ describe('tally admin grant', () => {
     expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
     expect((await world.run('admin', 'grants', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +GRANTED BY.*\nalice@example.com /);
     expect(world.asked).toEqual([
-      ['withdrawGrant', { body: { email: 'alice@example.com' } }],
-      ['listGrants', { query: { limit: 2 } }],
+      ['withdrawAppointment', { body: { email: 'alice@example.com' } }],
+      ['listAppointments', { query: { limit: 2 } }],
     ]);
     world.nextAnswers({ items: [] });
     expect(await world.run('admin', 'grants')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No grant waits') });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Context } from '../../src/api/contract.ts';
 import { bucketRecordSchema } from '../../src/domain/bucket.ts';
 import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
-import { grantNameOf, newGrant } from '../../src/domain/identity/grant.ts';
+import { appointmentNameOf, newAppointment } from '../../src/domain/identity/appointment.ts';
 import { newSession } from '../../src/domain/identity/session.ts';
 import { exportedKinds, type ExportedRecord } from '../../src/domain/state-export.ts';
 import { gapSchema } from '../../src/domain/gaps/gap.ts';
@@ -53,7 +53,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       }
       await updateRecord(state, refs.installation, () => ({ installation: 'tally-1', registry: '0'.repeat(32) }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
-      await updateRecord(state, refs.grant(grantNameOf({ sub: 's-1' })), () => newGrant({ sub: 's-1' }, 'alice@build-1', nowMs));
+      await updateRecord(state, refs.appointment(appointmentNameOf({ sub: 's-1' })), () => newAppointment({ sub: 's-1' }, 'alice@build-1', nowMs));
       await updateRecord(state, refs.apiKey(key.id), () => key);
       const listed = [{ id: key.id, createdAtMs: key.createdAtMs, expiresAtMs: key.expiresAtMs }];
       await updateRecord(state, refs.userKeys(USER), () => ({ userId: USER, keys: listed, revoked: [] }));

@@ -75,9 +75,9 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   listUsers: people,
   disableUser: people,
   enableUser: people,
-  grantAdmin: people,
-  listGrants: people,
-  withdrawGrant: people,
+  appointAdmin: people,
+  listAppointments: people,
+  withdrawAppointment: people,
   exportState: people,
 };
 

@@ -10,6 +10,8 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { partOf, unionOf } from '../access/grant.ts';
+import type { Readable } from '../access/readable.ts';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import { keyScopes } from './actor.ts';
@@ -57,6 +59,8 @@ export const keyRecordSchema = z.object({
   fingerprint: z.string(),
   secretHash: z.string(),
   scopes: z.array(z.enum(keyScopes)).readonly(),
+  /** What the key reads at most, as texts of grants. Absent: what its owner reads. */
+  grants: z.array(z.string()).readonly().optional(),
   createdAtMs: z.number(),
   expiresAtMs: z.number(),
   /** Stored at most once a minute. */
@@ -134,13 +138,14 @@ interface NewKey {
   readonly userId: string;
   readonly userEmail: string;
   readonly scopes: KeyRecord['scopes'];
+  readonly grants?: KeyRecord['grants'];
   /** 1 to 365. */
   readonly expiresInDays: number;
   readonly nowMs: number;
 }
 
 /** The record of a new key. It contains the hash of the secret only. */
-export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresInDays, nowMs }: NewKey): KeyRecord {
+export function keyRecordOf({ secret, name, userId, userEmail, scopes, grants, expiresInDays, nowMs }: NewKey): KeyRecord {
   return {
     id: keyIdOf(secret),
     name,
@@ -149,6 +154,7 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
     fingerprint: fingerprintOf(secret),
     secretHash: secretHashOf(secret),
     scopes,
+    ...(grants && { grants }),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + expiresInDays * DAY_MS,
   };
@@ -156,6 +162,8 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
 
 /** When keys end besides their own expiry. */
 export interface ExpiryRule {
+  /** What the owner has by claims, which are groups and the role of an administrator, does not count for keys after this many days without a login. */
+  readonly claimsDays?: number | undefined;
   /** A key ends when its owner has not logged in for this many days; undefined: logins do not matter. */
   readonly ownerLoginDays?: number | undefined;
 }
@@ -169,6 +177,21 @@ export function expiryOf(
   if (ownerLoginDays === undefined) return expiresAtMs;
   // an owner without a known login never logged in as far as Tally can say
   return Math.min(expiresAtMs, (lastLoginAtMs ?? 0) + ownerLoginDays * DAY_MS);
+}
+
+/** Whether what the claims of the owner's last login stated still counts for keys. */
+export function claimsCount(rolesSeenAtMs: number, { claimsDays = Infinity }: ExpiryRule, nowMs: number): boolean {
+  return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
+}
+
+/** What a narrowed key reads at most; undefined: the key is not narrowed. */
+export function narrowedTo({ grants }: Pick<KeyRecord, 'grants'>): Readable | undefined {
+  if (grants === undefined) return undefined;
+  const parts = grants.flatMap((text) => {
+    const part = partOf(text);
+    return part !== 'everything' && 'mistake' in part ? [] : [part];
+  });
+  return unionOf(parts).readable;
 }
 
 /** The status at a moment. At the moment of its expiry a key is EXPIRED. */

@@ -27,6 +27,8 @@ export interface LoginRules {
   readonly trustsEmail?: boolean;
   /** Makes an administrator. */
   readonly adminClaim?: ClaimRule | undefined;
+  /** The claim that states groups. Default: groups. */
+  readonly groupsClaim?: string | undefined;
   /** Verified addresses, in lower case, of administrators. */
   readonly adminEmails: readonly string[];
 }
@@ -86,13 +88,13 @@ function applies(rule: AllowedRule, user: RuledUser): boolean {
   }
 }
 
-/** The role of a user, and why. A granted role stays whatever the rules say. */
+/** The role of a user, and why. A role by appointment stays whatever the rules say. */
 export function roleOf(
   { adminClaim, adminEmails }: Pick<LoginRules, 'adminClaim' | 'adminEmails'>,
   user: RuledUser,
-  isGranted: boolean,
+  isAppointed: boolean,
 ): { readonly role: Role; readonly roleSource: RoleSource } {
-  if (isGranted) return { role: 'admin', roleSource: 'grant' };
+  if (isAppointed) return { role: 'admin', roleSource: 'appointment' };
   const isByEmail = user.emailVerified && adminEmails.includes(user.email.toLowerCase());
   const isByClaim = adminClaim !== undefined && user.matched.includes(adminClaim.text);
   return isByEmail || isByClaim ? { role: 'admin', roleSource: 'rule' } : { role: 'user', roleSource: 'none' };
@@ -115,7 +117,7 @@ export function knownUserOf(rules: LoginRules, stored: UserRecord): KnownUser {
   const isVerified = stored.emailVerified && (stored.emailTrusted !== true || rules.trustsEmail === true);
   const user = { ...stored, emailVerified: isVerified };
   const isAllowed = isEnabled && notAllowedReason(rules, user) === undefined;
-  return { ...user, ...roleOf(rules, user, user.roleSource === 'grant'), isAllowed };
+  return { ...user, ...roleOf(rules, user, user.roleSource === 'appointment'), isAllowed };
 }
 
 /** What a refused person sees. */

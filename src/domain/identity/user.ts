@@ -9,7 +9,7 @@ const ID_BYTES = 16;
 const ID_DIGITS = 22;
 
 /** Where the role of a user comes from. */
-export const roleSources = ['grant', 'rule', 'none'] as const;
+export const roleSources = ['appointment', 'rule', 'none'] as const;
 export type RoleSource = (typeof roleSources)[number];
 
 /** A user as stored. */
@@ -31,6 +31,10 @@ export const userRecordSchema = z.object({
   roleSource: z.enum(roleSources),
   /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */
   matched: z.array(z.string()).readonly(),
+  /** The groups that the claims of the last login stated. */
+  groups: z.array(z.string()).readonly().optional(),
+  /** Set if the issuer sent a link in place of the groups, or more than are stored. */
+  groupsLeftOut: z.literal(true).optional(),
   createdAtMs: z.number(),
   /** When the claims were last read from the issuer. */
   rolesSeenAtMs: z.number(),

@@ -1,6 +1,6 @@
 /** People who have logged in, and who becomes an administrator. */
 import { useState } from 'preact/hooks';
-import type { GrantAnswer, User } from '../../api/users.ts';
+import type { AppointmentAnswer, User } from '../../api/users.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
@@ -12,31 +12,31 @@ export function UsersPage() {
   const users = usePages<User>('users', (cursor, signal) =>
     call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
-  const grants = usePages<GrantAnswer>('grants', (cursor, signal) =>
-    call('GET /v1/admin/grants', { query: cursor === undefined ? {} : { cursor } }, signal),
+  const appointments = usePages<AppointmentAnswer>('appointments', (cursor, signal) =>
+    call('GET /v1/admin/appointments', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
-  const [isGranting, setGranting] = useState(false);
+  const [isAppointing, setAppointing] = useState(false);
   return (
     <>
       <div class="heading">
         <h1>Users</h1>
-        <button type="button" onClick={() => setGranting(true)}>
+        <button type="button" onClick={() => setAppointing(true)}>
           Make an administrator…
         </button>
       </div>
       <Listed pages={users} empty={<p class="empty">No person has logged in.</p>}>
         {(items) => <UserTable users={items} onChanged={users.reload} />}
       </Listed>
-      <h2>Grants that wait for a login</h2>
-      <Listed pages={grants} empty={<p class="empty">No grant waits.</p>}>
-        {(items) => <GrantTable grants={items} onChanged={grants.reload} />}
+      <h2>Appointments that wait for a login</h2>
+      <Listed pages={appointments} empty={<p class="empty">No appointment waits.</p>}>
+        {(items) => <AppointmentTable appointments={items} onChanged={appointments.reload} />}
       </Listed>
-      {isGranting && (
-        <GrantDialog
+      {isAppointing && (
+        <AppointDialog
           onClose={() => {
-            setGranting(false);
+            setAppointing(false);
             users.reload();
-            grants.reload();
+            appointments.reload();
           }}
         />
       )}
@@ -120,25 +120,25 @@ function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { 
   );
 }
 
-function GrantTable({ grants, onChanged }: { readonly grants: readonly GrantAnswer[]; readonly onChanged: () => void }) {
+function AppointmentTable({ appointments, onChanged }: { readonly appointments: readonly AppointmentAnswer[]; readonly onChanged: () => void }) {
   return (
-    <Table label="Grants that wait for a login" heads={['Person', 'Granted by', 'Granted', 'Ends', 'Actions']}>
-      {grants.map((grant) => (
-        <tr key={grant.email ?? grant.sub}>
+    <Table label="Appointments that wait for a login" heads={['Person', 'Appointed by', 'Since', 'Ends', 'Actions']}>
+      {appointments.map((appointment) => (
+        <tr key={appointment.email ?? appointment.sub}>
           <th scope="row">
-            <Text>{grant.email ?? grant.sub ?? ''}</Text>
+            <Text>{appointment.email ?? appointment.sub ?? ''}</Text>
           </th>
           <td>
-            <Text>{grant.granted_by}</Text>
+            <Text>{appointment.appointed_by}</Text>
           </td>
           <td>
-            <Time at={grant.created_at} />
+            <Time at={appointment.created_at} />
           </td>
           <td>
-            <Time at={grant.expires_at} />
+            <Time at={appointment.expires_at} />
           </td>
           <td>
-            <Act act={() => withdraw(grant, onChanged)}>Withdraw</Act>
+            <Act act={() => withdraw(appointment, onChanged)}>Withdraw</Act>
           </td>
         </tr>
       ))}
@@ -146,24 +146,24 @@ function GrantTable({ grants, onChanged }: { readonly grants: readonly GrantAnsw
   );
 }
 
-async function withdraw({ email, sub = '' }: GrantAnswer, onChanged: () => void): Promise<void> {
-  await call('POST /v1/admin/grants/withdraw', { body: email === undefined ? { sub } : { email } });
-  announce('The grant is withdrawn.');
+async function withdraw({ email, sub = '' }: AppointmentAnswer, onChanged: () => void): Promise<void> {
+  await call('POST /v1/admin/appointments/withdraw', { body: email === undefined ? { sub } : { email } });
+  announce('The appointment is withdrawn.');
   onChanged();
 }
 
-function GrantDialog({ onClose }: { readonly onClose: () => void }) {
+function AppointDialog({ onClose }: { readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
-  async function grant(): Promise<void> {
-    const granted = await call('POST /v1/admin/grants', { body: { email: email.trim() } });
+  async function appointment(): Promise<void> {
+    const appointed = await call('POST /v1/admin/appointments', { body: { email: email.trim() } });
     announce(
-      granted.user_id === undefined ? 'It counts at the first login of the person, within 7 days.' : 'The person is an administrator now.',
+      appointed.user_id === undefined ? 'It counts at the first login of the person, within 7 days.' : 'The person is an administrator now.',
     );
     onClose();
   }
   return (
     <Dialog title="Make an administrator" onClose={onClose}>
-      <Form submit="Grant" onSubmit={grant} onCancel={onClose}>
+      <Form submit="Appoint" onSubmit={appointment} onCancel={onClose}>
         <Field
           label="E-mail address"
           type="email"

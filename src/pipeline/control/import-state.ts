@@ -13,7 +13,7 @@ import type { Context } from '../../api/contract.ts';
 import { policySchema } from '../../domain/access/policy.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
-import { grantNameOf, grantRecordSchema } from '../../domain/identity/grant.ts';
+import { appointmentNameOf, appointmentSchema } from '../../domain/identity/appointment.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
@@ -103,7 +103,7 @@ const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: s
   },
   connection: (record) => refs.connection(connectionSchema.parse(record).bucket),
   user: (record) => refs.user(userRecordSchema.parse(record).userId),
-  grant: (record) => refs.grant(grantNameIn(grantRecordSchema.parse(record))),
+  appointment: (record) => refs.appointment(appointmentNameIn(appointmentSchema.parse(record))),
   access: (record) => {
     policySchema.parse(record);
     return refs.access;
@@ -112,8 +112,8 @@ const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: s
   'user-keys': (record) => refs.userKeys(userKeysSchema.parse(record).userId),
 };
 
-function grantNameIn({ email, subject }: z.infer<typeof grantRecordSchema>): string {
-  return grantNameOf(email === undefined ? { sub: subject ?? '' } : { email });
+function appointmentNameIn({ email, subject }: z.infer<typeof appointmentSchema>): string {
+  return appointmentNameOf(email === undefined ? { sub: subject ?? '' } : { email });
 }
 
 /** What no longer holds of a bucket whose index is new, and whose events may come by another way. */

@@ -7,7 +7,9 @@ import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import { nameOfActor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { seesAll, type ReadableBy } from '../access/readers.ts';
+import type { StoredGrants } from '../access/policy.ts';
+import { createReadableBy, seesAll } from '../access/readers.ts';
+import { createAccessVerbs } from '../access/verbs.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createBucketStatuses } from '../buckets/statuses.ts';
@@ -56,14 +58,15 @@ interface VerbDependencies {
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
   readonly loginRules?: LoginRules;
-  /** What callers may read. */
-  readonly readableBy: ReadableBy;
+  readonly grants: StoredGrants;
+  /** Whether every user reads everything, as TALLY_READERS says. Default: false. */
+  readonly everyoneReads?: boolean;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
 type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
-type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'grantAdmin' | 'listGrants' | 'withdrawGrant'>;
+type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'>;
 
 /** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
 export function createVerbs(dependencies: VerbDependencies): Verbs {
@@ -76,12 +79,15 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     connectBucket,
     deadLetters,
     provisioning,
-    readableBy,
+    grants,
+    everyoneReads = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
+  const users = createUsers({ state, rules });
+  const readableBy = createReadableBy({ policy: grants.current, telemetry, everyoneReads });
   const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
@@ -98,7 +104,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users: createUsers({ state, rules }), clock, telemetry, audited, rule, liveKeys });
+  const keys = createKeyVerbs({ state, users, clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -184,6 +190,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ...letterVerbs(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads }),
     ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',
@@ -239,8 +246,8 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
       ({ params }) => people.enable(params.id),
       ({ email }) => ({ email }),
     ),
-    grantAdmin: audited('UserGrant', ({ body }, { actor }) => people.grant(body, nameOfActor(actor))),
-    listGrants: ({ query }, { signal }) => people.listGrants(query, signal),
-    withdrawGrant: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
+    appointAdmin: audited('UserAppoint', ({ body }, { actor }) => people.appoint(body, nameOfActor(actor))),
+    listAppointments: ({ query }, { signal }) => people.listAppointments(query, signal),
+    withdrawAppointment: audited('UserAppointWithdraw', ({ body }) => people.withdraw(body)),
   };
 }

@@ -1,11 +1,13 @@
 /** Authentication with an API key: from the secret of a request to its actor. */
 import type { KeyActor } from '../../domain/identity/actor.ts';
 import {
+  claimsCount,
   endsSoon,
   expiryOf,
   formOf,
   isSecretOf,
   keyIdOf,
+  narrowedTo,
   statusAt,
   type ExpiryRule,
   type KeyRecord,
@@ -102,7 +104,9 @@ function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number):
   if (!owner.isAllowed) return refused('owner-not-allowed');
   const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
   if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
-  return { kind: 'accepted', actor: actorOf(record, owner, { expiresAtMs, nowMs }) };
+  const isClaimed = claimsCount(owner.rolesSeenAtMs, rule, nowMs);
+  const counted = isClaimed ? owner : { ...owner, groups: undefined, ...(owner.roleSource === 'rule' && { role: 'user' as const }) };
+  return { kind: 'accepted', actor: actorOf(record, counted, { expiresAtMs, nowMs }) };
 }
 
 function actorOf(
@@ -110,13 +114,18 @@ function actorOf(
   owner: KnownUser,
   { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
 ): KeyActor {
-  const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
+  const narrowed = narrowedTo(record);
+  // a narrowed key is that of a user, whoever its owner is: what administrators do has no parts
+  const role = narrowed === undefined ? owner.role : 'user';
+  const { scopes, withheld } = effectiveScopes(record.scopes, { ...owner, role }, nowMs);
   return {
     kind: 'api_key',
     userId: record.userId,
     email: owner.email,
     ...(!owner.emailVerified && { isUnverified: true }),
-    role: owner.role,
+    role,
+    ...(owner.groups && { groups: owner.groups }),
+    ...(narrowed && { narrowedTo: narrowed }),
     keyId: record.id,
     keyName: record.name,
     keyFingerprint: record.fingerprint,

@@ -1,8 +1,8 @@
 /** What administrators do about users: list, disable, enable, and appoint other administrators. */
-import type { GrantAnswer, GrantRequest, GrantsRequest, User, UsersRequest } from '../../api/users.ts';
-import { grantView, userView } from '../../api/users.ts';
+import type { AppointmentAnswer, AppointmentRequest, AppointmentsRequest, User, UsersRequest } from '../../api/users.ts';
+import { appointmentView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { granteesOf, grantNameOf, grantRecordSchema, isGrantOver, newGrant } from '../../domain/identity/grant.ts';
+import { appointeesOf, appointmentNameOf, appointmentSchema, isAppointmentOver, newAppointment } from '../../domain/identity/appointment.ts';
 import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -20,11 +20,11 @@ export interface People {
   /** Throws `user.not-found`. */
   enable(userId: string): Promise<User>;
   /** Makes an administrator of the person: at once if it is known to the issuer's logins, otherwise at the next login. */
-  grant(grantee: GrantRequest, by: string): Promise<GrantAnswer>;
-  /** Lists the grants that wait. A page may have fewer items than its limit, because grants that have ended are left out. */
-  listGrants(request: GrantsRequest, signal: AbortSignal): Promise<Page<GrantAnswer>>;
-  /** Removes a grant that waits, and resolves with what it was. Throws `grant.not-found`. */
-  withdraw(grantee: GrantRequest): Promise<GrantAnswer>;
+  appoint(appointee: AppointmentRequest, by: string): Promise<AppointmentAnswer>;
+  /** Lists the appointments that wait. A page may have fewer items than its limit, because appointments that have ended are left out. */
+  listAppointments(request: AppointmentsRequest, signal: AbortSignal): Promise<Page<AppointmentAnswer>>;
+  /** Removes an appointment that waits, and resolves with what it was. Throws `appointment.not-found`. */
+  withdraw(appointee: AppointmentRequest): Promise<AppointmentAnswer>;
 }
 
 interface PeopleDependencies {
@@ -57,23 +57,23 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     return (await allowedUsers()).filter(({ role }) => role === 'admin');
   }
 
-  /** The user whom a grant means; of several with one verified address the one who logged in last, because the others may have had it before. */
-  async function userOf(grantee: GrantRequest): Promise<UserRecord | undefined> {
+  /** The user whom an appointment means; of several with one verified address the one who logged in last, because the others may have had it before. */
+  async function userOf(appointee: AppointmentRequest): Promise<UserRecord | undefined> {
     // the users of a former issuer are not meant, and only the settings tell them apart
     if (rules.issuer === undefined) return undefined;
-    const name = grantNameOf(grantee);
-    const meant = (await allowedUsers()).filter((user) => granteesOf(user).some((each) => grantNameOf(each) === name));
+    const name = appointmentNameOf(appointee);
+    const meant = (await allowedUsers()).filter((user) => appointeesOf(user).some((each) => appointmentNameOf(each) === name));
     return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
   }
 
   function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
     return new RequestError(
       'user.last-administrator',
-      `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin grant EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
+      `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin appoint EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
     );
   }
 
-  function entriesOf(kind: 'user' | 'grant', { limit, cursor }: UsersRequest, signal: AbortSignal): Promise<Page<StateEntry>> {
+  function entriesOf(kind: 'user' | 'appointment', { limit, cursor }: UsersRequest, signal: AbortSignal): Promise<Page<StateEntry>> {
     return readPage({
       limit,
       after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
@@ -111,29 +111,29 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       return disabled;
     },
     enable,
-    async grant(grantee, by) {
-      const record = newGrant(grantee, by, clock.nowMs());
+    async appoint(appointee, by) {
+      const record = newAppointment(appointee, by, clock.nowMs());
       // it waits before the users are read, so that a person who logs in at this moment receives it too
-      await updateRecord(state, refs.grant(grantNameOf(grantee)), () => record);
-      const user = await userOf(grantee);
-      const granted = user && (await signIns.takeGrants(user.userId));
+      await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
+      const user = await userOf(appointee);
+      const appointed = user && (await signIns.takeAppointments(user.userId));
       liveKeys?.forgetAll();
-      return { ...grantView(record), user_id: granted?.roleSource === 'grant' ? granted.userId : undefined };
+      return { ...appointmentView(record), user_id: appointed?.roleSource === 'appointment' ? appointed.userId : undefined };
     },
-    async listGrants(request, signal) {
-      const { items, ...rest } = await entriesOf('grant', request, signal);
-      const records = items.map((entry) => parseEntry(entry, grantRecordSchema));
-      return { ...rest, items: records.filter((record) => !isGrantOver(record, clock.nowMs())).map(grantView) };
+    async listAppointments(request, signal) {
+      const { items, ...rest } = await entriesOf('appointment', request, signal);
+      const records = items.map((entry) => parseEntry(entry, appointmentSchema));
+      return { ...rest, items: records.filter((record) => !isAppointmentOver(record, clock.nowMs())).map(appointmentView) };
     },
-    async withdraw(grantee) {
-      const ref = refs.grant(grantNameOf(grantee));
+    async withdraw(appointee) {
+      const ref = refs.appointment(appointmentNameOf(appointee));
       const record = await readRecord(state, ref);
-      if (record === undefined || isGrantOver(record, clock.nowMs())) {
-        const who = 'email' in grantee ? grantee.email : grantee.sub;
-        throw new RequestError('grant.not-found', `no grant waits for ${who}; \`tally admin grants\` shows those that wait`);
+      if (record === undefined || isAppointmentOver(record, clock.nowMs())) {
+        const who = 'email' in appointee ? appointee.email : appointee.sub;
+        throw new RequestError('appointment.not-found', `no appointment waits for ${who}; \`tally admin appointments\` shows those that wait`);
       }
       await removeRecord(state, ref.id);
-      return grantView(record);
+      return appointmentView(record);
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Removes what has ended by its age: logins, sessions and grants. Nothing that was valid depends on it. */
 import type { z } from 'zod';
-import { grantRecordSchema, isGrantOver } from '../../domain/identity/grant.ts';
+import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
@@ -37,6 +37,6 @@ export function createPurgeLogins({ state, clock }: PurgeLoginsDependencies): (s
   return async function purgeLogins(signal) {
     await purge('login', loginRecordSchema, isLoginOver, signal);
     await purge('session', sessionRecordSchema, ({ endsAtMs }, nowMs) => nowMs >= endsAtMs, signal);
-    await purge('grant', grantRecordSchema, isGrantOver, signal);
+    await purge('appointment', appointmentSchema, isAppointmentOver, signal);
   };
 }

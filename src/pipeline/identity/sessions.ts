@@ -73,9 +73,9 @@ export function createSessions({ state, clock, users, days }: SessionDependencie
     const { role, isLapsed } = roleOfSession(record, user, clock.nowMs());
     // a cookie that was seen by others before does not gain the rights that its user receives now
     if (record.kind === 'browser' && role !== record.role) return 'of a user with another role';
-    const { userId, email, emailVerified } = user;
+    const { userId, email, emailVerified, groups } = user;
     const marks = { ...(!emailVerified && { isUnverified: true as const }), ...(isLapsed && { isRoleLapsed: true as const }) };
-    return { kind: 'session', userId, email, ...marks, role, sessionId: record.id };
+    return { kind: 'session', userId, email, ...marks, role, ...(groups && { groups }), sessionId: record.id };
   }
 
   return {

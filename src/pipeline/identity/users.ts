@@ -1,6 +1,6 @@
-/** Users as stored, and what a login or a grant changes about them. */
-import type { Claims, Identity } from '../../domain/identity/claims.ts';
-import { granteesOf, grantNameOf, isGrantOver, type GrantRecord } from '../../domain/identity/grant.ts';
+/** Users as stored, and what a login or an appointment changes about them. */
+import { groupsOf, type Claims, type Identity } from '../../domain/identity/claims.ts';
+import { appointeesOf, appointmentNameOf, isAppointmentOver, type Appointment } from '../../domain/identity/appointment.ts';
 import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -28,10 +28,10 @@ export function createUsers({ state, rules }: UserDependencies): Users {
 }
 
 export interface SignIns extends Users {
-  /** Stores that a person has logged in, with the role that follows from the claims or from a grant. The user may be disabled. */
+  /** Stores that a person has logged in, with the role that follows from the claims or from an appointment. The user may be disabled. */
   signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
-  /** Gives a user the grants that wait for it, as a login does; undefined for one who is not let in now. */
-  takeGrants(userId: string): Promise<UserRecord | undefined>;
+  /** Gives a user the appointments that wait for it, as a login does; undefined for one who is not let in now. */
+  takeAppointments(userId: string): Promise<UserRecord | undefined>;
 }
 
 interface SignInDependencies {
@@ -44,43 +44,43 @@ interface SignInDependencies {
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 
-  /** The stored names of the grants that are meant for the user, and for no one who was there before. */
-  async function grantsFor(user: Identity): Promise<readonly string[]> {
-    const names = granteesOf(user).map(grantNameOf);
-    const found = await Promise.all(names.map((name) => readRecord(state, refs.grant(name))));
+  /** The stored names of the appointments that are meant for the user, and for no one who was there before. */
+  async function appointmentsFor(user: Identity): Promise<readonly string[]> {
+    const names = appointeesOf(user).map(appointmentNameOf);
+    const found = await Promise.all(names.map((name) => readRecord(state, refs.appointment(name))));
     return names.filter((_, index) => isFor(user, found[index]));
   }
 
-  function isFor({ issuer, subject }: Identity, grant: GrantRecord | undefined): boolean {
-    if (grant === undefined || isGrantOver(grant, clock.nowMs())) return false;
-    return (grant.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
+  function isFor({ issuer, subject }: Identity, appointment: Appointment | undefined): boolean {
+    if (appointment === undefined || isAppointmentOver(appointment, clock.nowMs())) return false;
+    return (appointment.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
   }
 
-  /** Makes a grant that of this user; false if another user of the same address was faster. */
+  /** Makes an appointment that of this user; false if another user of the same address was faster. */
   async function bind(user: Identity, name: string): Promise<boolean> {
     const bound = await updateRecord(
       state,
-      refs.grant(name),
-      (grant) => (grant !== undefined && isFor(user, grant) ? { ...grant, boundTo: userIdOf(user.issuer, user.subject) } : undefined),
+      refs.appointment(name),
+      (appointment) => (appointment !== undefined && isFor(user, appointment) ? { ...appointment, boundTo: userIdOf(user.issuer, user.subject) } : undefined),
       'soon',
     );
     return bound !== undefined;
   }
 
-  /** Stores what `change` makes of the user, with the role that follows, and uses up the grants. */
+  /** Stores what `change` makes of the user, with the role that follows, and uses up the appointments. */
   async function store(
     identity: Identity,
     change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
   ): Promise<UserRecord> {
-    const grants: string[] = [];
-    for (const name of await grantsFor(identity)) if (await bind(identity, name)) grants.push(name);
-    // it waits until lists show it: who is the last administrator, and whom a grant means, is decided by a list
+    const appointments: string[] = [];
+    for (const name of await appointmentsFor(identity)) if (await bind(identity, name)) appointments.push(name);
+    // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
     const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
       const next = change(current);
-      return { ...next, ...roleOf(rules, next, grants.length > 0 || current?.roleSource === 'grant') };
+      return { ...next, ...roleOf(rules, next, appointments.length > 0 || current?.roleSource === 'appointment') };
     });
-    // after the role was stored, so that no grant is lost with a process that ends in between
-    await Promise.all(grants.map((name) => removeRecord(state, refs.grant(name).id)));
+    // after the role was stored, so that no appointment is lost with a process that ends in between
+    await Promise.all(appointments.map((name) => removeRecord(state, refs.appointment(name).id)));
     return stored;
   }
 
@@ -96,11 +96,13 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
           ...identity,
           issuerSetting: rules.issuer,
           matched: matchedRules(rules, claims),
+          groupsLeftOut: undefined,
+          ...groupsOf(claims, rules.groupsClaim ?? 'groups'),
           rolesSeenAtMs: nowMs,
           lastLoginAtMs: nowMs,
         };
       }),
-    async takeGrants(userId) {
+    async takeAppointments(userId) {
       // as it is now: a login may just have shown that the address is that of someone else
       const user = await users.get(userId);
       return user?.isAllowed === true ? store(user, (current) => current ?? user) : undefined;

@@ -10,7 +10,7 @@ import { connectionSchema, installationSchema } from '../../domain/provisioning/
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
-import { grantRecordSchema } from '../../domain/identity/grant.ts';
+import { appointmentSchema } from '../../domain/identity/appointment.ts';
 import { policySchema } from '../../domain/access/policy.ts';
 import { loginKeySchema, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
@@ -59,7 +59,7 @@ export const refs = {
   apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
   userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,
   /** By the hashed name of the grantee. */
-  grant: (name: string) => ({ id: `grant:${name}`, kind: 'grant', schema: grantRecordSchema }) as const,
+  appointment: (name: string) => ({ id: `appointment:${name}`, kind: 'appointment', schema: appointmentSchema }) as const,
   login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,
   loginKey: { id: 'login-key', kind: 'login-key', schema: loginKeySchema } as const,
   session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,

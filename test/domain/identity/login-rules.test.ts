@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { claimHas, identityOf, type Claims } from '../../../src/domain/identity/claims.ts';
-import { granteesOf, grantNameOf, isGrantOver, newGrant } from '../../../src/domain/identity/grant.ts';
+import { appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../../src/domain/identity/appointment.ts';
 import { isPublicIssuer } from '../../../src/domain/identity/issuers.ts';
 import {
   allowedRuleOf,
@@ -170,18 +170,18 @@ describe('the role', () => {
 
 describe('a grant', () => {
   it('is found by the verified address or by the subject, and by nothing else', () => {
-    const names = (user: Parameters<typeof granteesOf>[0]) => granteesOf(user).map(grantNameOf);
-    const byEmail = grantNameOf({ email: 'Bob@example.com' });
+    const names = (user: Parameters<typeof appointeesOf>[0]) => appointeesOf(user).map(appointmentNameOf);
+    const byEmail = appointmentNameOf({ email: 'Bob@example.com' });
     expect(names({ email: 'bob@example.com', emailVerified: true, subject: 's1' })).toContain(byEmail);
     expect(names({ email: 'bob@example.com', emailVerified: false, subject: 's1' })).not.toContain(byEmail);
     expect(names({ email: 'x@example.com', emailVerified: true, subject: 'bob@example.com' })).not.toContain(byEmail);
-    expect(names({ email: 'x@example.com', emailVerified: false, subject: 's1' })).toContain(grantNameOf({ sub: 's1' }));
+    expect(names({ email: 'x@example.com', emailVerified: false, subject: 's1' })).toContain(appointmentNameOf({ sub: 's1' }));
   });
 
   it('ends after seven days', () => {
-    const grant = newGrant({ email: 'Bob@Example.com' }, 'alice', 0);
+    const grant = newAppointment({ email: 'Bob@Example.com' }, 'alice', 0);
     expect(grant).toMatchObject({ email: 'bob@example.com', grantedBy: 'alice' });
-    expect([isGrantOver(grant, 7 * 86_400_000 - 1), isGrantOver(grant, 7 * 86_400_000)]).toEqual([false, true]);
+    expect([isAppointmentOver(grant, 7 * 86_400_000 - 1), isAppointmentOver(grant, 7 * 86_400_000)]).toEqual([false, true]);
   });
 });
 

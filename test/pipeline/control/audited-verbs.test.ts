@@ -4,7 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
 import { keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
-import { grantNameOf, newGrant } from '../../../src/domain/identity/grant.ts';
+import { appointmentNameOf, newAppointment } from '../../../src/domain/identity/appointment.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
@@ -225,17 +225,17 @@ const acts: readonly Act[] = [
     code: 'request.invalid',
   },
   {
-    verb: 'grantAdmin',
+    verb: 'appointAdmin',
     event: 'UserGrant',
-    good: (control, context) => control.grantAdmin({ body: { email: 'carol@example.com' } }, context),
+    good: (control, context) => control.appointAdmin({ body: { email: 'carol@example.com' } }, context),
     names: { email: 'carol@example.com' },
   },
   {
-    verb: 'withdrawGrant',
+    verb: 'withdrawAppointment',
     event: 'UserGrantWithdraw',
-    good: (control, context) => control.withdrawGrant({ body: { email: 'dave@example.com' } }, context),
+    good: (control, context) => control.withdrawAppointment({ body: { email: 'dave@example.com' } }, context),
     names: { email: 'dave@example.com' },
-    bad: (control, context) => control.withdrawGrant({ body: { email: 'nobody@example.com' } }, context),
+    bad: (control, context) => control.withdrawAppointment({ body: { email: 'nobody@example.com' } }, context),
     code: 'grant.not-found',
   },
 ];
@@ -285,7 +285,7 @@ async function startWorld() {
   }));
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
-  await updateRecord(state, refs.grant(grantNameOf(dave)), () => newGrant(dave, 'root@build-1', clock.nowMs()));
+  await updateRecord(state, refs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
   for (const bucket of ['applied', 'paused']) {

@@ -453,7 +453,7 @@ describe('a grant that waits', () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
     const waiting = async () =>
-      (await people.listGrants({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
+      (await people.listAppointments({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
     await people.grant({ email: 'Bob@Example.com' }, 'root');
     await people.grant({ sub: 's-alice' }, 'root');
     await people.grant({ sub: 's-carol' }, 'root');
@@ -488,8 +488,8 @@ describe('a grant that waits', () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
     for (const sub of ['a', 'b', 'c']) await people.grant({ sub }, 'root');
-    const first = await people.listGrants({ limit: 2 }, signal);
-    const second = await people.listGrants({ limit: 2, cursor: first.next! }, signal);
+    const first = await people.listAppointments({ limit: 2 }, signal);
+    const second = await people.listAppointments({ limit: 2, cursor: first.next! }, signal);
     expect([...first.items, ...second.items].map(({ sub = '' }) => sub).toSorted()).toEqual(['a', 'b', 'c']);
   });
 });

@@ -279,9 +279,9 @@ export function createFakeControl(): FakeControl {
     disableUser: () => ({ ...userAnswer, disabled_at: AT }),
     enableUser: () => userAnswer,
     exportState: () => ({ items: [exportedUser] }),
-    grantAdmin: () => grantAnswer,
-    listGrants: () => ({ items: [grantAnswer] }),
-    withdrawGrant: () => grantAnswer,
+    appointAdmin: () => grantAnswer,
+    listAppointments: () => ({ items: [grantAnswer] }),
+    withdrawAppointment: () => grantAnswer,
   };
 
   const verbs = Object.fromEntries(

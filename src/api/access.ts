@@ -1,0 +1,146 @@
+/** Access: who may read which keys. */
+import { z } from 'zod';
+import { granteeOf, partOf, type Grant } from '../domain/access/grant.ts';
+import { roles } from '../domain/identity/actor.ts';
+import { cursor, id, limit, must, pageOf, textOf, time, timeOf } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** A bucket's name, a slash and the longest key. */
+const TEXT_LENGTH_MAX = 1_400;
+
+/** Who is granted something, in its one form. */
+const who = textOf(TEXT_LENGTH_MAX, 1)
+  .transform((text, context) => {
+    const grantee = granteeOf(text);
+    if (typeof grantee === 'string') return grantee;
+    context.addIssue(grantee.mistake);
+    return z.NEVER;
+  })
+  .describe('`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.');
+
+/** What is granted. */
+const where = textOf(TEXT_LENGTH_MAX, 1)
+  .superRefine((text, context) => {
+    const part = partOf(text);
+    if (part !== 'everything' && 'mistake' in part) context.addIssue(part.mistake);
+  })
+  .describe('`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.');
+
+/** What a narrowed API key reads at most. */
+export const keyGrants = z
+  .array(where, must('must be a list of BUCKET, BUCKET/PREFIX or *'))
+  .min(1, 'must name at least one part')
+  .max(100, 'must name at most 100 parts')
+  .readonly();
+
+const grant = z
+  .object({
+    who: z.string().describe('Who may read.'),
+    where: z.string().describe('What may be read.'),
+    granted_by: z.string().describe('Who granted it.'),
+    created_at: time.describe('When.'),
+    source: z.enum(['command', 'file']).describe('`file`: a line of TALLY_GRANTS_FILE, which ends with the line.'),
+  })
+  .meta({ id: 'Grant', description: 'Somebody may read the keys of a bucket, or those with a prefix.' });
+export type GrantView = z.infer<typeof grant>;
+
+const body = z.strictObject({ who, where }, must('must be {"who": "…", "where": "…"}'));
+
+const reader = z
+  .object({
+    user_id: z.string(),
+    email: z.string(),
+    role: z.enum(roles).describe('Administrators read everything.'),
+    by: z.array(grant).readonly().describe('The grants by which the person reads something of it; none for administrators.'),
+  })
+  .meta({ id: 'Reader', description: 'A person who may read something of a bucket.' });
+export type ReaderView = z.infer<typeof reader>;
+
+const access = z
+  .object({
+    user_id: z.string(),
+    email: z.string(),
+    role: z.enum(roles),
+    reads: z
+      .array(z.string())
+      .readonly()
+      .describe('What the person may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    because: z
+      .enum(['administrator', 'readers', 'grants', 'too_many'])
+      .describe('`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so that the person reads nothing; grant shorter prefixes.'),
+    grants: z.array(grant).readonly().describe('The grants that mean the person.'),
+    groups: z.array(z.string()).readonly().describe('The groups that the issuer stated at the last login.'),
+    groups_left_out: z
+      .boolean()
+      .describe('Whether the issuer sent a link in place of the groups, because they are too many, or more than 1,000: let it state only the groups of this application.'),
+  })
+  .meta({ id: 'Access', description: 'What a person may read, and why.' });
+export type AccessView = z.infer<typeof access>;
+
+const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
+
+export const accessRows = {
+  'GET /v1/admin/grants': {
+    operation: 'listGrants',
+    summary: 'Lists the grants: who may read which keys.',
+    scope: 'admin',
+    query: z.strictObject({
+      who: who.exactOptional().describe('Only grants to this one.'),
+      where: where.exactOptional().describe('Only grants by which something of this part may be read.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(grant),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 20 } },
+  },
+  'POST /v1/admin/grants': {
+    operation: 'addGrant',
+    summary: 'Lets someone read the keys of a bucket, or those with a prefix.',
+    description: 'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
+    scope: 'admin',
+    body,
+    answer: grant,
+    status: 201,
+    errors: ['grant.limit', 'state.conflict', 'audit.unavailable'],
+    example: { body: EXAMPLE },
+  },
+  'POST /v1/admin/grants/remove': {
+    operation: 'removeGrant',
+    summary: 'Removes a grant, and answers what it was.',
+    description: 'It counts from the next request on. What another grant gives, or the role of an administrator, stays.',
+    scope: 'admin',
+    body,
+    answer: grant,
+    status: 200,
+    errors: ['grant.not-found', 'grant.of-file', 'state.conflict', 'audit.unavailable'],
+    example: { body: EXAMPLE },
+  },
+  'GET /v1/admin/readers': {
+    operation: 'listReaders',
+    summary: 'Lists the people who may read something of a bucket, and by which grants.',
+    description: 'A page may have fewer items than its limit, even none, although there is a next page. People who have never logged in are not known: the list of grants names them.',
+    scope: 'people',
+    query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(reader),
+    status: 200,
+    errors: [],
+    example: { query: { where: 'photos/2026/', limit: 20 } },
+  },
+  'GET /v1/admin/users/{id}/access': {
+    operation: 'getAccess',
+    summary: 'Shows what a person may read, and by which grants.',
+    scope: 'people',
+    params: z.object({ id: id.describe('The id of the user.') }),
+    answer: access,
+    status: 200,
+    errors: ['user.not-found'],
+    example: { params: { id: '0aB1cD2eF3gH4iJ5kL6mN7' } },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** Converts a stored grant to its form in the API. */
+export function grantView({ who: grantee, where: part, grantedBy, createdAtMs, source }: Grant): GrantView {
+  return { who: grantee, where: part, granted_by: grantedBy, created_at: timeOf(createdAtMs), source };
+}

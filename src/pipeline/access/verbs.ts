@@ -1,0 +1,141 @@
+/** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
+import { grantView, type AccessView, type GrantView, type ReaderView } from '../../api/access.ts';
+import type { Verbs } from '../../api/contract.ts';
+import { partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
+import type { Policy } from '../../domain/access/policy.ts';
+import type { BucketPart } from '../../domain/access/readable.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
+import { nameOfActor } from '../../domain/identity/actor.ts';
+import { knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { userRecordSchema } from '../../domain/identity/user.ts';
+import { RequestError } from '../../domain/request-error.ts';
+import type { Audited } from '../identity/audited.ts';
+import type { Users } from '../identity/users.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readPage } from '../records/pages.ts';
+import type { StoredGrants } from './policy.ts';
+
+type AccessVerbs = Pick<Verbs, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;
+
+interface AccessDependencies {
+  readonly grants: StoredGrants;
+  readonly state: StateStore;
+  readonly users: Users;
+  readonly rules: LoginRules;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly audited: Audited;
+  readonly everyoneReads: boolean;
+}
+
+/** Creates the verbs. */
+export function createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads }: AccessDependencies): AccessVerbs {
+  return {
+    async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
+      const policy = await grants.current(signal);
+      const found = (where === undefined ? policy.grants : grantsAt(policy, where)).filter((grant) => who === undefined || grant.who === who);
+      const [afterWho, afterWhere] = cursor === undefined ? [] : decodeCursor(cursor, 2);
+      const from = cursor === undefined ? 0 : found.findIndex((grant) => isAfter(grant, afterWho ?? '', afterWhere ?? ''));
+      const items = from < 0 ? [] : found.slice(from, from + limit);
+      const last = items.at(-1);
+      const hasMore = last !== undefined && from + limit < found.length;
+      return { items: items.map(grantView), ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
+    },
+    addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
+      const added: Grant = { who, where: oneForm(where), grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs(), source: 'command' };
+      let stored = added;
+      await grants.change((before) => {
+        const same = before.find((grant) => isSame(grant, added));
+        stored = same ?? added;
+        return same === undefined ? [...before, added] : before;
+      });
+      return grantView(stored);
+    }),
+    removeGrant: audited('GrantRemove', async ({ body: { who, where } }): Promise<GrantView> => {
+      let removed: Grant | undefined;
+      await grants.change((before) => {
+        removed = before.find((grant) => isSame(grant, { who, where: oneForm(where) }));
+        if (removed?.source === 'file') {
+          throw new RequestError('grant.of-file', `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start the registry again`);
+        }
+        return removed === undefined ? before : before.filter((grant) => grant !== removed);
+      });
+      if (removed === undefined) {
+        throw new RequestError('grant.not-found', `${where} is not granted to ${who}; \`tally admin grants list\` shows what is`);
+      }
+      return grantView(removed);
+    }),
+    async listReaders({ query: { where, limit, cursor } }, { signal }) {
+      const policy = await grants.current(signal);
+      const at = new Set(grantsAt(policy, where));
+      const page = await readPage({
+        limit,
+        after: cursor === undefined ? undefined : ([decodeCursor(cursor, 1)[0] ?? ''] as const),
+        fetch: (count, position) => state.list('user', { limit: count, ...(position !== undefined && { after: position[0] }) }, signal),
+        positionOf: ({ id }): readonly [string] => [id],
+      });
+      const people = page.items.flatMap(({ record }) => userRecordSchema.safeParse(record).data ?? []).map((user) => knownUserOf(rules, user));
+      const readers = people.filter(({ isAllowed }) => isAllowed).flatMap((user) => readerOf(user, policy, at));
+      return { items: readers, ...(page.next !== undefined && { next: page.next }) };
+    },
+    async getAccess({ params: { id } }, { signal }) {
+      const [policy, user] = await Promise.all([grants.current(signal), users.get(id, signal)]);
+      if (user === undefined) throw new RequestError('user.not-found', `no user with the id ${id} has logged in`);
+      return accessOf(user, policy);
+    },
+  };
+
+  function readerOf(user: KnownUser, policy: Policy, at: ReadonlySet<Grant>): readonly ReaderView[] {
+    const by = policy.grantsOf(personOf(user)).filter((grant) => at.has(grant));
+    const reads = user.role === 'admin' || everyoneReads || (by.length > 0 && !policy.readableBy(personOf(user)).tooMany);
+    const { userId, email, role } = user;
+    return reads ? [{ user_id: userId, email, role, by: by.map(grantView) }] : [];
+  }
+
+  function accessOf(user: KnownUser, policy: Policy): AccessView {
+    const { readable, tooMany } = policy.readableBy(personOf(user));
+    const { userId, email, role, groups = [], groupsLeftOut = false } = user;
+    const because = role === 'admin' ? 'administrator' : everyoneReads ? 'readers' : tooMany ? 'too_many' : 'grants';
+    const reads = because === 'administrator' || because === 'readers' || readable === 'everything' ? ['*'] : readable.map(textOfPart);
+    return {
+      user_id: userId,
+      email,
+      role,
+      reads,
+      because,
+      grants: policy.grantsOf(personOf(user)).map(grantView),
+      groups,
+      groups_left_out: groupsLeftOut,
+    };
+  }
+}
+
+function personOf({ email, emailVerified, groups }: KnownUser): Reader {
+  return { email, emailVerified, groups };
+}
+
+function grantsAt(policy: Policy, where: string): readonly Grant[] {
+  const part = placeOf(where);
+  return part === 'everything' ? policy.grants : policy.grantsOn(part);
+}
+
+/** What a checked text names. */
+function placeOf(where: string): BucketPart | 'everything' {
+  const part = partOf(where);
+  if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `where: ${part.mistake}`);
+  return part;
+}
+
+function oneForm(where: string): string {
+  return textOfPart(placeOf(where));
+}
+
+function isSame(a: Pick<Grant, 'who' | 'where'>, b: Pick<Grant, 'who' | 'where'>): boolean {
+  return a.who === b.who && a.where === b.where;
+}
+
+/** Whether a grant is behind a position in the order of the policy. */
+function isAfter(grant: Grant, who: string, where: string): boolean {
+  return compareKeys(grant.who, who) > 0 || (grant.who === who && compareKeys(grant.where, where) > 0);
+}
