@@ -223,6 +223,7 @@ export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): Ap
     expires_at: timeOf(expiresAtMs),
     last_used_at: record.lastUsedAtMs === undefined ? null : timeOf(record.lastUsedAtMs),
     scopes: record.scopes,
+    ...(record.grants && { grants: record.grants }),
   };
 }
 

@@ -11,6 +11,7 @@ import { fieldsText, tableText, type Cell } from './output.ts';
 interface CreateOptions extends JsonOption {
   readonly days?: number;
   readonly scope?: readonly KeyScope[];
+  readonly grant?: readonly string[];
 }
 
 interface RevokeOptions extends JsonOption {
@@ -79,13 +80,15 @@ function addCreate(keys: Command, cli: Cli): void {
         `the key ends after this many days, 1 to ${EXPIRES_IN_DAYS_MAX} (default: ${EXPIRES_IN_DAYS_DEFAULT})`,
       ).argParser(daysOf),
     )
-    .addOption(new Option('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)').choices(keyScopes));
+    .addOption(new Option('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)').choices(keyScopes))
+    .option('--grant <parts...>', 'what the key reads at most: BUCKET or BUCKET/PREFIX (default: what you read)');
   printing(create, 'tally keys create "nightly export, production, 2026-11" --days 60 --scope read').action(
-    async (name: string, { days, scope, ...options }: CreateOptions) => {
+    async (name: string, { days, scope, grant, ...options }: CreateOptions) => {
       const body: Pick<NewApiKey, 'name'> & Partial<NewApiKey> = {
         name,
         ...(days !== undefined && { expires_in_days: days }),
         ...(scope !== undefined && { scopes: scope }),
+        ...(grant !== undefined && { grants: grant }),
       };
       const created = await cli.withControl((control, context) => control.createApiKey({ body }, context));
       cli.print(options, created, () => fieldsText({ secret: created.secret, ...keyFields(created.key) }));
@@ -219,6 +222,7 @@ function keyFields(key: ApiKey): Readonly<Record<string, Cell>> {
     expires: key.expires_at,
     last_used: key.last_used_at ?? 'never',
     scopes: key.scopes.join(', '),
+    reads: key.grants?.join(', '),
   };
 }
 

@@ -104,7 +104,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users, clock, telemetry, audited, rule, liveKeys });
+  const keys = createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));

@@ -1,6 +1,8 @@
 /** The verbs about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
 import { anyKeyView, keyView, type ApiKey, type KeysRequest } from '../../api/api-keys.ts';
 import type { Verbs } from '../../api/contract.ts';
+import { partOf, textOfPart } from '../../domain/access/grant.ts';
+import { readsAll } from '../../domain/access/readable.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
 import { formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
@@ -9,6 +11,7 @@ import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/iden
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import type { ReadableBy } from '../access/readers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -40,6 +43,7 @@ interface KeyVerbsDependencies {
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly audited: Audited;
   readonly rule: ExpiryRule;
+  readonly readableBy: ReadableBy;
   readonly liveKeys: Pick<LiveKeys, 'forget'>;
 }
 
@@ -47,7 +51,7 @@ interface KeyVerbsDependencies {
 const SHOWN_MAX = 64;
 
 /** Creates the verbs. */
-export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyVerbsDependencies): KeyVerbs {
+export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
   const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
@@ -56,6 +60,18 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
   const revokeAny = audited('ApiKeyRevoke', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
   const revokeLeaked = audited('ApiKeyRevokeBySecret', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
+
+  /** The parts of a narrowed key in their one form. Throws for one that its owner does not read whole: the key would silently read less. */
+  async function grantsFor(session: SessionActor, requested: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
+    const readable = await readableBy(session, signal);
+    return requested.map((text) => {
+      const part = partOf(text);
+      if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `grants: ${text} ${part.mistake}`);
+      const isOwn = part === 'everything' ? readable === 'everything' : readsAll(readable, part);
+      if (isOwn) return textOfPart(part);
+      throw new RequestError('authorization.denied', `an API key never reads more than its owner, and you may not read all of ${printable(text, SHOWN_MAX)}`);
+    });
+  }
 
   async function revokeOwn(id: string, actor: Actor, signal: AbortSignal): Promise<KeyRecord> {
     await ownedBy(actor, id, signal);
@@ -84,7 +100,8 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
       async ({ body }, { actor, signal }) => {
         const session = requireSession(actor);
         const { userId, email } = session;
-        const scopes = scopesFor(session, body.scopes);
+        const grants = body.grants && (await grantsFor(session, body.grants, signal));
+        const scopes = grants === undefined ? scopesFor(session, body.scopes) : readOnly(body.scopes);
         // before the key exists: an error afterwards would lose its secret
         const owner = await users.get(userId, signal);
         const secret = newKeySecret();
@@ -94,13 +111,14 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
           userId,
           userEmail: email,
           scopes,
+          ...(grants && { grants }),
           expiresInDays: body.expires_in_days,
           nowMs: clock.nowMs(),
         });
         await records.add(record);
         return { key: keyView(record, factsOf(owner)), secret };
       },
-      ({ key: { id, fingerprint, expires_at, scopes } }) => ({ id, fingerprint, expires_at, scopes }),
+      ({ key: { id, fingerprint, expires_at, scopes, grants } }) => ({ id, fingerprint, expires_at, scopes, grants }),
     ),
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
@@ -182,6 +200,13 @@ function requireSession(actor: Actor): SessionActor {
         'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login https://HOST`, then use `tally keys create NAME`',
       );
   }
+}
+
+/** The scopes of a narrowed key, which has no other than `read`. */
+function readOnly(requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
+  const more = (requested ?? []).filter((scope) => scope !== 'read');
+  if (more.length === 0) return ['read'];
+  throw new RequestError('request.invalid', `scopes: a key with grants only reads, so it cannot have the scope ${more.join(', ')}`);
 }
 
 function scopesFor(session: SessionActor, requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
