@@ -100,7 +100,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       await openNeverCompared(dependencies, firstGap, 'after');
       // another process connected it meanwhile, by an event
       if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
-      telemetry.bucketConnected(bucket, by);
+      telemetry.info('bucket connected', { bucket, by });
       // its gap covers the events that were dropped before
       await removeRecord(state, refs.unconnected(bucket).id);
     }

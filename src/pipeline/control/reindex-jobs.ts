@@ -14,6 +14,7 @@ import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecor
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { reportJobEnd } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
@@ -171,7 +172,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
-      telemetry.jobEnded(job);
+      reportJobEnd(telemetry, job);
       // a turn that still runs loses its range, and counts what it has written in the job
       await removeRanges(state, id);
       return shownWhole(job);

@@ -15,7 +15,7 @@ import { gapId, withSighting, type GapKind, type GapSighting } from '../../domai
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { FoldingPermission } from './folding-permission.ts';
 import { createKeyGaps } from './key-gaps.ts';
-import { factsOf } from './reports.ts';
+import { factsOf, warnOfGap } from './reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -111,7 +111,7 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     });
     lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
     if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);
-    telemetry.gapSeen(sum.bucket, sum.kind, sum.reason);
+    warnOfGap(telemetry, sum);
   }
 
   /** The records that come next ask again whether the bucket is connected. */

@@ -1,9 +1,9 @@
 /** The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded. */
 import { isLastReceive } from '../../domain/messages/settlement.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 import type { MessageWeight, Weights } from './weights.ts';
 
 /** SQS hides a message for at most 12 hours in all; this is an hour less. */
@@ -43,7 +43,7 @@ export interface HeldSet {
 
 interface HeldSetDependencies {
   readonly clock: Clock;
-  readonly telemetry: Telemetry;
+  readonly load: Pick<LiveLoad, 'held'>;
   readonly tracing: Tracing;
   readonly heldMax: number;
   readonly weights: Weights;
@@ -57,7 +57,7 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, telemetry, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
+  const { clock, load, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
   const running = new Set<InHand>();
   let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
@@ -83,7 +83,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
       turnSlow() {
         if (slow.has(weight)) return;
         slow.add(weight);
-        telemetry.held(slow.size);
+        load.held(slow.size);
         noLongerFast();
       },
       isLastReceive: isLast(message),
@@ -105,7 +105,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     } finally {
       running.delete(hand);
       weights.ended(hand.weight);
-      if (slow.delete(hand.weight)) telemetry.held(slow.size);
+      if (slow.delete(hand.weight)) load.held(slow.size);
       else noLongerFast();
       if (running.size === 0) endIdleWait();
     }

@@ -45,7 +45,8 @@ export function createFinishServiceMessage({
   telemetry,
 }: ServiceDependencies): FinishServiceMessage {
   return async function finishServiceMessage(message, hand) {
-    telemetry.serviceMessage(message.kind);
+    telemetry.count('tally_service_messages_total', 1, { kind: message.kind });
+    telemetry.info('service message received', { kind: message.kind });
     for (;;) {
       const outcome = await finish(message, hand).catch((error: unknown) => afterFault(faultOf(error), hand));
       if (outcome !== undefined) return outcome;

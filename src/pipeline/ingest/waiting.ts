@@ -46,7 +46,7 @@ interface WaitingDependencies {
   readonly folding: Folding;
   readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'maxReceiveCount' | 'retentionMs'>;
   readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'folded' | 'requestFailed'>;
+  readonly telemetry: Telemetry;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   /** Receiving stops when more messages are in flight. */
@@ -185,7 +185,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
-    telemetry.folded(fault.code);
+    telemetry.count('tally_folded_total', 1, { fault: fault.code });
     return { kind: 'gap' };
   }
 

@@ -15,7 +15,7 @@ import { planObservedWrite } from '../../domain/ordering/observation.ts';
 import type { AbsenceBrake } from './absence-brake.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { Enricher } from './enricher.ts';
-import type { HeadQueue } from './head-queue.ts';
+import { reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -103,7 +103,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const byListing = members.some(({ request }) => request.byListing === true);
     const seen = await headBraked({ ...first, byListing }, members);
     if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
-    const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
+    const { state } = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write does not keep a slot of the HEAD queue
     void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
       answerAll(members, { kind: 'fault', fault: faultOf(error) }),
@@ -133,8 +133,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     traces: Traces,
   ): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
-    const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
-      telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+    const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
     try {
       const observation = await storage.observe({ bucket, region, account, traces }, key, stopped, { byListing });
       sent(observation.state.present ? 'present' : 'absent');

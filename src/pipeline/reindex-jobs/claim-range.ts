@@ -48,7 +48,7 @@ export function createClaimRange(dependencies: ClaimDependencies) {
       return undefined;
     }
     const taken = await takeAndHold(jobId, number);
-    telemetry.reindexClaim(taken.kind);
+    telemetry.count('tally_reindex_claims_total', 1, { result: taken.kind });
     switch (taken.kind) {
       case 'taken':
         return { job, bucket, range: taken.range };
@@ -63,7 +63,7 @@ export function createClaimRange(dependencies: ClaimDependencies) {
 
   function isClaimable(range: RangeRecord): boolean {
     const { kind } = claimOf(range, clock.nowMs(), watch.isOver(refs.range(range.jobId, range.number).id, range));
-    if (kind === 'early' || kind === 'leased') telemetry.reindexClaim(kind);
+    if (kind === 'early' || kind === 'leased') telemetry.count('tally_reindex_claims_total', 1, { result: kind });
     return kind === 'taken' || kind === 'poisonous';
   }
 

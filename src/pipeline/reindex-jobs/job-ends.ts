@@ -7,12 +7,14 @@
 import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
 import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
+import { faults } from '../../domain/fault.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { warnOfGap } from '../gaps/reports.ts';
 import { keepHeld } from '../gaps/held-deletes.ts';
 import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
@@ -51,7 +53,7 @@ export function createJobEnds({
   const openRanges = createOpenRanges(state);
 
   async function end(job: JobRecord): Promise<void> {
-    telemetry.jobEnded(job);
+    reportJobEnd(telemetry, job);
     await removeRanges(state, job.id);
   }
 
@@ -99,7 +101,7 @@ export function createJobEnds({
   async function hold(job: JobRecord, ranges: readonly RangeRecord[]): Promise<void> {
     const { counts } = sumOf(job, ranges);
     const gap = await keepHeld(state, { ...job, counts }, { held: counts.held, isWhole: true, nowMs: clock.nowMs() });
-    if (gap !== undefined) telemetry.gapSeen(gap.bucket, gap.kind, gap.reason);
+    if (gap !== undefined) warnOfGap(telemetry, gap);
   }
 
   /** Pauses the job, or lets it continue if its brake allows more by now: it was released, or a range has given back what it had reserved. */
@@ -164,4 +166,12 @@ function isBraked({ holds }: JobRecord, { counts }: ReturnType<typeof sumOf>): b
 
 function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {
   return Array.from({ length: rangesCut }, (_, number) => number);
+}
+
+/** Counts and logs the end of a job. */
+export function reportJobEnd(telemetry: Telemetry, { id, bucket, mode, requestedBy, state, counts, error }: JobRecord): void {
+  telemetry.count('tally_jobs_ended_total', 1, { state });
+  const fields = { id, bucket, mode, requestedBy, state, counts };
+  if (error === undefined) telemetry.info('job ended', fields);
+  else telemetry.error('job ended', { ...fields, ...error, advice: faults[error.code].advice });
 }

@@ -7,10 +7,11 @@ import { addCounts, noCounts, type ReconcileCounts } from '../../domain/reindex/
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
 import { afterTurn, answerTo, FAULT_WAIT_MS, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
-import type { RangeRecord } from '../../domain/reindex/job.ts';
+import type { JobMode, RangeRecord } from '../../domain/reindex/job.ts';
 import { placeAfter } from '../../domain/reindex/passed-pages.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import { createBrake, type Brake } from './brake.ts';
 import type { ClaimedRange } from './claim-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
@@ -90,13 +91,13 @@ export function createRunRange(
       splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts);
     const isStored = await range.change(stored, isOrdinary(result) ? 'soon' : 'now');
     await brakeReleased;
-    telemetry.reindexTurn({
+    reportTurn(telemetry, {
       mode: job.mode,
       counts,
       result: isStored ? outcomeOf(result) : 'lost',
       durationMs: clock.monotonicMs() - startedMs,
     });
-    if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
+    if (boundaries.length > 0) reportSplit(telemetry, isStored && cuts.length > 0);
     if (!isStored) {
       await countLost(state, job.id, written.counts);
       return false;
@@ -203,4 +204,35 @@ function outcomeOf({ done, fault, heldBack }: TurnResult): 'done' | 'on' | 'brak
   if (fault !== undefined) return fault.code;
   if (heldBack !== undefined) return 'braked';
   return done ? 'done' : 'on';
+}
+
+interface TurnFacts {
+  readonly mode: JobMode;
+  readonly counts: ReconcileCounts;
+  /** `on`: there is more to do; `lost`: another worker has the range. */
+  readonly result: 'on' | 'done' | 'braked' | 'lost' | FaultCode;
+  readonly durationMs: number;
+}
+
+/** Counts what a turn did, and logs its end. */
+function reportTurn(telemetry: Telemetry, { mode, counts, result, durationMs }: TurnFacts): void {
+  const { equal, incomplete, missing, stale, phantom, inFlight } = counts;
+  telemetry.count('tally_reindex_turns_total', 1, { result });
+  // the count of equal keys may be below zero for one turn
+  telemetry.count('tally_reindex_objects_total', Math.max(0, equal), { mode, kind: 'equal' });
+  telemetry.count('tally_reindex_objects_total', incomplete, { mode, kind: 'incomplete' });
+  telemetry.count('tally_reindex_objects_total', missing, { mode, kind: 'missing' });
+  telemetry.count('tally_reindex_objects_total', stale, { mode, kind: 'stale' });
+  telemetry.count('tally_reindex_objects_total', phantom, { mode, kind: 'phantom' });
+  telemetry.count('tally_reindex_objects_total', inFlight, { mode, kind: 'in-flight' });
+  telemetry.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
+  telemetry.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
+  telemetry.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });
+  telemetry.count('tally_reindex_requests_total', counts.headRequests, { request: 'head' });
+  telemetry.debug('range turn ended', { mode, result, durationMs: Math.round(durationMs), listed: counts.listed });
+}
+
+/** Counts that a range was split, or that no key was found at which it could be split. */
+function reportSplit(telemetry: Telemetry, isSplit: boolean): void {
+  telemetry.count('tally_reindex_splits_total', 1, { result: isSplit ? 'split' : 'none' });
 }

@@ -68,7 +68,7 @@ describe('connecting a bucket', () => {
     });
     expect(await requireBucket(world.state, 'photos')).toEqual(record);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
-    expect(world.telemetry.recorded('bucketConnected')).toEqual([['photos', 'someone']]);
+    expect(world.telemetry.logged('bucket connected')).toEqual([{ bucket: 'photos', by: 'someone' }]);
   });
 
   it('opens a loss gap: what it holds was never compared with the index', async () => {
@@ -176,7 +176,7 @@ describe('connecting a bucket', () => {
       // what was sent before says nothing about the new way
       waySinceMs: nowMs,
     });
-    expect(world.telemetry.recorded('bucketConnected')).toHaveLength(1);
+    expect(world.telemetry.logged('bucket connected')).toHaveLength(1);
   });
 
   it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before', async () => {

@@ -29,7 +29,7 @@ describe('a gap', () => {
     await world.setJob(job, { state: 'done' });
     await world.after(15_000);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: job?.id, closedAtMs: world.clock.nowMs() });
-    expect(world.telemetry.recorded('gapClosed')).toHaveLength(1);
+    expect(world.telemetry.logged('gap closed')).toHaveLength(1);
     await world.after(DAY_MS);
     expect(await world.allJobs()).toHaveLength(1);
   });
@@ -115,7 +115,7 @@ describe('a gap', () => {
       await world.after(MINUTE_MS);
     }
     expect(begunAfterMinutes).toEqual([0, 1, 3, 7, 15, 31, 63, 127]);
-    expect(world.telemetry.recorded('gapStays')).toHaveLength(8);
+    expect(world.telemetry.logged('gap stays open')).toHaveLength(8);
   });
 
   it('for which no job can be begun is tried again, and says why', async () => {
@@ -154,7 +154,7 @@ describe('a gap', () => {
     await world.finish(running[0]);
     await Promise.all([world.round(), world.round(), world.round()]);
     expect(await world.gap()).toMatchObject({ state: 'closed', jobId: running[0]?.id });
-    expect(world.telemetry.recorded('gapClosed')).toHaveLength(1);
+    expect(world.telemetry.logged('gap closed')).toHaveLength(1);
   });
 
   it('of a bucket that was connected again since the round began stays', async () => {
@@ -187,7 +187,7 @@ describe('a gap', () => {
     const waiting = await world.gap();
     expect(waiting).toMatchObject({ state: 'open', waits: { reason: expect.stringContaining('bucket.missing: no such bucket') } });
     expect(waiting).not.toHaveProperty('failures');
-    expect(world.telemetry.recorded('gapStays')).toEqual([]);
+    expect(world.telemetry.logged('gap stays open')).toEqual([]);
     await world.tell({ bucket: 'healthy' });
     await world.after(30_000);
     world.answer(undefined);

@@ -356,9 +356,12 @@ describe('rules that', () => {
     }
     expect(world.reads()).toBe(2);
     expect(await world.record()).toBeUndefined();
-    expect(world.telemetry.recorded('sweepEnded')[0]).toEqual([
-      { sweep: 'lifecycle', bucket: 'photos', result: 's3.unavailable', objects: 0 },
-    ]);
+    expect(world.telemetry.logged('sweep ended')[0]).toEqual({
+      sweep: 'lifecycle',
+      bucket: 'photos',
+      result: 's3.unavailable',
+      objects: 0,
+    });
   });
 
   it('change are read at the next daily check', async () => {

@@ -102,7 +102,7 @@ describe('the sweep of unsettled documents', () => {
     const found = await world.stored('a');
     expect(found).toMatchObject({ etag: state.etag, settled: true, source: 'check', event_name: 'PutObject' });
     expect(found?.clock).toBeGreaterThan(clockOfMs(world.clock.nowMs() - MARGIN_MS - 2_000));
-    expect(world.telemetry.recorded('sweepEnded')).toEqual([[{ sweep: 'unsettled', bucket: 'photos', result: 'ok', objects: 1 }]]);
+    expect(world.telemetry.logged('sweep ended')).toEqual([{ sweep: 'unsettled', bucket: 'photos', result: 'ok', objects: 1 }]);
   });
 
   it('makes a tombstone of what is gone, and a document of a tombstone whose object is back', async () => {
@@ -167,7 +167,7 @@ describe('the sweep of unsettled documents', () => {
     world.storage.deleteBucket('gone');
     await world.store([world.unsettled('a', 11 * MINUTE_MS), { ...world.unsettled('a', 11 * MINUTE_MS), bucket: 'gone' }]);
     await world.unsettledSweep(never);
-    expect(world.telemetry.recorded('sweepEnded').map(([fact]) => [fact.bucket, fact.result])).toEqual([
+    expect(world.telemetry.logged('sweep ended').map(({ bucket, result }) => [bucket, result])).toEqual([
       ['gone', 'bucket.missing'],
       ['photos', 'ok'],
     ]);
@@ -244,7 +244,10 @@ describe('the purge of tombstones', () => {
     expect(await world.stored('old-7')).toBeUndefined();
     expect(await world.stored('young')).toBeDefined();
     expect(await world.stored('live')).toBeDefined();
-    expect(world.telemetry.recorded('sweepEnded')).toEqual([[{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]]);
+    expect(world.telemetry.logged('sweep ended')).toEqual([{ sweep: 'tombstones', bucket: 'photos', result: 'ok', objects: 1_201 }]);
+    expect(world.telemetry.labels('tally_sweeps_total')).toEqual([{ sweep: 'tombstones', result: 'ok' }]);
+    expect(world.telemetry.values('tally_purged_tombstones_total')).toEqual([1_201]);
+    expect(world.telemetry.values('tally_swept_objects_total')).toEqual([]);
   });
 
   it('leaves a key alone that came back between look and delete', async () => {

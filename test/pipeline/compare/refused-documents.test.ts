@@ -42,7 +42,7 @@ describe('a document that the index refuses', () => {
       for (const field of ['content_type', 'user_metadata', 'tags']) expect(plain).not.toHaveProperty(field);
       for (const key of ['a', 'c'])
         expect(await world.stored(key)).toMatchObject({ user_metadata: { owner: 'me' }, tags: { colour: 'red' } });
-      const refusals = world.telemetry.recorded('enriched').map(([fact]) => fact);
+      const refusals = world.telemetry.labels('tally_enrich_total');
       expect(refusals.filter(({ result }) => result === code)).toMatchObject([{ enrich: 'head' }, { enrich: 'tags' }]);
     },
   );

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
 import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
@@ -509,13 +510,14 @@ describe('an outage', () => {
     expect(world.receiver.receives).toBe(receives);
     expect(receiveCounts(world)).toEqual([1, 0, 0, 0, 0, 0]);
     expect(hiddenS(world)[0]).toBeGreaterThan(0);
-    expect(world.telemetry.recorded('circuitOpened').map(([fact]) => [fact.level, fact.code])).toEqual([['cluster', code]]);
+    expect(world.telemetry.logged('receiving paused')).toMatchObject([{ code }]);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual(['cluster']);
     expect(world.settlements()).toEqual(['delete']);
 
     world.store.broken.all = undefined;
     world.storage.failWith(undefined);
     await world.run(MINUTE_MS);
-    expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
+    expect(circuitsReported(world.telemetry, 'closed')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
     expect(world.letters()).toEqual([]);
     expect(world.outcomes()).not.toContain('deferred');
@@ -528,9 +530,9 @@ describe('an outage', () => {
     await world.send(world.put('k'));
     await world.run(10_000);
     // at first it is only slower
-    expect(world.telemetry.recorded('circuitOpened')).toEqual([]);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
     await world.run(30_000);
-    expect(world.telemetry.recorded('circuitOpened')[0]).toMatchObject([{ level: 'cluster', code: 'index.overloaded' }]);
+    expect(world.telemetry.logged('receiving paused')[0]).toMatchObject({ code: 'index.overloaded' });
     await world.run(3 * MINUTE_MS);
     expect(receiveCounts(world)).toEqual([1]);
     expect(world.outcomes()).toEqual([]);
@@ -615,9 +617,26 @@ describe('a store that hangs', () => {
     await world.run(300);
     // the first look was never written: by now another is settled
     expect(world.storage.observed).toEqual([`${BUCKET}/k`, `${BUCKET}/k`]);
-    expect(world.telemetry.recorded('bulkAnswered').filter(([kind]) => kind === 'expired')).toEqual([['expired', 1]]);
+    expect(world.telemetry.labels('tally_bulk_actions_total').filter(({ answer }) => answer === 'expired')).toHaveLength(1);
     expect(await world.document('k')).toMatchObject({ settled: true });
     expect(world.outcomes()).toEqual(['written', 'written', 'written']);
+  });
+});
+
+describe('the live path', () => {
+  it('is busy while a store that fails or is slow has just answered, and not while it answers at once', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('a'));
+    await world.run(200);
+    expect(world.role.isBusy()).toBe(false);
+    world.store.broken.all = new FaultError('index.unreachable', 'as scripted');
+    await world.send(world.put('b'));
+    await world.run(200);
+    expect(world.role.isBusy()).toBe(true);
+    world.store.broken.all = undefined;
+    await world.run(MINUTE_MS);
+    expect(await world.document('b')).toMatchObject({ settled: true });
+    expect(world.role.isBusy()).toBe(false);
   });
 });
 
@@ -628,7 +647,7 @@ describe('the lag of an event', () => {
     await world.send(routedPut(world, 'inexact'));
     await world.run(2 * MINUTE_MS);
     expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
-    const lagsMs = world.telemetry.recorded('eventLag').map(([lagMs]) => lagMs);
+    const lagsMs = world.telemetry.values('tally_event_lag_seconds').map((lagS) => lagS * 1_000);
     expect(lagsMs).toHaveLength(2);
     // far from the settle, which takes some 45 s
     expect(Math.max(...lagsMs)).toBeLessThan(5_000);
@@ -669,7 +688,7 @@ describe('a bucket that is not connected', () => {
     expect(await world.document('k-3', 'two')).toBeDefined();
     expect(await world.bucketRecord('three')).toBeUndefined();
     expect(await world.unconnected('three')).toMatchObject({ count: 1 });
-    expect(world.telemetry.recorded('bucketConnected')).toHaveLength(2);
+    expect(world.telemetry.logged('bucket connected')).toHaveLength(2);
   });
 
   it('whose first event meets an S3 that does not answer holds nothing up for ever, though it does not exist', async () => {
@@ -698,7 +717,8 @@ describe('an event of no consequence', () => {
     await world.send(nativeRecord('k', { eventName: 'ObjectSung:Aloud' }), nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
     await world.run(300);
     expect(world.outcomes()).toEqual(['ignored', 'ignored']);
-    expect(world.telemetry.recorded('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
+    expect(world.telemetry.logged('unknown event ignored')).toEqual([{ eventName: 'ObjectSung:Aloud' }]);
+    expect(world.telemetry.values('tally_unknown_events_total')).toEqual([1]);
     expect(world.messages()).toEqual([]);
   });
 });

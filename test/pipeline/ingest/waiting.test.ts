@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import { circuitMessages } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { refs } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld, QUEUE, nativeRecord, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
@@ -15,8 +17,8 @@ function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
 }
 
 const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
-const opened = (world: IngestWorld) => world.telemetry.recorded('circuitOpened').map(([{ level, name }]) => `${level} ${name}`.trim());
-const closed = (world: IngestWorld) => world.telemetry.recorded('circuitClosed').map(([{ level, name }]) => `${level} ${name}`.trim());
+const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
+const closed = (world: IngestWorld) => circuitsReported(world.telemetry, 'closed');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 
 /** Sends an exact event and a look of the healthy neighbour, and expects both in the index within five seconds. */
@@ -172,7 +174,7 @@ describe('a bucket that S3 does not serve', () => {
     fail(world);
     for (let count = 0; count < 100; count += 1) await world.send(routedPut(world, `k-${count}`));
     await world.run(10 * SECOND_MS);
-    expect(world.telemetry.recorded('held').at(-1)?.[0]).toBeLessThanOrEqual(10);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(10);
     await expectHealthy(world, 'beside');
   });
 
@@ -281,7 +283,7 @@ describe('the index of one bucket', () => {
     await world.send(world.put('k'));
     await world.send(routedPut(world, 'l'));
     await world.run(5 * SECOND_MS);
-    expect(world.telemetry.recorded('circuitOpened')).toMatchObject([[{ level: 'index', name: BUCKET, code: 'record.newer' }]]);
+    expect(world.telemetry.recorded('error')).toMatchObject([[circuitMessages.index.opened, { bucket: BUCKET, code: 'record.newer' }]]);
     await expectHealthy(world, 'meanwhile');
     const broken = (await world.store.plainState.get(id))!;
     await world.store.plainState.put({ id, kind, record: entry.record }, broken.version);

@@ -20,7 +20,7 @@ function put(world: IngestWorld, key: string, state: Partial<PresentState> = {})
   return nativeRecord(key, { eventTimeMs: world.clock.nowMs(), object });
 }
 
-const results = (world: IngestWorld) => world.telemetry.recorded('enriched').map(([fact]) => `${fact.enrich} ${fact.result}`);
+const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
 
 describe('an exact event', () => {
   it('of a bucket that asks for nothing is not enriched, and holds its poller as ever', async () => {
@@ -28,12 +28,12 @@ describe('an exact event', () => {
     // the bucket's record is looked up once
     await world.send(put(world, 'first'));
     await world.run(200);
-    const held = world.telemetry.recorded('held').length;
+    const held = world.telemetry.values('tally_held_messages').length;
     await world.send(put(world, 'k'));
     await world.run(200);
     expect(world.storage.asked).toEqual([]);
     expect(await world.document('k')).not.toHaveProperty('content_type');
-    expect(world.telemetry.recorded('held')).toHaveLength(held);
+    expect(world.telemetry.values('tally_held_messages')).toHaveLength(held);
     expect(results(world)).toEqual([]);
   });
 
@@ -183,8 +183,8 @@ describe('a refusal', () => {
     await world.run(200);
     expect(await world.document('k')).toMatchObject(enrichedFields);
     expect(await world.document('k')).not.toHaveProperty('tags');
-    expect(world.telemetry.recorded('enriched').map(([fact]) => fact)).toEqual([
-      { bucket: BUCKET, enrich: 'head', result: 'ok' },
+    expect(results(world)).toEqual(['head ok', 'tags object.denied']);
+    expect(world.telemetry.logged('documents are written without enrichment')).toMatchObject([
       { bucket: BUCKET, enrich: 'tags', result: 'object.denied', reason: 'no s3:GetObjectVersionTagging' },
     ]);
   });
@@ -333,7 +333,7 @@ describe('an enriched decision', () => {
     world.store.broken.beforeWrite = undefined;
     writing.resolve();
     await world.run(500);
-    expect(world.telemetry.recorded('bulkAnswered').map(([kind]) => kind)).toContain('expired');
+    expect(world.telemetry.labels('tally_bulk_actions_total')).toContainEqual({ answer: 'expired' });
     expect(world.storage.asked).toHaveLength(2);
     expect(await world.document('k')).toMatchObject(enrichedFields);
   });

@@ -18,7 +18,7 @@ function routedPut(world: IngestWorld, key: string, state: Partial<PresentState>
   return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
 }
 
-const results = (world: IngestWorld) => world.telemetry.recorded('enriched').map(([fact]) => `${fact.enrich} ${fact.result}`);
+const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
 
 describe('a look', () => {
   it('writes what users wrote beside the object only where its bucket asks for it', async () => {

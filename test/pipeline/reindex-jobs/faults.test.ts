@@ -105,7 +105,7 @@ describe('what goes wrong', () => {
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', range: expect.any(String) } });
     expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
-    expect(world.telemetry.recorded('jobEnded')).toHaveLength(1);
+    expect(world.telemetry.logged('job ended')).toHaveLength(1);
   });
 
   it('a range at which worker after worker dies fails its job after three of them', async () => {

@@ -53,7 +53,7 @@ it.each([
   await world.run(25_000);
   expect((await world.ranges())[0]).toMatchObject({ lease: { worker: expect.stringMatching(/^holder/) }, fruitless: 0, cursor: '' });
   expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 900 } });
-  expect(world.telemetry.recorded('reindexClaim')).toContainEqual(['leased']);
+  expect(world.telemetry.labels('tally_reindex_claims_total')).toContainEqual({ result: 'leased' });
 });
 
 it('Fix: a job that is resumed long after its worker died continues at once', async () => {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
 import { enrichmentCircuits, indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { circuitsReported, createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 const a = { bucket: 'a', region: 'us-east-1' };
@@ -237,8 +237,8 @@ describe('the circuit of the cluster', () => {
     world.probe.fault = undefined;
     await world.run(15_000);
     expect(world.open()).toEqual([]);
-    expect(world.telemetry.recorded('circuitOpened')).toHaveLength(1);
-    expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual(['cluster']);
+    expect(circuitsReported(world.telemetry, 'closed')).toEqual(['cluster']);
   });
 
   it('is not opened again by a request that was sent before it closed', async () => {

@@ -255,14 +255,15 @@ function createWork(clock: Shared['clock'], slots: number): Work {
     telemetryOf() {
       let own = 0;
       const noted: Partial<Telemetry> = {
-        reindexTurn: ({ result }) => {
+        count(name, _by, ...[labels]) {
+          if (labels === undefined || !('result' in labels)) return;
+          if (name === 'tally_reindex_splits_total' && labels.result === 'split') counted.splits += 1;
+          if (name !== 'tally_reindex_turns_total') return;
           counted.turns += 1;
-          if (result !== 'done' && result !== 'on') report(`turn: ${result}`);
+          if (labels.result !== 'done' && labels.result !== 'on') report(`turn: ${String(labels.result)}`);
         },
-        reindexSplit: (isSplit) => {
-          if (isSplit) counted.splits += 1;
-        },
-        reindexRanges(now) {
+        set(name, now, ..._labels) {
+          if (name !== 'tally_reindex_ranges') return;
           change(now - own);
           own = now;
         },

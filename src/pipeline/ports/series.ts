@@ -1,23 +1,12 @@
-/** Every metric in one table. The metrics are registered from it (metrics.ts), and docs/operations.md shows it. */
+/** Every metric in one table. The metrics are registered from it (adapters/telemetry.ts), its types are those of {@link Telemetry}, and docs/operations.md shows it. */
 import { watchedStates } from '../../domain/bucket.ts';
 import { bucketStates } from '../../domain/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
-import { gapKinds } from '../../domain/gaps/gap.ts';
+import { circuitOf, faults, isFaultCode } from '../../domain/fault.ts';
+import { gapKinds, gapSchema } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
-import { jobModes, jobStates } from '../../domain/reindex/job.ts';
-import { claimResults, sweeps } from '../../pipeline/ports/telemetry.ts';
-import {
-  endStates,
-  faultCodes,
-  gapStates,
-  headFaults,
-  indexFaults,
-  labelOf,
-  objectKinds,
-  pausingFaults,
-  receivingStates,
-} from './labels.ts';
+import { jobModes, jobStates, type JobState } from '../../domain/reindex/job.ts';
 
 export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -29,6 +18,24 @@ export interface SeriesDefinition {
   readonly alert?: string;
   /** The upper bounds of a histogram's buckets, in its unit. */
   readonly buckets?: readonly number[];
+  /** A gauge with this shows the greatest value that it was set to in this time, and 0 if it was not set. */
+  readonly greatestOfMs?: number;
+}
+
+const faultCodes = Object.keys(faults).filter(isFaultCode);
+const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
+const indexFaults = faultCodes.filter((code) => code.includes('index'));
+/** What the circuit of the cluster can open with: faults of the cluster, and those of an index where all indices fail together. */
+const pausingFaults = faultCodes.filter((code) => ['cluster', 'index'].includes(circuitOf(code)) || code === 'internal.unexpected');
+const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
+
+/** The label value of an outcome or an answer. A superseded write is `stale`: the store refused it because it holds something newer, or the same. */
+export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superseded'> | 'stale' {
+  return isOther(kind) ? kind : 'stale';
+}
+
+function isOther<Kind extends string>(kind: Kind): kind is Exclude<Kind, 'superseded'> {
+  return kind !== 'superseded';
 }
 
 /** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
@@ -170,6 +177,7 @@ export const seriesTable = {
     type: 'gauge',
     unit: 'seconds',
     labels: {},
+    greatestOfMs: 15_000,
     help: 'Shows the age of the oldest message that was received in the last 15 s, or 0 if none was received.',
     alert: '> your target for 10 min',
   },
@@ -203,7 +211,7 @@ export const seriesTable = {
   tally_reindex_objects_total: {
     type: 'counter',
     unit: 'objects',
-    labels: { mode: jobModes, kind: objectKinds.map(([, kind]) => kind) },
+    labels: { mode: jobModes, kind: ['equal', 'incomplete', 'missing', 'stale', 'phantom', 'in-flight'] },
     help: 'Counts the keys that re-index jobs and reports compared, by what was found.',
   },
   tally_reindex_writes_total: {
@@ -228,7 +236,7 @@ export const seriesTable = {
   tally_reindex_claims_total: {
     type: 'counter',
     unit: 'ranges',
-    labels: { result: claimResults.map((result) => labelOf(result)) },
+    labels: { result: ['taken', 'leased', 'early', 'poisonous'] },
     help: 'Counts the ranges that were due and found: taken, or why not. leased: another worker was faster, or has it. early: it was done or put off meanwhile. poisonous: three workers in a row died with it, and the job fails.',
   },
   tally_reindex_splits_total: {
@@ -248,7 +256,7 @@ export const seriesTable = {
   tally_gaps: {
     type: 'gauge',
     unit: 'gaps',
-    labels: { kind: gapKinds, state: gapStates },
+    labels: { kind: gapKinds, state: gapSchema.shape.state.options },
     help: 'Shows how many gaps are stored, by kind and state: open, closing (a job is running for it), or closed and kept to be shown.',
   },
   tally_gaps_closed_total: {
@@ -294,7 +302,7 @@ export const seriesTable = {
   tally_sweeps_total: {
     type: 'counter',
     unit: 'sweeps',
-    labels: { sweep: sweeps, result: ['ok', ...faultCodes] },
+    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'], result: ['ok', ...faultCodes] },
     help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },
@@ -342,7 +350,7 @@ export const seriesTable = {
   tally_receiving: {
     type: 'gauge',
     unit: '0 or 1',
-    labels: { state: receivingStates },
+    labels: { state: ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] },
     help: 'Is 1 for the present state of receiving: on, or the reason why it stopped. All states are 0 until the first receive, and without the role ingest.',
     alert: 'a state other than "on" == 1 for 10 min',
   },
