@@ -122,7 +122,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
   const greatest = new Map<string, RecentMaximum>();
 
   for (const [name, definition] of Object.entries<SeriesDefinition>(seriesTable)) {
-    const options = { name, help: definition.help, labelNames: Object.keys(definition.labels), registers: [registry] };
+    const options = { name, help: definition.help, labelNames: Object.keys(definition.labels ?? {}), registers: [registry] };
     switch (definition.type) {
       case 'counter':
         counters.set(name, startAtZero(new Counter(options), name));
@@ -175,7 +175,7 @@ const NO_LABELS: Labels = {};
 
 /** The labels of each metric, as isSeries() reads them at each change. */
 const labelSets = new Map<string, readonly (readonly [string, readonly string[]])[]>(
-  Object.entries<SeriesDefinition>(seriesTable).map(([name, { labels }]) => [name, Object.entries(labels)]),
+  Object.entries<SeriesDefinition>(seriesTable).map(([name, { labels = {} }]) => [name, Object.entries(labels)]),
 );
 
 function isSeries(name: MetricName, labels: Labels = NO_LABELS): boolean {

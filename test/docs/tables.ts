@@ -61,7 +61,7 @@ function tracesMarkdown(): string {
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
 function metricsMarkdown(): string {
-  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, alert }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');

@@ -11,8 +11,8 @@ import { jobModes, jobStates, type JobState } from '../../domain/reindex/job.ts'
 export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly unit: string;
-  /** The closed set of each label's values: every series exists at 0 from the start. Names of buckets are never among them: who reaches the health listener need not know them. */
-  readonly labels: Readonly<Record<string, readonly string[]>>;
+  /** The closed set of each label's values: every series exists at 0 from the start. Names of buckets are never among them: who reaches the health listener need not know them. Absent: the metric is one series. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
   readonly help: string;
   /** A useful alert, if there is one. */
   readonly alert?: string;
@@ -53,7 +53,6 @@ export const seriesTable = {
   tally_event_lag_seconds: {
     type: 'histogram',
     unit: 'seconds',
-    labels: {},
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600],
     help: 'Measures the time from an event until its first write was acknowledged, even if that write is provisional. Only messages at their first receive are measured.',
     alert: 'p95 > your target for 10 min',
@@ -81,13 +80,11 @@ export const seriesTable = {
   tally_unknown_events_total: {
     type: 'counter',
     unit: 'records',
-    labels: {},
     help: 'Counts the records that were ignored because their event name is unknown.',
   },
   tally_unconnected_records_total: {
     type: 'counter',
     unit: 'records',
-    labels: {},
     help: 'Counts the records of buckets that are not connected.',
     alert: 'increase > 0 where all buckets should be connected',
   },
@@ -106,7 +103,6 @@ export const seriesTable = {
   tally_bulk_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
-    labels: {},
     buckets: requestBuckets,
     help: 'Measures the duration of bulk requests.',
     alert: 'p95 > 5 s for 10 min',
@@ -114,12 +110,11 @@ export const seriesTable = {
   tally_bulk_size_bytes: {
     type: 'histogram',
     unit: 'bytes',
-    labels: {},
     buckets: [1_024, 16_384, 131_072, 524_288, 1_048_576, 5_242_880],
     help: 'Measures the estimated size of bulk requests.',
   },
-  tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', labels: {}, help: 'Shows how many bulk requests are in flight.' },
-  tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', labels: {}, help: 'Shows how many actions wait for a bulk request.' },
+  tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', help: 'Shows how many bulk requests are in flight.' },
+  tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', help: 'Shows how many actions wait for a bulk request.' },
   tally_head_requests_total: {
     type: 'counter',
     unit: 'requests',
@@ -130,7 +125,6 @@ export const seriesTable = {
   tally_head_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
-    labels: {},
     buckets: requestBuckets,
     help: 'Measures the duration of looks at objects in S3.',
   },
@@ -144,13 +138,11 @@ export const seriesTable = {
   tally_head_in_flight_requests: {
     type: 'gauge',
     unit: 'requests',
-    labels: {},
     help: 'Shows how many looks and enrichments are in flight.',
   },
   tally_head_queued_requests: {
     type: 'gauge',
     unit: 'requests',
-    labels: {},
     help: 'Shows how many looks and enrichments wait to be sent.',
   },
   tally_spans_dropped_total: {
@@ -162,7 +154,6 @@ export const seriesTable = {
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',
-    labels: {},
     help: 'Shows how many messages are held while they wait for a look, for enrichment, for the time of their settle or for the end of an outage.',
   },
   // ── queues and gaps ──
@@ -176,7 +167,6 @@ export const seriesTable = {
   tally_queue_oldest_message_age_seconds: {
     type: 'gauge',
     unit: 'seconds',
-    labels: {},
     greatestOfMs: 15_000,
     help: 'Shows the age of the oldest message that was received in the last 15 s, or 0 if none was received.',
     alert: '> your target for 10 min',
@@ -184,7 +174,6 @@ export const seriesTable = {
   tally_workers_wanted: {
     type: 'gauge',
     unit: 'workers',
-    labels: {},
     help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
   },
   tally_gaps_open: {
@@ -245,7 +234,7 @@ export const seriesTable = {
     labels: { result: ['split', 'none'] },
     help: 'Counts the attempts to split a range because a worker had a free slot.',
   },
-  tally_reindex_ranges: { type: 'gauge', unit: 'ranges', labels: {}, help: 'Shows how many ranges this process compares now.' },
+  tally_reindex_ranges: { type: 'gauge', unit: 'ranges', help: 'Shows how many ranges this process compares now.' },
   tally_jobs_ended_total: {
     type: 'counter',
     unit: 'jobs',
@@ -281,7 +270,6 @@ export const seriesTable = {
   tally_compared_oldest_age_seconds: {
     type: 'gauge',
     unit: 'seconds',
-    labels: {},
     help: 'Shows how long ago the whole of a bucket was last compared with its index, for the bucket that was compared least recently; of one that was never compared, since it was connected.',
     alert: '> 15 days',
   },
@@ -295,7 +283,6 @@ export const seriesTable = {
   tally_notification_pause_age_seconds: {
     type: 'gauge',
     unit: 'seconds',
-    labels: {},
     help: 'Shows how long the notification of a bucket has been paused, for the longest pause; 0 if none is paused.',
     alert: '> 24 h',
   },
@@ -315,7 +302,6 @@ export const seriesTable = {
   tally_purged_tombstones_total: {
     type: 'counter',
     unit: 'tombstones',
-    labels: {},
     help: 'Counts the tombstones that were deleted after seven days.',
   },
   // ── the state of the process ──
@@ -329,7 +315,6 @@ export const seriesTable = {
   tally_parked_buckets: {
     type: 'gauge',
     unit: 'buckets',
-    labels: {},
     help: 'Shows how many buckets have records that wait because the bucket or its index does not answer. A bucket with both counts once.',
     alert: '> 10 for 10 min',
   },

@@ -11,7 +11,9 @@ export type MetricName = keyof Table;
 type NameOf<Type extends string> = { [Name in MetricName]: Table[Name]['type'] extends Type ? Name : never }[MetricName];
 
 /** One value for each label of the metric. */
-export type LabelsOf<Name extends MetricName> = { readonly [Label in keyof Table[Name]['labels']]: ValueOf<Table[Name]['labels'][Label]> };
+export type LabelsOf<Name extends MetricName> = Table[Name] extends { readonly labels: infer Sets }
+  ? { readonly [Label in keyof Sets]: ValueOf<Sets[Label]> }
+  : Readonly<Record<never, string>>;
 type ValueOf<Values> = Values extends readonly (infer Value extends string)[] ? Value : never;
 /** A separate argument for the labels, if the metric has any. */
 type LabelArguments<Name extends MetricName> = keyof LabelsOf<Name> extends never ? [] : [labels: LabelsOf<Name>];

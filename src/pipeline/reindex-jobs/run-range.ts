@@ -11,7 +11,7 @@ import type { JobMode, RangeRecord } from '../../domain/reindex/job.ts';
 import { placeAfter } from '../../domain/reindex/passed-pages.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
 import { createBrake, type Brake } from './brake.ts';
 import type { ClaimedRange } from './claim-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
@@ -210,21 +210,18 @@ interface TurnFacts {
   readonly mode: JobMode;
   readonly counts: ReconcileCounts;
   /** `on`: there is more to do; `lost`: another worker has the range. */
-  readonly result: 'on' | 'done' | 'braked' | 'lost' | FaultCode;
+  readonly result: LabelsOf<'tally_reindex_turns_total'>['result'];
   readonly durationMs: number;
 }
 
 /** Counts what a turn did, and logs its end. */
 function reportTurn(telemetry: Telemetry, { mode, counts, result, durationMs }: TurnFacts): void {
-  const { equal, incomplete, missing, stale, phantom, inFlight } = counts;
   telemetry.count('tally_reindex_turns_total', 1, { result });
-  // the count of equal keys may be below zero for one turn
-  telemetry.count('tally_reindex_objects_total', Math.max(0, equal), { mode, kind: 'equal' });
-  telemetry.count('tally_reindex_objects_total', incomplete, { mode, kind: 'incomplete' });
-  telemetry.count('tally_reindex_objects_total', missing, { mode, kind: 'missing' });
-  telemetry.count('tally_reindex_objects_total', stale, { mode, kind: 'stale' });
-  telemetry.count('tally_reindex_objects_total', phantom, { mode, kind: 'phantom' });
-  telemetry.count('tally_reindex_objects_total', inFlight, { mode, kind: 'in-flight' });
+  for (const kind of ['equal', 'incomplete', 'missing', 'stale', 'phantom'] as const) {
+    // the count of equal keys may be below zero for one turn
+    telemetry.count('tally_reindex_objects_total', Math.max(0, counts[kind]), { mode, kind });
+  }
+  telemetry.count('tally_reindex_objects_total', counts.inFlight, { mode, kind: 'in-flight' });
   telemetry.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
   telemetry.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
   telemetry.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });
