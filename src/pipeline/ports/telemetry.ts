@@ -10,13 +10,13 @@ type Table = typeof seriesTable;
 export type MetricName = keyof Table;
 type NameOf<Type extends string> = { [Name in MetricName]: Table[Name]['type'] extends Type ? Name : never }[MetricName];
 
-/** One value for each label of the metric. */
+/** One value for each label of the metric; never, if it has none. */
 export type LabelsOf<Name extends MetricName> = Table[Name] extends { readonly labels: infer Sets }
   ? { readonly [Label in keyof Sets]: ValueOf<Sets[Label]> }
-  : Readonly<Record<never, string>>;
+  : never;
 type ValueOf<Values> = Values extends readonly (infer Value extends string)[] ? Value : never;
 /** A separate argument for the labels, if the metric has any. */
-type LabelArguments<Name extends MetricName> = keyof LabelsOf<Name> extends never ? [] : [labels: LabelsOf<Name>];
+type LabelArguments<Name extends MetricName> = [LabelsOf<Name>] extends [never] ? [] : [labels: LabelsOf<Name>];
 
 /** What a log line says besides its message. Texts are escaped, and passwords in URLs are masked. */
 export type LogFields = Readonly<Record<string, unknown>>;
