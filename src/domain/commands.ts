@@ -29,3 +29,12 @@ export function inSentence(fix: string): string {
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
+
+/**
+ * Returns the text without its parts that name a command: for a program that acts for a person, which must be given none to
+ * run. A part ends in a full stop or a semicolon.
+ */
+export function withoutCommands(text: string): string {
+  const parts = text.split(/(?<=[.;])\s+/).filter((part) => part.match(PROGRAM) === null);
+  return parts.join(' ').replace(/;$/, '.');
+}
