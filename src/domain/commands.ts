@@ -30,11 +30,10 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/**
- * Returns the text without its parts that name a command: for a program that acts for a person, which must be given none to
- * run. A part ends in a full stop or a semicolon.
- */
+/** A whole command: in backticks, or as a line for a shell. */
+const COMMAND = /`tally [^`]*`|^tally [a-z].*$/gm;
+
+/** Returns the text with no command in it: for a program that acts for a person, which must be given none to run. */
 export function withoutCommands(text: string): string {
-  const parts = text.split(/(?<=[.;])\s+/).filter((part) => part.match(PROGRAM) === null);
-  return parts.join(' ').replace(/;$/, '.');
+  return text.replaceAll(COMMAND, 'a command of Tally');
 }

@@ -72,13 +72,13 @@ function sentenceOf(all: readonly BucketReliability[], doubtful: readonly Bucket
 
 function bucketText({ bucket, status, behind_ms: behindMs }: BucketReliability): string {
   const behind = behindMs === undefined ? '' : `, and its events are at least ${Math.round(behindMs / 1_000)} s behind`;
-  return `${bucket}: ${withoutCommands(status.sentence)}${behind}`;
+  return `${bucket}: ${status.sentence}${behind}`;
 }
 
 /** What a search says of one bucket. */
 export async function ofBucket({ operations, context }: Asker, bucket: string): Promise<readonly BucketReliability[]> {
   const { as_of: found = [] } = await operations.searchObjects({ query: { bucket, as_of: 'true', limit: 1 } }, context);
-  return found;
+  return found.map(withStatus);
 }
 
 /** What the list says of every bucket that the caller may read. */
@@ -96,11 +96,16 @@ export async function ofAllBuckets({ operations, context }: Asker): Promise<read
 
 /** What the list says of a bucket. */
 export function ofListed({ bucket, status, gaps, last_event_at: event, last_compared_at: compared }: Bucket): BucketReliability {
-  return {
+  return withStatus({
     bucket,
     status,
     ...(event !== undefined && { last_event_at: event }),
     ...(compared !== undefined && { last_compared_at: compared }),
     gaps,
-  };
+  });
+}
+
+/** With the status as programs read it. */
+function withStatus(known: BucketReliability): BucketReliability {
+  return { ...known, status: { ...known.status, sentence: withoutCommands(known.status.sentence) } };
 }
