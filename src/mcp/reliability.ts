@@ -1,6 +1,6 @@
 /**
  * How far an answer can be relied on. Every answer of a tool says it, so that a program never takes an old answer for what is.
- * It says nothing of what a person would do about it: programs are given no command to run.
+ * What a person would do about it is left out: programs are given no command to run.
  */
 import { z } from 'zod';
 import { bucketStatus, type Bucket } from '../api/buckets.ts';
@@ -48,7 +48,7 @@ interface Reliability {
   readonly as_of: readonly BucketReliability[];
 }
 
-/** What is known of these buckets. It is asked before the answer that it is about: what opens meanwhile makes the answer no better. */
+/** What is known of these buckets. It must be read before the answer that it is about, because a gap that closes later does not make that answer better. */
 export function reliabilityOf(all: readonly BucketReliability[]): Reliability {
   const rank = ({ status }: BucketReliability): number => bucketSeverities.indexOf(status.severity);
   const sorted = all.toSorted((a, b) => rank(a) - rank(b));

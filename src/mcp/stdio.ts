@@ -16,6 +16,7 @@ export async function serveStdio(parts: McpParts, { stdin, stdout }: Streams): P
   const ended = Promise.withResolvers<void>();
   const end = (): void => ended.resolve();
   const server = createMcpServer(parts);
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has callbacks only
   server.onclose = end;
   stdin.once('end', end).once('close', end);
   parts.signal.addEventListener('abort', end, { once: true });

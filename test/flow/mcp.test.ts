@@ -69,6 +69,7 @@ describe('a program with an API key', () => {
     transport.stderr?.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
     const protocolErrors: Error[] = [];
     const overStdio = new Client({ name: 'test', version: '1' });
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has callbacks only
     overStdio.onerror = (error) => void protocolErrors.push(error);
     await overStdio.connect(transport);
     try {

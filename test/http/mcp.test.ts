@@ -221,7 +221,7 @@ describe('the tools', () => {
   it('answer hostile keys as data: exactly, on one line, and never as text beside the answer', async () => {
     const { text, structured } = await call(await connect(reader()), 'search_objects', { bucket: 'photos' });
     expect(structured).toMatchObject({ items: [{ key: nastyKey }] });
-    expect(text).not.toMatch(/[\n\u001b]/);
+    for (const character of ['\n', '\u001b']) expect(text).not.toContain(character);
     expect(JSON.stringify(structured['agreement'])).not.toContain('b/ü');
   });
 
@@ -266,7 +266,9 @@ describe('what fails', () => {
       { code: 'internal.unexpected', detail: 'An unexpected error occurred. The log of the daemon has the details.' },
     ],
   ])('is an error of the tool with its code, and no stack: %s', async (error, shown) => {
-    fake.nextDoes(() => Promise.reject(error));
+    fake.nextDoes(async () => {
+      throw error;
+    });
     const { isError, text, structured } = await call(await connect(reader()), 'index_agreement', { bucket: 'films' });
     expect([isError, structured]).toEqual([true, {}]);
     expect(JSON.parse(text)).toEqual(shown);
