@@ -30,14 +30,14 @@ export function createMcpHandler({ callers, callVerb, endOf, telemetry, version 
     const { body } = checkRequest(row, { body: request.body });
     const signal = endOf(reply);
     const operations = operationsOf((asked) => async (given, context) => {
-      await callers.receive(request, asked);
+      await inTime(callers.receive(request, asked), context.signal);
       return callVerb(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
     });
     // the SDK's modules are loaded by the first message
     const { answerMessage } = await import('../mcp/stateless.ts');
     const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
     const parts = { operations, actor: callers.actorOf(request), version, problemOf, signal };
-    const { status, text } = await inTime(answerMessage(parts, { body, protocolVersion: versionOf(request.headers) }), signal);
+    const { status, text } = await answerMessage(parts, { body, protocolVersion: versionOf(request.headers) });
     return status === 202 ? reply.code(status).send() : reply.code(status).type('application/json; charset=utf-8').send(text);
   };
 }

@@ -21,7 +21,7 @@ interface Reply {
 /** The transport reads the headers alone; the message is parsed already. */
 const ENDPOINT = 'http://localhost/mcp';
 
-/** Answers the message. Throws `request.invalid` for one that the protocol does not have. Does not settle while a call does not end. */
+/** Answers the message. Throws `request.invalid` for one that the protocol does not have. A call ends with the parts' signal at the latest. */
 export async function answerMessage(parts: McpParts, { body, protocolVersion }: Message): Promise<Reply> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   const server = createMcpServer(parts);

@@ -7,6 +7,7 @@ import { bucketName, must, objectKey } from '../api/fields.ts';
 import { searchAnswer, searchQuery } from '../api/search.ts';
 import { usageRows } from '../api/usage.ts';
 import { withoutCommands } from '../domain/commands.ts';
+import { printable } from '../domain/printable.ts';
 import { bucketReliability, ofAllBuckets, ofBucket, ofListed, reliability, reliabilityOf, type Asker } from './reliability.ts';
 
 /** A tool, whatever it takes and answers. */
@@ -89,7 +90,13 @@ const describeObject = tool({
       ...explained
     } = await asker.operations.explainObject({ params: { bucket: name }, query: { key } }, asker.context);
     const { agrees, storage } = explained;
-    return { ...explained, ...known, agreement: withoutCommands(sentence), may_differ: agrees !== true, storage: withoutAdvice(storage) };
+    return {
+      ...explained,
+      ...known,
+      agreement: printable(withoutCommands(sentence)),
+      may_differ: agrees !== true,
+      storage: withoutAdvice(storage),
+    };
   },
 });
 

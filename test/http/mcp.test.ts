@@ -318,7 +318,8 @@ describe('what fails', () => {
       params: { name: 'index_agreement', arguments: { bucket: 'photos' } },
     });
     const answer = await get(`http://127.0.0.1:${port}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-    expect(answer.text).toContain('request.timeout');
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('request.timeout')]);
+    expect(answer.text).toContain('"isError":true');
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
   });
 });
