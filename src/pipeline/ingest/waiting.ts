@@ -14,7 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import type { Attempt, Place } from '../serving/waiting-line.ts';
+import { NO_PLACE, type Attempt, type Place } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
@@ -100,14 +100,12 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   async function waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome> {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
-    if (open === undefined) return FREE;
+    if (open === undefined) return NO_PLACE;
     const waiter: Waiter = { record, attempt, hand };
     if (open.level === 'cluster') return waitForCluster(waiter, open.fault);
-    const place = await inHandForNow(waiter);
-    if (place !== undefined) return place;
-    const still = circuits.openOf(attempt.ids);
-    if (still === undefined || still.level === 'cluster') return FREE;
-    return (await folded(record, still.fault, hand)) ?? (await hide(waiter, still.fault));
+    const isFolded = folding.isPermitted && isFoldDue(hand);
+    const place = isFolded ? undefined : await inHand(waiter, holdMaxMs);
+    return place ?? (await folded(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
   }
 
   /**
@@ -128,19 +126,10 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return place ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
   }
 
-  /** Waits for the time that each receive gives, unless the record can be folded. Keys that have not failed yet have half as much room again, so that they are found among those that have. */
-  async function inHandForNow(waiter: Waiter): Promise<Place | undefined> {
-    if (folding.isPermitted && isFoldDue(waiter.hand)) return undefined;
-    return inHand(waiter, { maxMs: holdMaxMs, ofShare: waiter.attempt.isNewKey ? 1.5 : 1 });
-  }
-
   /** Undefined if the share has no room, or the record may not begin in time. */
-  async function inHand(
-    { record: { bucket }, attempt, hand }: Waiter,
-    { maxMs, ofShare }: { readonly maxMs: number; readonly ofShare: number },
-  ): Promise<Place | undefined> {
+  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Place | undefined> {
     const forMs = hand.holdLeftMs(maxMs);
-    const leave = forMs > 0 ? shares.enter(bucket, hand, ofShare) : undefined;
+    const leave = forMs > 0 ? shares.enter(bucket, hand) : undefined;
     if (leave === undefined) return undefined;
     try {
       return await circuits.wait(attempt, forMs, hand.signal);
@@ -198,11 +187,8 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     const { message } = hand;
     const { bucket } = record;
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket };
-    if (hand.isLastReceive) {
-      // half as much room again, for those that would become dead letters
-      const place = await inHand(waiter, { maxMs: HOLD_MAX_MS, ofShare: 1.5 });
-      if (place !== undefined) return place;
-    }
+    const place = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
+    if (place !== undefined) return place;
     hidden.sinceReading += 1;
     const waitedS = Math.max(0, queueNowMs(message) - message.firstReceivedAtMs) / 1_000;
     return deferred(record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));
@@ -211,7 +197,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   return {
     waitOrFold,
     afterStoreFault,
-    enter: (bucket, hand) => shares.enter(bucket, hand, 1),
+    enter: (bucket, hand) => shares.enter(bucket, hand),
     isLastChance: (hand) => hand.isLastReceive || isCrowded() || isExpiring(hand.message),
     async alone(record, { fault, delayS }, hand) {
       const isDue = isCrowded() || isExpiring(hand.message);
@@ -233,9 +219,6 @@ function createIsUsed(queueWatch: Pick<QueueWatch, 'maxReceiveCount'>) {
 }
 
 const CLUSTER: Attempt = { ids: ['cluster'], isNewKey: false };
-
-/** Nothing is in the way any more. */
-const FREE: Place = { ids: [], leave: () => undefined };
 
 function deferred({ bucket }: ChangeRecord, fault: Fault, delayS: number): Outcome {
   return { kind: 'deferred', fault, delayS, bucket };
@@ -275,7 +258,7 @@ const ALL_SHARE = 1 / 2;
 
 interface Shares {
   /** Takes a place in the held set for a waiting record. Returns the function that gives it back; undefined if there is no room. */
-  enter(bucket: string, hand: InHand, factor: number): (() => void) | undefined;
+  enter(bucket: string, hand: InHand): (() => void) | undefined;
 }
 
 /** Counts the messages of waiting records, each message once for each bucket, and what they weigh. */
@@ -292,14 +275,14 @@ function createShares(heldMax: number): Shares {
   }
 
   return {
-    enter(bucket, hand, factor) {
+    enter(bucket, hand) {
       const waiting = buckets.get(bucket) ?? new Map<InHand, number>();
       const records = waiting.get(hand) ?? 0;
       const hasRoom =
-        waiting.size < heldMax * BUCKET_SHARE * factor &&
-        messages < heldMax * ALL_SHARE * factor &&
-        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE * factor &&
-        weight < hand.weightMaxBytes * ALL_SHARE * factor;
+        waiting.size < heldMax * BUCKET_SHARE &&
+        messages < heldMax * ALL_SHARE &&
+        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE &&
+        weight < hand.weightMaxBytes * ALL_SHARE;
       if (records === 0 && !hasRoom) return undefined;
       buckets.set(bucket, waiting);
       waiting.set(hand, records + 1);
