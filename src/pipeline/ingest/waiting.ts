@@ -51,7 +51,7 @@ export interface Waiting {
    */
   waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome>;
   /**
-   * After a fault of something that is no record's: waits in hand until the index store answers, if the fault is the store's.
+   * After a fault that concerns the whole message: waits in hand until the index store answers, if the fault is the store's.
    * Resolves to false if it is not, or if that takes longer than a message may be held.
    */
   afterStoreFault(fault: Fault, hand: InHand): Promise<boolean>;
