@@ -10,10 +10,10 @@
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { circuitOf, faultOf } from '../../domain/fault.ts';
+import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { Loss, Settlement } from '../../domain/messages/settlement.ts';
-import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
+import { deferDelayS, settlementOf } from '../../domain/messages/settlement.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -24,11 +24,9 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
-import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Folding } from '../gaps/folding.ts';
-import type { Circuits } from '../serving/circuits.ts';
 
 /** How often an unknown event is logged, by its name: the configuration that sends it changes rarely. */
 const UNKNOWN_EVENT_MS = 3_600_000;
@@ -45,7 +43,6 @@ interface DataPathDependencies {
   readonly sendDeadLetter: SendDeadLetter;
   readonly gaps: GapReports;
   readonly waiting: Waiting;
-  readonly circuits: Pick<Circuits, 'clusterFailed'>;
   readonly folding: Folding;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly clock: Clock;
@@ -56,7 +53,7 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, folding, clock, telemetry } =
     dependencies;
 
   return async function handleMessages(messages) {
@@ -140,7 +137,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
         settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS), settlement.fault.code);
         return true;
       case 'wait':
-        if (isLastReceive(receivesOf(hand))) return waitInHand(hand, settlement.delayS);
+        if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
         settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
@@ -177,11 +174,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
-    if (circuitOf(fault.code) === 'cluster') {
-      circuits.clusterFailed(fault);
-      await clock.sleep(RETRY_MS, hand.signal);
-      if (await waiting.forCluster(hand)) return false;
-    }
+    if (await waiting.afterStoreFault(fault, hand)) return false;
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
     settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)), fault.code);
     return true;

@@ -22,8 +22,8 @@ export interface InHand {
   readonly isLastReceive: boolean;
   /** What the message weighs of the held set, and what the whole set may weigh. */
   readonly weightMaxBytes: number;
-  /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its receive. */
-  holdLeftMs(): number;
+  /** How much longer the message may be held for a fault before it is given back, if it may be for so long after its receive: at most 11 hours. */
+  holdLeftMs(forMs?: number): number;
 }
 
 export interface HeldSet {
@@ -88,7 +88,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
       },
       isLastReceive: isLast(message),
       weightMaxBytes,
-      holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
+      holdLeftMs: (forMs = HOLD_MAX_MS) => message.receivedAtMonotonicMs + forMs - clock.monotonicMs(),
     };
   }
 

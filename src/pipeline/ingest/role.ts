@@ -141,7 +141,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     topics: parts.topics,
     gaps,
     waiting,
-    circuits,
     clock,
     telemetry,
   });

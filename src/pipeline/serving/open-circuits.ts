@@ -7,7 +7,15 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { createCircuit, type Circuit } from './circuit.ts';
 import { reportClosed, reportOpened, type CircuitLevel } from './circuit-telemetry.ts';
-import { createWaitingLine, isExplained, type Attempt, type CircuitId, type LineDependencies, type Place } from './waiting-line.ts';
+import {
+  createWaitingLine,
+  isExplained,
+  NO_PLACE,
+  type Attempt,
+  type CircuitId,
+  type LineDependencies,
+  type Place,
+} from './waiting-line.ts';
 
 /** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
 const PROBE_MIN_MS = 1_000;
@@ -64,8 +72,6 @@ export interface CircuitsDependencies {
 interface OpenCircuitsDependencies extends CircuitsDependencies {
   readonly failuresOf: LineDependencies['failuresOf'];
 }
-
-const NO_PLACE: Place = { ids: [], leave: () => undefined };
 
 /** Creates the circuits, all closed. Their memory is bounded by the buckets and regions of failing requests. */
 export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, failuresOf }: OpenCircuitsDependencies): OpenCircuits {
@@ -166,9 +172,9 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
   }
 
   function forgetIdle(): void {
-    const awaited = line.awaited();
     for (const id of open) {
-      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
+      // where something waits, a trial is due each minute
+      const isIdle = id !== 'cluster' && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
   }

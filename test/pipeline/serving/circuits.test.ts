@@ -204,6 +204,18 @@ describe('the circuit of an index', () => {
     expect(world.open()).toContain('cluster');
   });
 
+  it('is not the cluster’s while another index accepts something now and then, though nothing was accepted for ten seconds', async () => {
+    const world = setUp();
+    world.circuits.accepted('healthy');
+    await world.run(20_000);
+    for (const bucket of ['a', 'b']) for (let count = 0; count < 3; count += 1) world.fail(bucket);
+    expect(world.open()).toEqual(['index a', 'index b']);
+    await world.run(15_000);
+    // the healthy one was not asked for half a minute, so it says nothing
+    for (const bucket of ['a', 'b']) world.fail(bucket);
+    expect(world.open()).toContain('cluster');
+  });
+
   it('of one bucket alone is never the cluster’s', async () => {
     const world = setUp();
     for (let count = 0; count < 60; count += 1) {
