@@ -271,7 +271,7 @@ export function tombstonesLeft({ brake }: Pick<JobRecord, 'brake'>): number {
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { cuts: _, waits: __, lostCounts: ___, ...kept } = job;
+  const { cuts: _, waits: __, ...kept } = job;
   const { counts, rangesDone } = sums;
   return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
 }

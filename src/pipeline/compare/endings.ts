@@ -12,8 +12,8 @@ export function endingAsFound(finding: Finding): Ending {
 }
 
 /** The ending of a finding that turned out to be of this kind. */
-export function endingOf({ key, fields }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
-  return { key, kind, fields: decided };
+export function endingOf({ key, fields, state }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+  return { key, kind, fields: decided, isListed: state !== undefined };
 }
 
 /** The ending of a key on which S3 and the stored document differ. */

@@ -7,7 +7,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { GapKind, GapRecord } from '../../domain/gaps/gap.ts';
 import type { AuditRecord } from '../../domain/identity/audit.ts';
 import type { OutcomeKind } from '../../domain/messages/outcome.ts';
-import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
+import type { ShownCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode, JobRecord, JobState } from '../../domain/reindex/job.ts';
 import type { IndexWriteAnswer } from './object-index.ts';
 
@@ -98,7 +98,7 @@ export interface ReindexTelemetry {
   /** A turn ended. `on`: there is more to do; `lost`: another worker has the range. */
   reindexTurn(fact: {
     readonly mode: JobMode;
-    readonly counts: ReconcileCounts;
+    readonly counts: ShownCounts;
     readonly result: 'on' | 'done' | 'braked' | 'lost' | FaultCode;
     readonly durationMs: number;
   }): void;

@@ -7,7 +7,6 @@ import { faultOf, type Fault } from '../../domain/fault.ts';
 import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { TurnResult } from '../compare/reconcile-turn.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface Brake {
@@ -17,11 +16,8 @@ export interface Brake {
   readonly holdsBack: () => boolean;
   /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
   readonly giveBack: () => Promise<void>;
-  /**
-   * The turn's result with the true reason why it ended at tombstones that were not granted: a fault of the store, or none, if
-   * the job was paused or cancelled meanwhile.
-   */
-  readonly explain: (result: TurnResult) => TurnResult;
+  /** Why the store granted no more, which ends the turn; undefined if it was asked in vain because the job does not compare now. */
+  readonly fault: () => Fault | undefined;
 }
 
 /** Creates the brake of one turn. */
@@ -64,8 +60,6 @@ export function createBrake(state: StateStore, jobId: string): Brake {
       ahead = 0;
       await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused), 'soon').catch(() => undefined);
     },
-    explain({ braked, ...result }) {
-      return braked === undefined || fault === undefined ? result : { ...result, fault };
-    },
+    fault: () => fault,
   };
 }

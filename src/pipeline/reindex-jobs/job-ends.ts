@@ -78,10 +78,10 @@ export function createJobEnds({
     return [...ranges.values()];
   }
 
-  async function completeSplit({ jobId, splits = [] }: RangeRecord): Promise<boolean> {
+  async function completeSplit({ jobId, splits = [], isCounted }: RangeRecord): Promise<boolean> {
     let isAnyNew = false;
     await writeEach(splits, async ({ number, ...bounds }) => {
-      if (await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }))) isAnyNew = true;
+      if (await ensureRange(state, freshRange(jobId, number, { ...bounds, isCounted, nowMs: clock.nowMs() }))) isAnyNew = true;
     });
     return isAnyNew;
   }

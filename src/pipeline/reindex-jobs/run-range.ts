@@ -2,22 +2,32 @@
  * Runs one turn of a claimed range:
  *
  *   turn ─► cursor, counts, examples, split and the next time in one swap ─► due again │ done │ job paused or failed
+ *     └───► cursor, counts and examples in a swap every five seconds, which is what the next worker has if this one dies
  */
-import { addCounts, noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
+import { addCounts, noCounts, shownCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
-import { afterTurn, answerTo, FAULT_WAIT_MS, givenBack, rangeName, splitRange } from '../../domain/reindex/range-transitions.ts';
+import {
+  afterTurn,
+  answerTo,
+  duringTurn,
+  FAULT_WAIT_MS,
+  givenBack,
+  rangeName,
+  splitRange,
+  type TurnEnd,
+  type TurnProgress,
+} from '../../domain/reindex/range-transitions.ts';
 import type { RangeRecord } from '../../domain/reindex/job.ts';
 import { placeAfter } from '../../domain/reindex/passed-pages.ts';
 import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { createBrake, type Brake } from './brake.ts';
 import type { ClaimedRange } from './claim-range.ts';
+import type { HeldRange } from './held-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import { countLost } from './job-records.ts';
 import type { RangeLimits } from './range-records.ts';
-import type { ReconcileTurn, TurnRequest, TurnResult } from '../compare/reconcile-turn.ts';
-import { showProgress } from './show-progress.ts';
+import type { ReconcileTurn, TurnRequest } from '../compare/reconcile-turn.ts';
 import { numberCuts, searchCuts } from './split-range.ts';
 import type { WorkerSlot } from './worker-slots.ts';
 
@@ -26,6 +36,14 @@ const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
 /** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
 const TURN_STUCK_MS = 180_000;
+/**
+ * The first progress is stored within a second, so that a first index is seen to run, and shorter turns store none; then every
+ * five seconds. That is one more write of its record in five seconds for each range, beside the lease's in fifteen. The counts of a
+ * worker that dies lack what it wrote since.
+ */
+const PROGRESS_FIRST_MS = 1_000;
+const PROGRESS_MS = 5_000;
+
 interface RunDependencies extends EndsDependencies {
   readonly listing: BucketListing;
   readonly ends: JobEnds;
@@ -33,11 +51,14 @@ interface RunDependencies extends EndsDependencies {
   readonly limits: RangeLimits;
 }
 
-/** What a turn uses besides its range. `written`: what counts of it if its result cannot be stored. */
-interface TurnTools {
+/** A turn that runs on a held range. */
+interface Turn {
+  readonly slot: WorkerSlot;
   readonly brake: Brake;
-  readonly written: { counts: ReconcileCounts };
-  readonly signal: AbortSignal;
+  /** The range as it was when the turn began. */
+  readonly begun: RangeRecord;
+  /** What the turn has done since; undefined before its first slice. */
+  progress: TurnProgress | undefined;
 }
 
 /**
@@ -48,66 +69,60 @@ export function createRunRange(
   dependencies: RunDependencies,
 ): (claimed: ClaimedRange, slot: WorkerSlot, signal: AbortSignal) => Promise<boolean> {
   const { state, clock, telemetry, ends } = dependencies;
-  const turnOf = createTurnOf(dependencies);
+  const endOf = createEndOf(dependencies);
 
   async function runRange(claimed: ClaimedRange, slot: WorkerSlot, signal: AbortSignal): Promise<boolean> {
-    const { range } = claimed;
+    const { job, range } = claimed;
     try {
-      return await workOn(claimed, slot, signal);
-    } catch (error) {
-      // so that the next worker need not wait for the end of the lease
-      const waitMs = signal.aborted ? 0 : FAULT_WAIT_MS;
-      await range.change((record) => givenBack(record, clock.nowMs() + waitMs)).catch(() => false);
-      throw error;
+      await ends.completeSplit(range.record);
+      const turn = { slot, brake: createBrake(state, job.id), begun: range.record, progress: undefined };
+      return await workOn(claimed, turn, signal);
     } finally {
       range.release();
     }
   }
 
-  async function workOn(held: ClaimedRange, slot: WorkerSlot, signal: AbortSignal): Promise<boolean> {
+  async function workOn(held: ClaimedRange, turn: Turn, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await runTurn(held, turn, signal);
+    } catch (error) {
+      // so that the next worker need not wait for the end of the lease
+      const dueAtMs = clock.nowMs() + (signal.aborted ? 0 : FAULT_WAIT_MS);
+      await held.range.change((record) => givenBack(duringTurn(record, { ...turn, nowMs: clock.nowMs() }), dueAtMs)).catch(() => false);
+      throw error;
+    }
+  }
+
+  async function runTurn(held: ClaimedRange, turn: Turn, signal: AbortSignal): Promise<boolean> {
     const { job, range } = held;
-    await ends.completeSplit(range.record);
-    const brake = createBrake(state, job.id);
+    const { slot, brake, begun } = turn;
     const startedMs = clock.monotonicMs();
-    const search = searchCuts(dependencies, { ...held, range: range.record, slot }, signal);
-    const turnSlot = { ...slot, shouldEnd: () => slot.shouldEnd() || search.hasFound };
-    const written = { counts: noCounts };
-    const ended = await turnOf(held, turnSlot, { brake, written, signal });
+    const search = searchCuts(dependencies, { ...held, range: begun, slot }, signal);
+    const shouldEnd = (): boolean => range.lost.aborted || slot.shouldEnd() || search.hasFound;
+    const ended = await endOf(held, turn, { shouldEnd, signal });
     const { boundaries, requests } = await search.end();
     // in parallel with the next swap
     const brakeReleased = brake.giveBack();
-    if (ended === 'lost') {
-      await brakeReleased;
-      await countLost(state, job.id, written.counts);
-      return false;
-    }
-    const result = brake.explain(ended);
-    const cuts = isWhole(result) && !range.lost.aborted ? await numberCuts(state, job.id, after(result.cursor, boundaries)) : [];
-    const counts = addCounts(result.counts, { listRequests: requests });
-    const { listRequests, headRequests } = counts;
-    const repeated = addCounts(written.counts, { listRequests, headRequests });
-    const stored = (record: RangeRecord): RangeRecord =>
-      splitRange(afterTurn(record, { ...result, counts, repeated }, clock.nowMs()), cuts);
-    const isStored = await range.change(stored, isOrdinary(result) ? 'soon' : 'now');
+    const end = { ...ended, counts: addCounts(ended.counts, { listRequests: requests }) };
+    const cuts = isWhole(end) && !range.lost.aborted ? await numberCuts(state, job.id, after(end.cursor, boundaries)) : [];
+    const stored = (): RangeRecord => splitRange(afterTurn(begun, end, clock.nowMs()), cuts);
+    const isStored = await range.change(stored, isOrdinary(end) ? 'soon' : 'now');
     await brakeReleased;
     telemetry.reindexTurn({
       mode: job.mode,
-      counts,
-      result: isStored ? outcomeOf(result) : 'lost',
+      counts: shownCounts(end.counts),
+      result: isStored ? outcomeOf(end) : 'lost',
       durationMs: clock.monotonicMs() - startedMs,
     });
     if (boundaries.length > 0) telemetry.reindexSplit(isStored && cuts.length > 0);
-    if (!isStored) {
-      await countLost(state, job.id, written.counts);
-      return false;
-    }
+    if (!isStored) return false;
     await ends.completeSplit(range.record);
-    await follow(held, result);
-    return cuts.length > 0 || isWhole(result);
+    await follow(held, end);
+    return cuts.length > 0 || isWhole(end);
   }
 
   /** Does what follows a stored turn. */
-  async function follow({ job, range }: ClaimedRange, { fault, done }: TurnResult): Promise<void> {
+  async function follow({ job, range }: ClaimedRange, { fault, done }: TurnEnd): Promise<void> {
     if (fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', fault.code, fault.reason);
     if (fault !== undefined && isGivenUp(fault.code, range.record)) {
       await ends.fail(job, { code: fault.code, reason: fault.reason, range: rangeName(range.record) });
@@ -119,14 +134,18 @@ export function createRunRange(
   return runRange;
 }
 
-/** Creates the function that runs the turn of a held range. */
-function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) {
-  /** The turn's result, or `lost` if the range was lost. Throws the signal's reason when the worker stops. */
-  return async function turnOf(
-    { job, bucket, range }: ClaimedRange,
-    slot: WorkerSlot,
-    { brake, written, signal }: TurnTools,
-  ): Promise<TurnResult | 'lost'> {
+interface TurnStops {
+  /** Whether the turn ends after its next slice. */
+  readonly shouldEnd: () => boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Creates the function that runs the turn of a held range, and stores its progress while it runs. */
+function createEndOf({ clock, turn: run }: Pick<RunDependencies, 'clock' | 'turn'>) {
+  /** How the turn ended. Throws the signal's reason when the worker stops. */
+  async function endOf(held: ClaimedRange, turn: Turn, { shouldEnd, signal }: TurnStops): Promise<TurnEnd> {
+    const { range } = held;
+    const { slot, brake, begun } = turn;
     const stuck = new AbortController();
     const ended = new AbortController();
     clock.sleep(TURN_STUCK_MS, ended.signal).then(
@@ -134,41 +153,51 @@ function createTurnOf({ clock, turn }: Pick<RunDependencies, 'clock' | 'turn'>) 
       () => undefined,
     );
     slot.isRunning(true);
-    let counted: ReconcileCounts | undefined;
-    void showProgress({ clock, range, counted: () => counted }, ended.signal);
+    void keepProgress(range, turn, ended.signal);
     try {
-      return await turn(
-        requestOf({ job, bucket, range }),
+      const end = await run(
+        requestOf(held),
         {
           reserve: brake.reserve,
           holdsBack: brake.holdsBack,
-          shouldEnd: () => range.lost.aborted || slot.shouldEnd(),
-          upTo: () => range.record.to,
+          shouldEnd,
+          upTo: () => begun.to,
           pagesMax: TURN_PAGES_MAX,
           durationMaxMs: TURN_MS_MAX,
-          wrote: (counts) => {
-            written.counts = addCounts(written.counts, counts);
-          },
-          progressed: (counts) => {
-            counted = counts;
+          progressed: (progress) => {
+            turn.progress = progress;
           },
         },
         AbortSignal.any([signal, range.lost, stuck.signal]),
       );
+      const fault = end.fault ?? (end.done ? undefined : brake.fault());
+      return { ...end, ...(fault !== undefined && { fault }) };
     } catch (error) {
-      if (range.lost.aborted) return 'lost';
-      if (signal.aborted) {
-        // so that the next worker need not wait for the end of the lease
-        await range.change((record) => givenBack(record, clock.nowMs(), written.counts)).catch(() => false);
-        signal.throwIfAborted();
-      }
-      // the turn hung or threw, which is treated like any other fault of its range
-      return { cursor: range.record.cursor, done: false, counts: written.counts, examples: {}, fault: faultOf(error) };
+      signal.throwIfAborted();
+      // the turn hung or threw, which is treated like any other fault of its range, or it has lost the range
+      return { cursor: begun.cursor, counts: noCounts, examples: {}, ...turn.progress, done: false, fault: faultOf(error) };
     } finally {
       ended.abort(new Error('the turn has ended'));
       slot.isRunning(false);
     }
-  };
+  }
+
+  /** Stores the progress again and again until the turn has ended. Never rejects: a failure costs what a death costs. */
+  async function keepProgress(range: HeldRange, turn: Turn, ended: AbortSignal): Promise<void> {
+    const sleep = (delayMs: number): Promise<boolean> =>
+      clock.sleep(delayMs, ended).then(
+        () => true,
+        () => false,
+      );
+    let stored: TurnProgress | undefined;
+    while (await sleep(stored === undefined ? PROGRESS_FIRST_MS : PROGRESS_MS)) {
+      if (turn.progress === stored) continue;
+      stored = turn.progress;
+      await range.change((record) => duringTurn(record, { ...turn, nowMs: clock.nowMs() })).catch(() => false);
+    }
+  }
+
+  return endOf;
 }
 
 function requestOf({ job, bucket, range }: ClaimedRange): TurnRequest {
@@ -190,16 +219,16 @@ function after(cursor: string, boundaries: readonly string[]): readonly string[]
   return boundaries.filter((boundary) => compareKeys(boundary, cursor) > 0);
 }
 
-function isWhole({ done, fault }: TurnResult): boolean {
+function isWhole({ done, fault }: TurnEnd): boolean {
   return !done && fault === undefined;
 }
 
 /** Whether nothing stopped the turn. Lists show at once what became of another one, because a person may look at its job now. */
-function isOrdinary({ fault, heldBack }: TurnResult): boolean {
+function isOrdinary({ fault, heldBack }: TurnEnd): boolean {
   return fault === undefined && heldBack === undefined;
 }
 
-function outcomeOf({ done, fault, heldBack }: TurnResult): 'done' | 'on' | 'braked' | FaultCode {
+function outcomeOf({ done, fault, heldBack }: TurnEnd): 'done' | 'on' | 'braked' | FaultCode {
   if (fault !== undefined) return fault.code;
   if (heldBack !== undefined) return 'braked';
   return done ? 'done' : 'on';
