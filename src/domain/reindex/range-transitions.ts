@@ -104,7 +104,7 @@ function passedAfter({ passed }: RangeRecord, { cursor, done, place, fault }: Tu
   return next === undefined ? {} : { passed: next };
 }
 
-/** The held range while its turn goes on, which began with `begun`. A worker that dies leaves it to the next one like this. */
+/** The held range while its turn runs, which began with `begun`. If its worker dies, the next one continues from this. */
 export function duringTurn(range: RangeRecord, { begun, progress, nowMs }: RunningTurn): RangeRecord {
   const { lease, dueAtMs } = range;
   if (lease === undefined || progress === undefined) return range;

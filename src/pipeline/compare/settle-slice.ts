@@ -10,9 +10,9 @@
  * documents checks it again, so nothing is remembered here.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
+import type { ObjectDocument, PresentState, ObjectState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
-import { compareStored, type Finding } from '../../domain/reindex/compare.ts';
+import { compareStored, type Finding, type Comparison } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import {
@@ -30,8 +30,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
 import { fillsEnrichment, fillsIn, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
-import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
+import { msOfClock } from '../../domain/ordering/clock.ts';
 
 /** How one finding ended. */
 export interface Ending {
@@ -342,7 +342,7 @@ function isUnread({ kind }: Finding, work: SliceWork): boolean {
   return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !looksAtContent(work);
 }
 
-export interface Looked {
+interface Looked {
   readonly finding: Finding;
   readonly stored: ObjectDocument | undefined;
 }
@@ -414,4 +414,39 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
       if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
       return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
   }
+}
+
+/** The ending of a finding of which nothing more is looked at. */
+function endingAsFound(finding: Finding): Ending {
+  const { unenriched } = finding;
+  return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
+}
+
+/** The ending of a finding that turned out to be of this kind. */
+function endingOf({ key, fields, state }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+  return { key, kind, fields: decided, isListed: state !== undefined };
+}
+
+/** The ending of a key on which S3 and the stored document differ. */
+function endingOfSeen(finding: Finding, seen: ObjectState): Ending {
+  return endingOf(finding, finding.state === undefined && !seen.present ? 'phantom' : 'inFlight');
+}
+
+/**
+ * How the finding ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
+ * they agree or were not wanted.
+ */
+function tagsEnding(
+  finding: Finding,
+  { kind, fields }: Comparison,
+  { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
+): Ending | undefined {
+  if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
+  return endingOf(finding, kind, ['tags']);
+}
+
+/** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
+function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
+  const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
+  return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
 }

@@ -17,19 +17,22 @@ import {
   splitRange,
   type TurnEnd,
   type TurnProgress,
+  type Cut,
 } from '../../domain/reindex/range-transitions.ts';
-import type { RangeRecord } from '../../domain/reindex/job.ts';
+import type { RangeRecord, JobRecord } from '../../domain/reindex/job.ts';
 import { placeAfter } from '../../domain/reindex/passed-pages.ts';
-import { FaultError, faultOf, type FaultCode } from '../../domain/fault.ts';
+import { FaultError, faultOf, type FaultCode, type Fault } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
-import { createBrake, type Brake } from './brake.ts';
-import type { ClaimedRange } from './claim-range.ts';
-import type { HeldRange } from './held-range.ts';
+import type { ClaimedRange, HeldRange } from './claim-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
-import type { RangeLimits } from './range-records.ts';
+import { RANGES_MAX, type RangeLimits } from './range-records.ts';
 import type { ReconcileTurn, TurnRequest } from '../compare/reconcile-turn.ts';
-import { numberCuts, searchCuts } from './split-range.ts';
 import type { WorkerSlot } from './worker-slots.ts';
+import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
+import type { StateStore } from '../ports/state.ts';
+import { refs, updateRecord } from '../records/stored.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { cutKeys, probeListing } from './key-probes.ts';
 
 /** Turns are short, so that many jobs share the workers, yet long enough that beginning and ending them costs little. */
 const TURN_PAGES_MAX = 100;
@@ -232,4 +235,152 @@ function outcomeOf({ done, fault, heldBack }: TurnEnd): 'done' | 'on' | 'braked'
   if (fault !== undefined) return fault.code;
   if (heldBack !== undefined) return 'braked';
   return done ? 'done' : 'on';
+}
+
+/*
+ * A job's brake as one turn of one range uses it. Tombstones are reserved in the job's record before they are written, some
+ * of them ahead of need, and the unused ones are given back when the turn has ended. The reservations of a worker that dies
+ * are lost.
+ */
+
+interface Brake {
+  /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
+  readonly reserve: (count: number) => Promise<number>;
+  /** Whether the last reservation was refused by the limit alone. A pause or a fault of the store is no reason to hold deletions back. */
+  readonly holdsBack: () => boolean;
+  /** Gives back the unused reservations; they stay reserved if the store fails. Never rejects. */
+  readonly giveBack: () => Promise<void>;
+  /** The fault of the store that ended the turn; undefined if nothing was granted because the job does not compare now. */
+  readonly fault: () => Fault | undefined;
+}
+
+/** Creates the brake of one turn. */
+export function createBrake(state: StateStore, jobId: string): Brake {
+  let fault: Fault | undefined;
+  let isLimitMet = false;
+  /** Tombstones reserved and not used yet. */
+  let ahead = 0;
+
+  async function reserveMore(wanted: number): Promise<void> {
+    let granted = 0;
+    isLimitMet = false;
+    const reserve = (job: JobRecord | undefined): JobRecord | undefined => {
+      if (job === undefined) return undefined;
+      const reservation = reserved(job, wanted);
+      ({ granted } = reservation);
+      isLimitMet = granted < wanted && phaseOf(job) === 'comparing';
+      return reservation.job;
+    };
+    // other ranges read the record by its id, and a slice waits for this
+    await updateRecord(state, refs.job(jobId), reserve, 'soon');
+    ahead += granted;
+  }
+
+  return {
+    async reserve(count) {
+      if (count > ahead) {
+        await reserveMore(count - ahead).catch((error: unknown) => {
+          fault = faultOf(error);
+        });
+      }
+      const granted = Math.min(count, ahead);
+      ahead -= granted;
+      return granted;
+    },
+    holdsBack: () => isLimitMet,
+    async giveBack() {
+      const unused = ahead;
+      if (unused === 0) return;
+      ahead = 0;
+      await updateRecord(state, refs.job(jobId), (job) => job && givenBackTo(job, unused), 'soon').catch(() => undefined);
+    },
+    fault: () => fault,
+  };
+}
+
+/*
+ * Splits a held range. Boundaries are searched while its turn runs. The swap that stores the turn also shortens the range and
+ * stores what was split off; the records of the new ranges are created from that. So a crash loses nothing, and no key is ever
+ * in two ranges.
+ */
+
+/** LIST requests of one search. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
+const REQUESTS_MAX = 100;
+
+interface Splittable {
+  readonly job: JobRecord;
+  readonly bucket: BucketRecord;
+  readonly range: Pick<RangeRecord, 'cursor' | 'to' | 'passed'>;
+  readonly slot: Pick<WorkerSlot, 'splitWanted' | 'partsWanted' | 'notSplit'>;
+}
+
+/** The search for boundaries of a range, which runs beside its turn. */
+interface CutSearch {
+  /** Boundaries were found, so the turn may end and the range be split. */
+  readonly hasFound: boolean;
+  /** Ends the search. Resolves with the boundaries in key order, and with the number of LIST requests. Throws unexpected errors only. */
+  end(): Promise<{ readonly boundaries: readonly string[]; readonly requests: number }>;
+}
+
+/** Creates the search, which begins once a split is wanted. A fault of the listing ends it silently: the turn reports such faults. */
+function searchCuts(
+  { listing, limits }: { readonly listing: BucketListing; readonly limits: Pick<RangeLimits, 'splitKeysMin'> },
+  { job, bucket, range, slot }: Splittable,
+  stopped: AbortSignal,
+): CutSearch {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([stopped, ending.signal]);
+  const isWanted = (): boolean => !signal.aborted && slot.partsWanted() > 1;
+  const isAllowed = (): boolean => isWanted() && probe.requests() < REQUESTS_MAX;
+  const probe = probeListing({ listing, location: bucket, prefix: job.prefix, keysMin: limits.splitKeysMin, isWanted: isAllowed }, signal);
+  let boundaries: readonly string[] = [];
+  let searching: Promise<void> | undefined;
+
+  async function search(): Promise<void> {
+    try {
+      // pages without keys follow the cursor: the search would pass them as the turn does, and find no key either
+      if (placeAfter(range.passed, range.cursor) === undefined) boundaries = await cutKeys(range, slot.partsWanted(), probe);
+    } catch (error) {
+      if (!(error instanceof FaultError) && !signal.aborted) throw error;
+    }
+    if (boundaries.length === 0 && isWanted()) slot.notSplit();
+  }
+
+  void slot.splitWanted.then(() => {
+    if (!isWanted()) return;
+    searching = search();
+    // end() throws it
+    searching.catch(() => undefined);
+  });
+
+  return {
+    get hasFound() {
+      return boundaries.length > 0;
+    },
+    async end() {
+      ending.abort(new Error('the turn has ended'));
+      await searching;
+      return { boundaries, requests: probe.requests() };
+    },
+  };
+}
+
+/**
+ * Reserves a range number for each boundary, as far as RANGES_MAX allows. Resolves with none if the job no longer compares or
+ * the store fails.
+ */
+async function numberCuts(state: StateStore, jobId: string, boundaries: readonly string[]): Promise<readonly Cut[]> {
+  if (boundaries.length === 0) return [];
+  let first = 0;
+  let count = 0;
+  const job = await updateRecord(state, refs.job(jobId), (current) => {
+    if (current?.rangesCut === undefined || phaseOf(current) !== 'comparing') return undefined;
+    first = current.rangesCut;
+    count = Math.min(boundaries.length, RANGES_MAX - first);
+    return count <= 0 ? undefined : { ...current, rangesCut: first + count };
+  }).catch((error: unknown) => {
+    if (error instanceof FaultError) return undefined;
+    throw error;
+  });
+  return job === undefined ? [] : boundaries.slice(0, count).map((boundary, index) => ({ boundary, number: first + index }));
 }
