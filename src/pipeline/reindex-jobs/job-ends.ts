@@ -4,6 +4,7 @@
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
  * A worker that finds one that a crash left behind removes it.
  */
+import { LRUCache } from 'lru-cache';
 import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
 import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
@@ -193,14 +194,7 @@ interface OpenRanges {
 
 /** Creates the memory of one worker. */
 export function createOpenRanges(state: StateStore): OpenRanges {
-  const jobs = new Map<string, Known>();
-
-  function remember(jobId: string, known: Known): void {
-    jobs.delete(jobId);
-    jobs.set(jobId, known);
-    const [oldest] = jobs.keys();
-    if (jobs.size > JOBS_MAX && oldest !== undefined) jobs.delete(oldest);
-  }
+  const jobs = new LRUCache<string, Known>({ max: JOBS_MAX });
 
   /** The first of them that is open, and those behind it. By their ids, since a list may show a range as open that was stored as done a moment ago. */
   async function stillOpen(jobId: string, numbers: readonly number[]): Promise<readonly number[]> {
@@ -216,7 +210,7 @@ export function createOpenRanges(state: StateStore): OpenRanges {
       for (;;) {
         open = await stillOpen(jobId, open);
         if (open.length > 0) {
-          remember(jobId, { open, through });
+          jobs.set(jobId, { open, through });
           return true;
         }
         const page = await listRangesAfter(state, jobId, { number: through, limit: LIST_PAGE });
