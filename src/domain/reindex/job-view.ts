@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts';
 import {
   addCounts,
   addExamples,
@@ -94,8 +95,7 @@ function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: 
   const objectsPerSecond = rateOf(job, counts, nowMs);
   return {
     counts: shownCounts(counts),
-    ...(progress !== undefined && { progress }),
-    ...(objectsPerSecond !== undefined && { objectsPerSecond }),
+    ...defined({ progress, objectsPerSecond }),
     costUsd: costUsd(counts),
   };
 }

@@ -4,6 +4,7 @@
  *   turn ─► cursor, counts, examples, split and the next time in one swap ─► due again │ done │ job paused or failed
  *     └───► cursor, counts and examples in a swap every five seconds, which is what the next worker has if this one dies
  */
+import { defined } from '../../domain/defined.ts';
 import { addCounts, noCounts, shownCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
@@ -207,7 +208,7 @@ function requestOf({ job, bucket, range }: ClaimedRange): TurnRequest {
   const { cursor, to, passed, readsFirst = false } = range.record;
   const place = placeAfter(passed, cursor);
   const options = { mode: job.mode, readsFirst, fill: job.fill === true, tags: job.tags === true };
-  const part = { after: cursor, ...(place !== undefined && { place }), ...(to !== undefined && { upTo: to }) };
+  const part = { after: cursor, ...defined({ place, upTo: to }) };
   return { bucket, prefix: job.prefix, ...part, ...options };
 }
 
