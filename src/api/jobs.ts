@@ -267,6 +267,7 @@ export const jobStreamRows = {
     answer: z.string().describe('A stream of server-sent events.'),
     status: 200,
     otherStatuses: { 204: 'The Last-Event-ID header shows that the client has received the end state: there is nothing more to send.' },
+    emptyStatuses: [204],
     media: 'text/event-stream',
     errors: ['job.not-found', 'request.too-many-streams'],
     example: JOB,

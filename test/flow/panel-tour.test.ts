@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { bucketAnswer, nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
+import { nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
@@ -87,24 +87,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(complaints).toEqual([]);
   });
 
-  it('opens the object whose address is pasted', async () => {
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=search');
-    await page.getByLabel('Search for').fill('s3://photos/2026/c+at %.jpg');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: '2026/c+at %.jpg' }).waitFor();
-    expect(world.fake.asked.at(-1)).toEqual(['explainObject', { params: { bucket: 'photos' }, query: { key: '2026/c+at %.jpg' } }]);
-  });
-
-  it('copies a key with control characters as a JSON string, and says so', async () => {
-    const { page, context } = await open();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-    await openPanel(page, world.url, '?page=search&q=cat');
-    await page.getByRole('button', { name: 'Key', exact: true }).click();
-    await page.getByText('Copied as a JSON string').waitFor();
-    expect(JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()'))).toBe(nastyKey);
-  });
-
   it('follows a job by its events through a lost connection, behind the prefix of a proxy', async () => {
     const proxy = await startPrefixProxy(world.url, '/x/y');
     const { page } = await open();
@@ -176,20 +158,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await context.setOffline(false);
     await page.getByRole('region', { name: 'Gaps' }).waitFor();
     await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
-  });
-
-  it('has Repair unchecked at each opening, and refuses it with a reason', async () => {
-    const routed = await startPanelWorld({ verbs: { getBucket: async () => ({ ...bucketAnswer, source: 'routed' }) } });
-    const { page } = await open();
-    await openPanel(page, routed.url, '?page=bucket&bucket=photos');
-    for (let opening = 0; opening < 2; opening++) {
-      await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
-      const repair = page.getByRole('checkbox', { name: 'Repair' });
-      expect([await repair.isChecked(), await repair.isDisabled()]).toEqual([false, true]);
-      await page.getByText('would create a storage event notification').waitFor();
-      await page.getByRole('button', { name: 'Cancel' }).click();
-    }
-    await routed.close();
   });
 
   it('shows an error as an error, without the rows of the search before', async () => {
