@@ -5,7 +5,8 @@ import {
   type DifferenceExample,
   type DifferenceExamples,
   type ExampleKind as StoredExampleKind,
-  type ReconcileCounts,
+  shownCounts,
+  type ShownCounts,
 } from '../domain/reindex/counts.ts';
 import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
 import type { JobView } from '../domain/reindex/job-view.ts';
@@ -41,7 +42,11 @@ const counts = z
     list_requests: count.describe('LIST requests sent to S3.'),
     head_requests: count.describe('HEAD requests sent to S3.'),
   })
-  .meta({ id: 'JobCounts', description: 'What the job found and did. listed = equal + missing + stale + in_flight.' });
+  .meta({
+    id: 'JobCounts',
+    description:
+      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a worker wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
+  });
 export type JobCounts = z.infer<typeof counts>;
 
 export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
@@ -307,11 +312,11 @@ export function jobView(shown: JobView): Job {
   };
 }
 
-function countsView(stored: ReconcileCounts): JobCounts {
+function countsView(stored: ShownCounts): JobCounts {
   return {
     listed: stored.listed,
     scanned: stored.scanned,
-    equal: Math.max(0, stored.equal + stored.incomplete),
+    equal: stored.equal + stored.incomplete,
     lacking_optional_fields: stored.incomplete,
     lacking_enrichment: stored.unenriched,
     missing: stored.missing,
@@ -329,7 +334,7 @@ function countsView(stored: ReconcileCounts): JobCounts {
 }
 
 /** The counts of a job that has not compared anything. */
-export const zeroCounts: JobCounts = countsView(noCounts);
+export const zeroCounts: JobCounts = countsView(shownCounts(noCounts));
 
 function examplesView(stored: DifferenceExamples): Job['examples'] {
   const shown: { [Kind in ExampleKind]?: readonly z.infer<typeof example>[] } = {};

@@ -11,6 +11,7 @@
  *
  * Reports, and jobs that were requested with `now`, do not wait.
  */
+import { defined } from '../defined.ts';
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
 import { asleep } from './claims.ts';
 import type { JobFault, JobRecord } from './job.ts';
@@ -271,9 +272,9 @@ export function tombstonesLeft({ brake }: Pick<JobRecord, 'brake'>): number {
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { cuts: _, waits: __, lostCounts: ___, ...kept } = job;
+  const { cuts: _, waits: __, ...kept } = job;
   const { counts, rangesDone } = sums;
-  return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
+  return { ...kept, finishedAtMs: atMs, ...defined({ counts, rangesDone }) };
 }
 
 /** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */

@@ -93,8 +93,6 @@ export const jobSchema = z.object({
   allowDeletes: z.number().optional(),
   /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
   counts: countsSchema.optional(),
-  /** What turns had written whose range was lost before their result could be stored. Part of `counts` once the job has ended. */
-  lostCounts: countsSchema.optional(),
   /** Why the job could not begin yet, and since when: it begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),
@@ -129,16 +127,17 @@ export const rangeSchema = z.object({
   to: z.string().optional(),
   /** Keys up to this one, inclusive, are compared and their writes are durable. */
   cursor: z.string(),
-  /** Whether the last turn has written keys after the cursor. They are counted, and the scan may not show them yet. */
+  /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
   readsFirst: z.boolean().optional(),
   /** Pages without keys that were passed after the cursor. */
   passed: passedPagesSchema.optional(),
   done: z.boolean(),
+  /** Stored together with the cursor: at most every five seconds while a turn runs, and at its end. */
   counts: countsSchema,
-  /** What the running turn has counted so far, for people who watch. The turn's result takes its place. */
-  turnCounts: countsSchema.optional(),
-  /** Where the deletions begin that the brake held back, and what counts if the range is compared again from there. */
-  heldBack: z.object({ cursor: z.string(), counts: countsSchema }).optional(),
+  /** The cursor before the first deletion that the brake held back. */
+  heldBack: z.string().optional(),
+  /** Whether all of its keys are counted, because it is compared again for the deletions that were held back. */
+  isCounted: z.boolean().optional(),
   examples: examplesSchema.optional(),
   /** When a worker compares more of it; absent once it is done, and while its job is paused. */
   dueAtMs: z.number().optional(),

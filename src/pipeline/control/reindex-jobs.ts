@@ -173,7 +173,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
       reportJobEnd(telemetry, job);
-      // a turn that still runs loses its range, and counts what it has written in the job
+      // a turn that still runs loses its range, and what it has written since its progress was stored is not counted
       await removeRanges(state, id);
       return shownWhole(job);
     },

@@ -11,6 +11,7 @@
  *
  * A deletion that an event reports is neither counted nor braked.
  */
+import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -29,7 +30,7 @@ const PROOF_AGE_MAX_MS = 5_000;
 const CANDIDATES = 2 * ABSENT_MAX;
 /** Keys that are remembered as absent. With more, a key may be tried that is gone, and then a listing decides. */
 const KEYS_MAX = 1_000;
-/** Far more buckets than any worker has. The memory is cleared when it is reached. */
+/** Far more buckets than any worker has. */
 const BUCKETS_MAX = 10_000;
 
 /** A look that found nothing, and that no event announced. `sentAtMs`: when its HEAD was sent (monotonic). */
@@ -70,15 +71,14 @@ interface Proof {
 
 /** Creates the brake. Each process has its own: what one of them writes is bounded. */
 export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }: AbsenceBrakeDependencies): AbsenceBrake {
-  const minutes = new Map<string, Minute>();
-  const proofs = new Map<string, Proof>();
+  const minutes = new LRUCache<string, Minute>({ max: BUCKETS_MAX });
+  const proofs = new LRUCache<string, Proof>({ max: BUCKETS_MAX });
   const proving = new Map<string, Promise<Proof>>();
 
   function minuteOf(bucket: string): Minute {
     const current = minutes.get(bucket);
     const nowMs = clock.monotonicMs();
     if (current !== undefined && nowMs - current.sinceMs < WINDOW_MS) return current;
-    if (minutes.size >= BUCKETS_MAX) minutes.clear();
     const minute = { sinceMs: nowMs, absentKeys: new Set<string>(), looks: 0, absent: 0 };
     minutes.set(bucket, minute);
     return minute;
@@ -130,7 +130,6 @@ export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }
     if (running !== undefined) return running;
     const request = askBucket(absence)
       .then((proof) => {
-        if (proofs.size >= BUCKETS_MAX) proofs.clear();
         proofs.set(bucket, proof);
         return proof;
       })

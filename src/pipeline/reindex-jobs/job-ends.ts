@@ -4,6 +4,7 @@
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
  * A worker that finds one that a crash left behind removes it.
  */
+import { LRUCache } from 'lru-cache';
 import { afterTransition, phaseOf, tombstonesLeft } from '../../domain/reindex/job-transitions.ts';
 import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
@@ -18,8 +19,7 @@ import { warnOfGap } from '../gaps/reports.ts';
 import { keepHeld } from '../gaps/held-deletes.ts';
 import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
-import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach } from './range-records.ts';
-import { createOpenRanges } from './open-ranges.ts';
+import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach, listRangesAfter } from './range-records.ts';
 
 /** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, this many at a time, until one is found open. */
 const READS_AT_ONCE = 16;
@@ -80,10 +80,10 @@ export function createJobEnds({
     return [...ranges.values()];
   }
 
-  async function completeSplit({ jobId, splits = [] }: RangeRecord): Promise<boolean> {
+  async function completeSplit({ jobId, splits = [], isCounted }: RangeRecord): Promise<boolean> {
     let isAnyNew = false;
     await writeEach(splits, async ({ number, ...bounds }) => {
-      if (await ensureRange(state, freshRange(jobId, number, { ...bounds, nowMs: clock.nowMs() }))) isAnyNew = true;
+      if (await ensureRange(state, freshRange(jobId, number, { ...bounds, isCounted, nowMs: clock.nowMs() }))) isAnyNew = true;
     });
     return isAnyNew;
   }
@@ -174,4 +174,64 @@ export function reportJobEnd(telemetry: Telemetry, { id, bucket, mode, requested
   const fields = { id, bucket, mode, requestedBy, state, counts };
   if (error === undefined) telemetry.info('job ended', fields);
   else telemetry.error('job ended', { ...fields, ...error, advice: faults[error.code].advice });
+}
+
+/*
+ * Whether a job has an open range, asked each time one of its ranges is done. The worker remembers a page of ranges that were
+ * listed as open and reads the first of them alone; when none of the page is open any more, it lists the page behind it. So over
+ * a whole job it lists each range about once, where a list of all ranges for each one that is done would grow with the square of
+ * their number.
+ */
+
+/** Ranges in one list: most pages show an open range among the first. */
+const LIST_PAGE = 50;
+/** Jobs that are remembered: more than compare at the same time. A job that is forgotten is listed from its beginning. */
+const JOBS_MAX = 100;
+
+/** What is known of a job: no range up to `through` is open except these, in the order of their numbers. */
+interface Known {
+  readonly open: readonly number[];
+  readonly through: number;
+}
+
+interface OpenRanges {
+  /**
+   * True: a range of the job is open now. False: the list shows none, which may lag, and ranges that were split off just now are
+   * missing in it; so the caller reads them by their ids. Throws the store's fault.
+   */
+  readonly isAny: (jobId: string) => Promise<boolean>;
+}
+
+/** Creates the memory of one worker. */
+export function createOpenRanges(state: StateStore): OpenRanges {
+  const jobs = new LRUCache<string, Known>({ max: JOBS_MAX });
+
+  /** The first of them that is open, and those behind it. By their ids, since a list may show a range as open that was stored as done a moment ago. */
+  async function stillOpen(jobId: string, numbers: readonly number[]): Promise<readonly number[]> {
+    for (const [at, number] of numbers.entries()) {
+      if ((await readRecord(state, refs.range(jobId, number)))?.done === false) return numbers.slice(at);
+    }
+    return [];
+  }
+
+  return {
+    async isAny(jobId) {
+      let { open, through } = jobs.get(jobId) ?? { open: [], through: -1 };
+      for (;;) {
+        open = await stillOpen(jobId, open);
+        if (open.length > 0) {
+          jobs.set(jobId, { open, through });
+          return true;
+        }
+        const page = await listRangesAfter(state, jobId, { number: through, limit: LIST_PAGE });
+        const last = page.at(-1);
+        if (last === undefined) {
+          jobs.delete(jobId);
+          return false;
+        }
+        open = page.filter(({ done }) => !done).map(({ number }) => number);
+        through = last.number;
+      }
+    },
+  };
 }

@@ -11,7 +11,8 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import type { OpenStore } from '../../contracts/store-contract.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
@@ -26,7 +27,7 @@ import { createTestCircuits } from '../../support/fakes/circuits.ts';
 const BITS = ['a', 'b', '/', ' ', '+', '%', '*', '\\', 'é', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{1f600}', '\u{10ffff}'];
 
 /** A report looks at each difference again after five seconds. */
-async function ended(world: ReindexWorld, running: Promise<TurnResult>): Promise<TurnResult> {
+async function ended(world: ReindexWorld, running: Promise<TurnEnd>): Promise<TurnEnd> {
   const isOver = running.then(() => true);
   while (!(await Promise.race([isOver, letOthersRun(false)]))) await world.clock.advance(1_000);
   return running;
@@ -165,7 +166,7 @@ describe.skipIf(!awsEndpoint())('a turn against LocalStack', () => {
     const found = await scan.scan(bucket, { prefix: '', after: '', limit: 100 });
     expect(found.map(({ key }) => key)).toEqual(keys);
     expect(found[0]).toMatchObject({ etag: '5d41402abc4b2a76b9719d911017c592', size: 5, storage_class: 'STANDARD' });
-    expect((await run()).counts).toMatchObject({ equal: 6, written: 0, headRequests: 0 });
+    expect((await run()).counts).toMatchObject({ listed: 6, differed: 0, written: 0, headRequests: 0 });
   });
 
   it('deletes nothing where the bucket is gone', async () => {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import { createBrake } from '../../../src/pipeline/reindex-jobs/brake.ts';
+import { createBrake } from '../../../src/pipeline/reindex-jobs/run-range.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -2,6 +2,7 @@
  * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
+import { endedJob, type EndedJob } from '../worlds/jobs.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
@@ -49,7 +50,7 @@ export interface LargeCase {
 }
 
 export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
-  readonly job: JobRecord;
+  readonly job: EndedJob;
   /** Of comparing, in virtual time. */
   readonly tookS: number;
   /** How many documents the index has in the end. */
@@ -112,7 +113,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
     const tookS = (finishedAtMs - comparingAtMs) / 1_000;
     return {
       ...asked,
-      job,
+      job: endedJob(job),
       tookS,
       documents: index.size,
       requests: shared.counted,

@@ -13,7 +13,9 @@ import type { IndexWrite, ObjectIndex } from '../../../src/pipeline/ports/object
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { headOf } from '../fakes/details.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -167,11 +169,11 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   };
 
   /** One turn over the whole bucket unless the request says otherwise. */
-  function run(
+  async function run(
     request: Partial<TurnRequest> = {},
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
-  ): Promise<TurnResult> {
+  ): Promise<TurnEnd & { readonly counts: ShownCounts }> {
     const whole = {
       bucket: { ...bucketRecord, bucket },
       prefix: '',
@@ -180,7 +182,8 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
       fill: false,
       tags: false,
     } as const;
-    return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
+    const end = await turn({ ...whole, ...request }, { ...controls, ...more }, signal);
+    return { ...end, counts: shownCounts(end.counts) };
   }
 
   /** An object of S3. Without times: written an hour ago. */

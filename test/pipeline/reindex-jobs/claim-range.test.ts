@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTakeRange as createTake } from '../../../src/pipeline/reindex-jobs/held-range.ts';
+import { createTakeRange as createTake } from '../../../src/pipeline/reindex-jobs/claim-range.ts';
 import { createLeaseWatch } from '../../../src/pipeline/reindex-jobs/lease-watch.ts';
 import { ensureRange, freshRange } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
