@@ -393,13 +393,6 @@ describe('the weekly sweep', () => {
     expect(await world.allJobs()).toEqual([]);
   });
 
-  it('is tried again six hours after it failed', async () => {
-    const world = await weekly('routed');
-    await world.run(WEEK_MS, 'failed');
-    const begun = (await world.allJobs()).map(({ createdAtMs }) => createdAtMs);
-    for (const [index, atMs] of begun.slice(1).entries()) expect((atMs - (begun[index] ?? 0)) / MINUTE_MS).toBe(7 * 60);
-  });
-
   it('waits for a job of the bucket that runs already', async () => {
     const world = await weekly('routed');
     const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
