@@ -2,9 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
-import { refusalOf } from '../../../src/domain/identity/authorise.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
-import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import { createKeyProcess, createKeyWorld } from '../../support/identity/keys.ts';
 import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from '../../support/identity/world.ts';
@@ -19,23 +17,6 @@ async function cookieOf(world: IdentityWorld): Promise<string> {
   if (answered.kind !== 'browser') throw new Error(answered.kind);
   return answered.cookie;
 }
-
-describe('a user who was disabled and is enabled again', () => {
-  it('must log in again: no session of before comes back, of programs or of browsers', async () => {
-    const world = createIdentityWorld();
-    const { token } = await logIn(world);
-    const cookie = await cookieOf(world);
-    await peopleOf(world).disable(aliceId);
-    await peopleOf(world).disable(aliceId);
-    await peopleOf(world).enable(aliceId);
-    for (const [kind, sent] of [
-      ['client', token],
-      ['browser', cookie],
-    ] as const)
-      expect(await world.sessions.check(kind, sent, signal)).toBe('of a user who may not log in');
-    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ userId: aliceId });
-  });
-});
 
 describe('the role of an administrator whom the settings do not name any more', () => {
   it('ends at once for the sessions', async () => {
@@ -69,20 +50,6 @@ describe('the role of an administrator whom the settings do not name any more', 
 describe('the role of an administrator that the claims of a login gave', () => {
   const hour = 3_600_000;
 
-  it('counts for 12 hours in the session of a program, which then is that of a user until the next login', async () => {
-    const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });
-    const { token } = await logIn(world);
-    await world.clock.advance(12 * hour - 1);
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-    await world.clock.advance(1);
-    const lapsed = await world.sessions.check('client', token, signal);
-    expect(lapsed).toMatchObject({ role: 'user', isRoleLapsed: true });
-    expect(typeof lapsed !== 'string' && refusalOf('operate', lapsed)?.detail).toMatch(/at a login more than 12 hours ago: log in again/);
-    const again = await logIn(world);
-    expect(await world.sessions.check('client', again.token, signal)).toMatchObject({ role: 'admin' });
-    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
-  });
-
   it('counts in a browser as long as its session, and a granted one in every session', async () => {
     const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });
     const cookie = await cookieOf(world);
@@ -107,20 +74,6 @@ describe('a role that the settings give to a person who is logged in', () => {
     const { secret } = await a.create(bob);
     const restarted = createKeyProcess({ store, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: ['bob@example.com'] } });
     expect(await restarted.authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read'] });
-  });
-});
-
-describe('the sessions of programs', () => {
-  it('end after the days of today if these are fewer than those of the login', async () => {
-    const world = createIdentityWorld();
-    const { token } = await logIn(world);
-    await world.clock.advance(3 * 86_400_000);
-    const { store, clock, users } = world;
-    const withDays = (days: number) => createSessions({ state: store.state, clock, users, days });
-    expect(await withDays(3).check('client', token, signal)).toBe('ended');
-    expect(await withDays(4).check('client', token, signal)).toMatchObject({ userId: aliceId });
-    await world.clock.advance(4 * 86_400_000);
-    expect(await withDays(90).check('client', token, signal)).toBe('ended');
   });
 });
 
