@@ -5,7 +5,6 @@ import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { addCounts, noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
@@ -13,6 +12,7 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import type { ReconcileTurn, TurnControls, TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 import type { Contents } from '../servers/listing/contents.ts';
 import type { ListingServer } from '../servers/listing/listing-server.ts';
@@ -213,20 +213,6 @@ function calm(pagesMax: number) {
     upTo: (): string | undefined => undefined,
     pagesMax,
     durationMaxMs: 30_000,
-  };
-}
-
-function recordOf(bucket: string): BucketRecord {
-  return {
-    bucket,
-    region: 'us-east-1',
-    source: 'notification',
-    versioning: { status: 'never', observedAtMs: 0 },
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
   };
 }
 
