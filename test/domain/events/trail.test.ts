@@ -71,6 +71,10 @@ describe('an audit-trail record', () => {
     });
   });
 
+  test('of a change of the bucket itself, which has no key, is ignored as one that is not known', () => {
+    expect(recordOf(trailBody({}, { eventName: 'PutBucketPolicy' })).change).toEqual({ kind: 'ignored', reason: 'unknown-event' });
+  });
+
   test('of a call that names no bucket is ignored, not rejected', () => {
     expect(recordOf(trailBody({}, { eventName: 'ListBuckets', requestParameters: null }))).toMatchObject({
       bucket: '',

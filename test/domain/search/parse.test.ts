@@ -71,6 +71,7 @@ describe('the one box', () => {
     ['cat extn:pdf', 4, 'did you mean ext:?'],
     ['-extension:pdf', 1, 'did you mean ext:?'],
     ['modifed>3d', 0, 'did you mean modified<7d?'],
+    ['etg:x', 0, 'did you mean etag:?'],
     ['foo:bar', 0, 'there is no field foo'],
     ['über:x', 0, 'there is no field über'],
     ['http://', 0, 'names no bucket'],

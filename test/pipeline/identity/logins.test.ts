@@ -285,6 +285,19 @@ describe('a code', () => {
     expect(await world.store.state.count('session')).toBe(0);
     expect((await eventsOf(world))[0]).toEqual(['LoginFailed', 'failed', expect.stringContaining('another verifier')]);
   });
+
+  it('ends after a minute; an unknown one says the same', async () => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    await world.clock.advance(60_000);
+    const outcomes = await Promise.allSettled(
+      [code, 'x'.repeat(44), '', `${code.slice(0, 22)}${'0'.repeat(22)}`].map((each) =>
+        world.logins.redeem({ code: each, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN),
+      ),
+    );
+    expect(new Set(outcomes.map((outcome) => (outcome.status === 'rejected' ? String(outcome.reason) : 'redeemed'))).size).toBe(1);
+    expect(await eventsOf(world)).toEqual([]);
+  });
 });
 
 describe('a grant', () => {

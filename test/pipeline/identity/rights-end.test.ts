@@ -1,5 +1,6 @@
 /** What takes rights away takes them from everyone who has them, at once, and for good. */
 import { describe, expect, it } from 'vitest';
+import { refusalOf } from '../../../src/domain/identity/authorise.ts';
 import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
@@ -17,6 +18,23 @@ async function cookieOf(world: IdentityWorld): Promise<string> {
   if (answered.kind !== 'browser') throw new Error(answered.kind);
   return answered.cookie;
 }
+
+describe('a user who was disabled and is enabled again', () => {
+  it('must log in again: no session of before comes back, of programs or of browsers', async () => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    const cookie = await cookieOf(world);
+    await peopleOf(world).disable(aliceId);
+    await peopleOf(world).disable(aliceId);
+    await peopleOf(world).enable(aliceId);
+    for (const [kind, sent] of [
+      ['client', token],
+      ['browser', cookie],
+    ] as const)
+      expect(await world.sessions.check(kind, sent, signal)).toBe('of a user who may not log in');
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ userId: aliceId });
+  });
+});
 
 describe('the role of an administrator whom the settings do not name any more', () => {
   it('ends at once for the sessions', async () => {
@@ -49,6 +67,20 @@ describe('the role of an administrator whom the settings do not name any more', 
 
 describe('the role of an administrator that the claims of a login gave', () => {
   const hour = 3_600_000;
+
+  it('counts for 12 hours in the session of a program, which then is that of a user until the next login', async () => {
+    const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });
+    const { token } = await logIn(world);
+    await world.clock.advance(12 * hour - 1);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    await world.clock.advance(1);
+    const lapsed = await world.sessions.check('client', token, signal);
+    expect(lapsed).toMatchObject({ role: 'user', isRoleLapsed: true });
+    expect(typeof lapsed !== 'string' && refusalOf('operate', lapsed)?.detail).toMatch(/at a login more than 12 hours ago: log in again/);
+    const again = await logIn(world);
+    expect(await world.sessions.check('client', again.token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+  });
 
   it('counts in a browser as long as its session, and a granted one in every session', async () => {
     const world = createIdentityWorld({ adminClaim: 'email=alice@example.com' });

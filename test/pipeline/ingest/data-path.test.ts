@@ -50,6 +50,15 @@ describe('a message with thousands of records that cannot be read', () => {
     expect(await world.document('neighbour')).toBeDefined();
     expect(world.messages()).toEqual([]);
   });
+
+  it('has its readable records indexed', async () => {
+    const world = await createIngestWorld();
+    const good = ['a', 'b'].map((key) => world.put(key));
+    await world.sendBody(JSON.stringify({ Records: [null, good[0], null, { eventVersion: '9' }, good[1]] }));
+    await world.run(2_000);
+    expect(await Promise.all(['a', 'b'].map((key) => world.document(key)))).toMatchObject([{ key: 'a' }, { key: 'b' }]);
+    expect(letterNotes(world.letters()[0]!.attributes)).toMatchObject({ fault: 'record.invalid', context: { records: [0, 2, 3] } });
+  });
 });
 
 describe('an exact event', () => {
@@ -553,6 +562,17 @@ describe('a bucket that is not connected', () => {
     expect(world.telemetry.recorded('bucketConnected')).toHaveLength(2);
   });
 
+  it('whose first event meets an S3 that does not answer holds nothing up for ever, though it does not exist', async () => {
+    const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
+    world.storage.failWith(new FaultError('s3.unavailable', '503'));
+    await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
+    await world.run(20_000);
+    expect(world.role.admission.state).toBe('on');
+    world.storage.failWith(undefined);
+    await world.run(MINUTE_MS);
+    expect(world.outcomes()).toEqual(['deferred', 'unconnected']);
+  });
+
   it('named by nobody in an ignored event is no bucket at all', async () => {
     const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
     await world.send({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} });
@@ -680,6 +700,16 @@ describe('a stop', () => {
     await world.stop();
     expect(world.settlements()).toEqual(['give-back', 'give-back']);
     expect(hiddenS(world).every((seconds) => seconds <= 0)).toBe(true);
+  });
+
+  it('gives back with visibility 0 what waits for an outage to end', async () => {
+    const world = await createIngestWorld();
+    world.store.broken.all = unreachable;
+    await world.send(world.put('k'));
+    await world.run(20_000);
+    await world.stop();
+    expect(hiddenS(world)[0]).toBeLessThanOrEqual(0);
+    expect(world.settlements()).toEqual(['give-back']);
   });
 
   it('gives back at its deadline what has not ended, and extends nothing after', async () => {

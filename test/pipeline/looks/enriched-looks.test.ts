@@ -142,4 +142,13 @@ describe('an event of tags', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: true });
     expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
   });
+
+  it('is ignored where the bucket does not ask for them', async () => {
+    const world = await worldOf('head');
+    world.storage.put(BUCKET, 'k');
+    await world.send(tagged(world));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['ignored']);
+    expect([world.storage.observed, world.storage.asked]).toEqual([[], []]);
+  });
 });

@@ -203,6 +203,7 @@ const others: readonly Broken[] = [
     'connect.queue-retention',
     ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 60),
   ],
+  ['eventbridge', 'the dead-letter queue is gone', 'connect.dead-letters-missing', ({ aws }) => aws.parts.queues.delete(LETTERS_ARN)],
   [
     'notification',
     'anyone may unsubscribe us',
