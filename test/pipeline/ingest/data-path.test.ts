@@ -573,6 +573,14 @@ describe('a bucket that is not connected', () => {
     expect(world.outcomes()).toEqual(['deferred', 'unconnected']);
   });
 
+  it('at the last permitted receive of its event is not connected, which is no letter', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 1, limits: { autoConnectMax: 9 } });
+    world.storage.failWith(new FaultError('s3.unavailable', '503'));
+    await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
+    await world.run(20_000);
+    expect([world.outcomes(), world.letters()]).toEqual([['unconnected'], []]);
+  });
+
   it('named by nobody in an ignored event is no bucket at all', async () => {
     const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
     await world.send({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} });
