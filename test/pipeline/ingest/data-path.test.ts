@@ -765,3 +765,16 @@ describe('a message that SQS does not delete', () => {
     expect(world.settlements()).toEqual(['delete']);
   });
 });
+
+it('an event of a bucket whose circuit is open is not attempted with the others', async () => {
+  const world = await createIngestWorld();
+  world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
+  for (let count = 0; count < 10; count += 1) await world.send(world.put(`k-${count}`));
+  await world.run(1_000);
+  expect(world.telemetry.recorded('circuitOpened')).toHaveLength(1);
+  for (let count = 0; count < 50; count += 1) await world.send(world.put(`later-${count}`));
+  await world.run(2_000);
+  const attempted = new Set(world.store.requests.flat().map(({ document }) => document.key));
+  // a trial at a time
+  expect([...attempted].filter((key) => key.startsWith('later-')).length).toBeLessThan(10);
+});
