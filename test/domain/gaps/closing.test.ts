@@ -114,8 +114,12 @@ describe('a gap after a look at its job', () => {
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 
-  it.each(['requested', 'brake'] as const)('of a loss is open for another job when its job is paused (%s)', (pausedBecause) => {
-    const job = jobOf({ state: 'paused', pausedBecause, coversBeforeMs: SEEN_MS + 1 });
+  it.each([
+    ['requested', { pausedBecause: 'requested' }],
+    ['brake', { pausedBecause: 'brake' }],
+    ['requested', {}],
+  ] as const)('of a loss is open for another job when its job is paused (%s)', (pausedBecause, because) => {
+    const job = jobOf({ state: 'paused', ...because, coversBeforeMs: SEEN_MS + 1 });
     const after = gapAfterLook({ ...closing, kind: 'loss' }, job, NOW_MS);
     expect(after).toMatchObject({ state: 'open', waits: { reason: `job-1 is paused (${pausedBecause}), so another job follows` } });
     expect(after).not.toHaveProperty('jobId');

@@ -270,19 +270,6 @@ describe('connecting a bucket', () => {
   });
 });
 
-describe('connecting at the first event', () => {
-  it('connects by notification until so many buckets are connected', async () => {
-    const world = setUp();
-    world.storage.createBucket('second');
-    expect(await world.buckets.autoConnect('photos', 'notification', 1)).toMatchObject({
-      source: 'notification',
-      createdBy: 'auto-connect',
-    });
-    expect(await world.buckets.autoConnect('second', 'notification', 1)).toBeUndefined();
-    expect((await world.list({ limit: 100 })).connected).toHaveLength(1);
-  });
-});
-
 describe('refreshing a bucket', () => {
   it('reads region and versioning again', async () => {
     const world = setUp();
@@ -383,18 +370,5 @@ describe('disconnecting a bucket', () => {
     const world = setUp();
     await expect(world.disconnect(bucket)).rejects.toMatchObject({ code: 'bucket.not-connected' });
     await expect(requireBucket(world.state, bucket)).rejects.toMatchObject({ code: 'bucket.not-connected' });
-  });
-});
-
-describe('the list of buckets', () => {
-  it('shows connected and unconnected ones by name', async () => {
-    const world = setUp();
-    world.storage.createBucket('albums');
-    await world.buckets.connect({ bucket: 'photos' }, 'someone');
-    await world.buckets.connect({ bucket: 'albums' }, 'someone');
-    await world.reportUnconnected('zebra', 7);
-    const { connected, unconnected } = await world.list({ limit: 100 });
-    expect(connected.map(({ record }) => record.bucket)).toEqual(['albums', 'photos']);
-    expect(unconnected).toEqual([{ bucket: 'zebra', count: 1, firstSeenMs: 7, lastSeenMs: 7 }]);
   });
 });

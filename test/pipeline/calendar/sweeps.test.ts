@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema, bucketSources, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
+import { bucketSources, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
@@ -15,6 +15,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../../../src/pipeline/looks/create.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
@@ -41,10 +42,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
   for (const bucket of buckets) {
     storage.createBucket(bucket);
     await objects.createBucket(bucket);
-    const versioning = { status: 'never', observedAtMs: 0 };
-    const fields = { bucket, region: 'us-east-1', source, versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
-    const record = bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 });
-    records.push(await updateRecord(state, refs.bucket(bucket), () => record));
+    records.push(await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source })));
   }
   return {
     state,
@@ -394,13 +392,6 @@ describe('the weekly sweep', () => {
     const world = await weekly('notification', { requestsPerDay: 0 });
     await world.run(2 * WEEK_MS);
     expect(await world.allJobs()).toEqual([]);
-  });
-
-  it('is tried again six hours after it failed', async () => {
-    const world = await weekly('routed');
-    await world.run(WEEK_MS, 'failed');
-    const begun = (await world.allJobs()).map(({ createdAtMs }) => createdAtMs);
-    for (const [index, atMs] of begun.slice(1).entries()) expect((atMs - (begun[index] ?? 0)) / MINUTE_MS).toBe(7 * 60);
   });
 
   it('waits for a job of the bucket that runs already', async () => {

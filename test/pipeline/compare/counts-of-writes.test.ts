@@ -118,7 +118,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
 });
 
 describe('the counts of a job', () => {
-  it.each([100, 500, 1_000, 2_000, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
+  it.each([100, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
     const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100, splitKeysMin: 100 } });
     for (let number = 0; number < 400; number += 1) {
       await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');

@@ -7,6 +7,7 @@ import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
 import type { TurnControls, TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { isLong } from '../../support/breadth.ts';
 import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
+import { anyCharacter } from '../../support/random/characters.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${String(index).padStart(5, '0')}`);
@@ -76,17 +77,6 @@ describe('the brake', () => {
     // refused once, looked at again, and written with the same grant
     expect((await world.run()).counts).toMatchObject({ tombstones: 2 });
     expect(world.reserved).toEqual([2]);
-  });
-
-  it('is asked in chunks also where keys went away while they were listed', async () => {
-    const world = await createReindexWorld();
-    for (const key of numbered(700)) {
-      world.put(key, { etag: 'listed' });
-      await world.index(key, present, { ageMs: 1_000 });
-    }
-    world.s3.onHead = (key) => void world.s3.objects.delete(key);
-    expect((await world.run()).counts).toMatchObject({ inFlight: 700, phantom: 0, tombstones: 700 });
-    expect(world.reserved).toEqual([500, 200]);
   });
 
   it('holds in key order whatever ends first', async () => {
@@ -184,7 +174,7 @@ describe('a turn ends', () => {
 describe('whatever bucket and index hold, and whatever changes while it is listed', () => {
   const awkward = fc.constantFrom('', 'a', 'a/', 'b', '%', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{1f600}', '\u{10ffff}');
   const key = fc
-    .tuple(awkward, fc.string({ unit: 'binary', maxLength: 1 }), awkward)
+    .tuple(awkward, fc.string({ unit: anyCharacter, maxLength: 1 }), awkward)
     .map((parts) => parts.join(''))
     .filter((text) => text !== '');
   const etag = fc.constantFrom('x', 'y');
@@ -232,7 +222,7 @@ describe('whatever bucket and index hold, and whatever changes while it is liste
           expect(equal + incomplete + missing + stale).toBe(counts.listed);
         },
       ),
-      { numRuns: isLong ? 200 : 80 },
+      { numRuns: isLong ? 200 : 50 },
     );
   });
 });

@@ -1,18 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
 
 async function connect(state: StateStore, bucket: string): Promise<void> {
-  const versioning = { status: 'never', observedAtMs: 0 };
-  const fields = { bucket, region: 'r', source: 'notification', versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
-  await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
+  await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket));
 }
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
@@ -7,6 +6,7 @@ import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../../../src/pipeline/looks/create.ts';
 import type { LookRequest } from '../../../src/pipeline/looks/observer.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -14,18 +14,7 @@ import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../s
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const never = new AbortController().signal;
-const bucketOf = (bucket: string) =>
-  bucketRecordSchema.parse({
-    bucket,
-    region: 'us-east-1',
-    source: 'routed',
-    versioning: { status: 'never', observedAtMs: 0 },
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
-  });
+const bucketOf = (bucket: string) => recordOf(bucket, { source: 'routed' });
 
 /** Two buckets whose documents are an hour old. One HEAD runs at a time, so that the bounds are met exactly. */
 async function setUp() {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
@@ -11,6 +10,7 @@ import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createObserver, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
@@ -45,20 +45,7 @@ async function setUp(concurrency = 4) {
   const enricher = createEnricher(shared);
   const brake = createAbsenceBrake({ ...shared, index: { objects: store.objects, scan: store.scan } });
   const look = createObserver({ ...shared, write, enricher, brake });
-  const bucket: BucketRecord = {
-    bucket: 'b',
-    region: 'us-east-1',
-    source: 'routed',
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
-    versioning: {
-      status: 'unknown',
-      observedAtMs: 0,
-    },
-  };
+  const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
   const answers: LookAnswer[] = [];
   return {
     clock,

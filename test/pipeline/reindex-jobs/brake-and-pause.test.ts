@@ -36,18 +36,6 @@ describe('the brake', () => {
     expect(await world.found()).toEqual(world.inBucket());
   });
 
-  it('holds every delete of a bucket that is empty, however few there are', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { index: 3 });
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 3 } });
-    expect(await world.found()).toHaveLength(3);
-    await world.jobs.resume(id, { allow_deletes: 3 });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 0, phantom: 3, tombstones: 3, held: 0 } });
-    expect(await world.found()).toEqual([]);
-  });
-
   it('of an emptied bucket names all deletions, and sends HEADs for a few of them', async () => {
     const world = await createJobsWorld();
     await fill(world, { index: 2_500 });
@@ -113,15 +101,6 @@ describe('a job that holds deletions back', () => {
     expect(await world.found()).toHaveLength(305 + 205);
     // the index does not equal the bucket
     expect((await world.bucketRecord())?.lastComparedAtMs).toBeUndefined();
-  });
-
-  it('deletes nothing where the bucket is empty', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { index: 40 });
-    world.startWorker();
-    const done = await world.ended((await world.jobs.start(own)).id);
-    expect(done).toMatchObject({ state: 'done', counts: { phantom: 40, tombstones: 0, held: 40 } });
-    expect(await world.found()).toHaveLength(40);
   });
 });
 

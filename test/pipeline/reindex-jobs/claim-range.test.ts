@@ -71,29 +71,6 @@ describe('a range', () => {
     expect(await take(job.id, 0)).toMatchObject({ kind: 'taken', range: { record: { fruitless: 1 } } });
   });
 
-  it.each(['is set forward', 'went on while both processes stood still'])(
-    'of a worker that lives is not taken by one whose clock %s',
-    async (why) => {
-      const state = await rangeIn(createMemoryStore().state);
-      const clock = createFakeClock();
-      const taken = await createTakeRange({ state, clock, worker: 'a' })(job.id, 0);
-      if (taken.kind !== 'taken') throw new Error(taken.kind);
-      let setMs = 30_000;
-      const its = { ...clock, nowMs: () => clock.nowMs() + setMs, monotonicMs: () => clock.monotonicMs() + setMs };
-      const take = createTakeRange({ state, clock: its, worker: 'b' });
-      expect(await take(job.id, 0)).toEqual({ kind: 'leased' });
-      if (why === 'is set forward') setMs += 120_000;
-      else {
-        // both were paused: the renewals of the holder are as late as the looks of the watcher
-        taken.range.release();
-        await clock.advance(600_000);
-      }
-      expect(await take(job.id, 0)).toEqual({ kind: 'leased' });
-      expect(await taken.range.change((range) => afterTurn(range, turnEnd, 0))).toBe(true);
-      taken.range.release();
-    },
-  );
-
   it('is lost before another worker may take it, however long the store takes to answer', async () => {
     const state = await rangeIn(createMemoryStore().state);
     const clock = createFakeClock();

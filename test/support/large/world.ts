@@ -16,6 +16,7 @@ import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/in
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
 import { reindexRequest } from '../requests.ts';
@@ -129,17 +130,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
   return { run, end: () => stopping.abort(new Error('the job has ended')) };
 }
 
-const bucketRecord = {
-  bucket: BUCKET,
-  region: 'us-east-1',
-  source: 'notification',
-  versioning: { status: 'unknown', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-} as const;
+const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
 
 interface WorldParts {
   readonly shared: Shared;

@@ -5,7 +5,6 @@ import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { addCounts, noCounts, shownCounts } from '../../../src/domain/reindex/counts.ts';
 import type { ReconcileCounts, ShownCounts } from '../../../src/domain/reindex/counts.ts';
@@ -14,6 +13,7 @@ import { createBackgroundWriter } from '../../../src/pipeline/compare/background
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
 import type { ReconcileTurn, TurnControls } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 import type { Contents } from '../servers/listing/contents.ts';
 import type { ListingServer } from '../servers/listing/listing-server.ts';
@@ -214,20 +214,6 @@ function calm(pagesMax: number) {
     upTo: (): string | undefined => undefined,
     pagesMax,
     durationMaxMs: 30_000,
-  };
-}
-
-function recordOf(bucket: string): BucketRecord {
-  return {
-    bucket,
-    region: 'us-east-1',
-    source: 'notification',
-    versioning: { status: 'never', observedAtMs: 0 },
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
   };
 }
 

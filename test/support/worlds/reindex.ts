@@ -1,5 +1,4 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument, ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -16,6 +15,7 @@ import { createBackgroundWriter } from '../../../src/pipeline/compare/background
 import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
 import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { headOf } from '../fakes/details.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -110,17 +110,7 @@ export function missingBucket(): never {
   throw new FaultError('bucket.missing', 'no such bucket');
 }
 
-export const bucketRecord: BucketRecord = {
-  bucket: BUCKET,
-  region: 'us-east-1',
-  source: 'notification',
-  versioning: { status: 'unknown', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-};
+export const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
 
 interface Hooks {
   /** Called before each second look. */
