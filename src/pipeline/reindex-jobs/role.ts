@@ -123,8 +123,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       lookFault.polled();
       const claimed = await claimSome(found);
       if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
-      // more may be left for it; the others have had their chance by then
-      if (claimed > 0 && soon.length === 0) soon = [SHARE_MS];
+      // what is left is for it as well, once the others have had their chance
+      if (claimed > 0 && claimed < found.length && soon.length === 0) soon = [SHARE_MS];
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();
