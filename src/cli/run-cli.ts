@@ -97,7 +97,7 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
 Settings are environment variables; \`${name} config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the brake of the job waits for a decision; 5 and 6 the doctor found a
+4 the job is held by its deletion limit; 5 and 6 the doctor found a
 connection that is degraded, or broken or not readable; 64 wrong usage;
 69 the index, a queue, S3 or the registry cannot be reached;
 78 invalid settings; 130 interrupted.

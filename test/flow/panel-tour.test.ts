@@ -35,9 +35,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();
     const found = [...(await findingsOf(page, 'a job that runs'))];
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
-    await page.getByRole('button', { name: 'Release the brake…' }).click();
-    found.push(...(await findingsOf(page, 'the dialog of the brake', 'dialog')));
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
+    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
+    found.push(...(await findingsOf(page, 'the dialog of the deletion limit', 'dialog')));
     expect(found).toEqual([]);
     expect(await page.locator('img, #panel script').count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -102,11 +102,11 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await proxy.close();
   });
 
-  it('releases the brake for the number that was shown', async () => {
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+  it('releases the deletion limit for the number that was shown', async () => {
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByRole('button', { name: 'Release the brake…' }).click();
+    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
     await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({
@@ -116,11 +116,11 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
-    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the brake…']);
+    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the deletion limit…']);
     const cancels = () => world.fake.asked.filter(([name]) => name === 'cancelJob').length;
     const before = cancels();
     await page.getByRole('button', { name: 'Cancel the job…' }).click();

@@ -66,7 +66,7 @@ const passing: readonly (readonly [name: string, fault: Fault])[] = [
     : []),
 ];
 
-/** Each day brake-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
+/** Each day deletion limit-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
 const shownOnFakes = test.runIf(isLong).concurrent;
 
 describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {
@@ -140,7 +140,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
   }, 600_000);
 
   shownOnFakes(
-    'pauses where more is gone than the brake allows, tells how much, and goes on when it is released',
+    'pauses where more is gone than the deletion limit allows, tells how much, and goes on when it is released',
     async () => {
       const gone = 1_500;
       const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
@@ -148,8 +148,8 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
       const { id } = await bucket.reindex();
       const paused = await bucket.ended(id);
-      expect(paused).toMatchObject({ state: 'paused', paused_because: 'brake', brake: { limit: 1_000 } });
-      expect(paused.brake!.waiting).toBeGreaterThan(0);
+      expect(paused).toMatchObject({ state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 1_000 } });
+      expect(paused.deletions!.waiting).toBeGreaterThan(0);
       expect(await bucket.documents()).toBe(COUNT - 1_000);
       expect(await lost(bucket)).toEqual([]);
       await bucket.resume(id, gone);
@@ -166,7 +166,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       const space = createKeySpace('deep', 500);
       for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
       const { id } = await bucket.reindex();
-      expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'brake' });
+      expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'deletion-limit' });
       expect(await bucket.documents()).toBe(500);
       await bucket.resume(id, 500);
       expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });

@@ -73,7 +73,7 @@ async function cutJob({ store }: ReindexFlow, bucket: TestBucket): Promise<strin
     cuts: Array.from({ length: RANGES - 1 }, (_, at) => space.keyAt((at + 1) * KEYS_OF_RANGE - 1)),
     rangesCut: RANGES,
     listRequestsAtStart: 0,
-    brake: { limit: 1_000, reserved: 0, waiting: 0 },
+    deletions: { limit: 1_000, reserved: 0, waiting: 0 },
     dueAtMs: nowMs,
   };
   await updateRecord(store.state, refs.job(job.id), () => job);

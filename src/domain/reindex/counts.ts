@@ -28,7 +28,7 @@ export const countsSchema = z.object({
   /** Documents written, without tombstones. */
   written: z.number(),
   tombstones: z.number(),
-  /** Phantoms for which the brake refused a tombstone. */
+  /** Phantoms for which the deletion limit refused a tombstone. */
   held: z.number(),
   /** Documents that the index will never take, because of an error in the document itself. */
   refused: z.number(),

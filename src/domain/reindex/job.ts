@@ -9,7 +9,7 @@ import { passedPagesSchema } from './passed-pages.ts';
  *
  *   queued ──► running ──► done │ failed
  *      ▲          │ ▲
- *      │          ▼ │ (resume; the brake released)
+ *      │          ▼ │ (resume; the limit released)
  *      └─resume─ paused          cancelled: from queued, running and paused
  */
 
@@ -22,7 +22,7 @@ export type JobMode = (typeof jobModes)[number];
 /** What a running job is doing: waiting for late events, or comparing. */
 export const jobPhases = ['waiting', 'comparing'] as const;
 
-export const pauseReasons = ['requested', 'brake'] as const;
+export const pauseReasons = ['requested', 'deletion-limit'] as const;
 
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
@@ -66,7 +66,7 @@ export const jobSchema = z.object({
   beginOrder: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),
   /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: all phantoms that it holds back, once everything is compared. */
-  brake: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
+  deletions: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
   /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
   /** Number of ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
@@ -134,7 +134,7 @@ export const rangeSchema = z.object({
   done: z.boolean(),
   /** Stored together with the cursor: at most every five seconds while a turn runs, and at its end. */
   counts: countsSchema,
-  /** The cursor before the first deletion that the brake held back. */
+  /** The cursor before the first deletion that the limit held back. */
   heldBack: z.string().optional(),
   /** Whether all of its keys are counted, because it is compared again for the deletions that were held back. */
   isCounted: z.boolean().optional(),

@@ -328,7 +328,7 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
 }
 
 /**
- * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
+ * What the job of these gaps does beside comparing. It holds deletions back beyond its deletion limit, since no person waits for it: the
  * rest is repaired all the same.
  */
 function wishesOf(gaps: readonly GapRecord[]) {

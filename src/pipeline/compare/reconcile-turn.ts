@@ -46,7 +46,7 @@ export interface TurnRequest {
 }
 
 export interface TurnControls {
-  /** Reserves up to `count` (1 to 500) tombstones of the job's brake; resolves with how many were granted. Fewer: the brake holds. */
+  /** Reserves up to `count` (1 to 500) tombstones of the job; resolves with how many were granted. Fewer: the deletion limit holds. */
   readonly reserve: (count: number) => Promise<number>;
   /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: the turn ends, and the slice is compared again. */
   readonly holdsBack?: () => boolean;

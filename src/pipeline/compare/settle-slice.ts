@@ -45,7 +45,7 @@ export interface Ending {
   readonly unenriched?: readonly string[];
   /** Of a report: the difference did not exist before this time. */
   readonly notBeforeMs?: number;
-  /** `held`: the brake does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
+  /** `held`: the deletion limit does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
   readonly reason?: string;
@@ -112,7 +112,7 @@ interface PlannedWrite {
   readonly request: WriteRequest;
 }
 
-/** What the job's brake leaves of the writes. */
+/** What the job's deletion limit leaves of the writes. */
 interface Allowed {
   readonly planned: readonly PlannedWrite[];
   readonly held: readonly Ending[];
@@ -391,7 +391,7 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   };
 }
 
-/** Whether the brake has refused a tombstone by its limit, so that further ones are held back. */
+/** Whether the deletion limit has refused a tombstone by its limit, so that further ones are held back. */
 function isHeldBack({ mode, tombstones }: SliceWork): boolean {
   return mode === 'apply' && tombstones.holdsBack();
 }

@@ -43,17 +43,17 @@ export interface ProgressKeeper extends Pick<SliceWork, 'tombstones' | 'headRequ
 /** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
 const REASON_MAX = 300;
 
-/** The most tombstones of one reservation, so that a crash loses no more of the brake's allowance. */
+/** The most tombstones of one reservation, so that a crash loses no more of the deletion limit's allowance. */
 const RESERVE_MAX = 500;
 
-/** The job's brake, as TurnControls describe it. */
-interface Brake {
+/** The job's deletion limit, as TurnControls describe it. */
+interface DeletionLimit {
   readonly reserve: (count: number) => Promise<number>;
   readonly holdsBack?: () => boolean;
 }
 
 /** The part of the turn's controls that its progress uses. */
-interface Controls extends Brake {
+interface Controls extends DeletionLimit {
   readonly progressed?: (progress: TurnProgress) => void;
 }
 
@@ -146,7 +146,7 @@ function isPhantomDeleted({ effect, isListed }: Ending): boolean {
 }
 
 /** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */
-function createTombstones({ reserve, holdsBack = () => false }: Brake): Tombstones {
+function createTombstones({ reserve, holdsBack = () => false }: DeletionLimit): Tombstones {
   let spare = 0;
   return {
     async reserve(count) {

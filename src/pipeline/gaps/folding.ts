@@ -149,7 +149,7 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
   };
 }
 
-/** Deletes are kept apart: the brake of a re-index does not hold back what such a gap exists to delete. */
+/** Deletes are kept apart: the deletion limit of a re-index does not hold back what such a gap exists to delete. */
 function kindOf({ change }: FoldedRecord): GapKind {
   switch (change) {
     case 'delete':

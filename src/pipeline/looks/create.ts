@@ -8,7 +8,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
-import { createAbsenceBrake } from './absence-brake.ts';
+import { createAbsenceLimit } from './absence-limit.ts';
 import { createHeadQueue } from './head-queue.ts';
 
 interface LooksDependencies {
@@ -36,6 +36,6 @@ export function createLooks({ storage, index, write, clock, telemetry, circuits,
   const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
-  const brake = createAbsenceBrake({ ...shared, index });
-  return { enricher, observe: createObserver({ ...shared, write, enricher, brake }) };
+  const absences = createAbsenceLimit({ ...shared, index });
+  return { enricher, observe: createObserver({ ...shared, write, enricher, absences }) };
 }

@@ -218,8 +218,8 @@ export const seriesTable = {
   tally_reindex_turns_total: {
     type: 'counter',
     unit: 'turns',
-    labels: { result: ['on', 'done', 'braked', 'lost', ...faultCodes] },
-    help: 'Counts the turns of ranges that ended: on (there is more to do), done, braked (deletions were held back), lost to another worker, or with a fault.',
+    labels: { result: ['on', 'done', 'held-back', 'lost', ...faultCodes] },
+    help: 'Counts the turns of ranges that ended: on (there is more to do), done, held-back (deletions were held back), lost to another worker, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
   tally_reindex_claims_total: {

@@ -1,5 +1,5 @@
 /**
- * How a job ends: it is done when every range is done and searches find what it wrote (or paused, if its brake holds deletions
+ * How a job ends: it is done when every range is done and searches find what it wrote (or paused, if its deletion limit holds deletions
  * back), failed after a fault, or cancelled when
  * its bucket is disconnected. The swap that ends it also stores the sums of its ranges; their records are removed afterwards.
  * A worker that finds one that a crash left behind removes it.
@@ -90,8 +90,8 @@ export function createJobEnds({
 
   /** Lets the ranges be compared again in which deletions were held back, each from the first of them on. */
   async function rewind(ranges: readonly RangeRecord[]): Promise<'over'> {
-    const braked = ranges.filter(({ heldBack }) => heldBack !== undefined);
-    await writeEach(braked, ({ jobId, number }) =>
+    const holding = ranges.filter(({ heldBack }) => heldBack !== undefined);
+    await writeEach(holding, ({ jobId, number }) =>
       updateRecord(state, refs.range(jobId, number), (current) => current && rewound(current, clock.nowMs())),
     );
     return 'over';
@@ -104,10 +104,10 @@ export function createJobEnds({
     if (gap !== undefined) warnOfGap(telemetry, gap);
   }
 
-  /** Pauses the job, or lets it continue if its brake allows more by now: it was released, or a range has given back what it had reserved. */
-  async function brake(entry: StateEntry, job: JobRecord, ranges: readonly RangeRecord[]): Promise<'conflict' | 'over'> {
+  /** Pauses the job, or lets it continue if its deletion limit allows more by now: it was released, or a range has given back what it had reserved. */
+  async function pauseOverLimit(entry: StateEntry, job: JobRecord, ranges: readonly RangeRecord[]): Promise<'conflict' | 'over'> {
     if (tombstonesLeft(job) > 0) return rewind(ranges);
-    const paused = afterTransition(job, { kind: 'brake', atMs: clock.nowMs(), waiting: sumOf(job, ranges).counts.held });
+    const paused = afterTransition(job, { kind: 'deletion-limit', atMs: clock.nowMs(), waiting: sumOf(job, ranges).counts.held });
     if (paused === 'refused') return 'over';
     await hold(paused, ranges);
     const { id, kind } = refs.job(job.id);
@@ -125,7 +125,7 @@ export function createJobEnds({
     if (ranges === undefined) return 'over';
     const atMs = clock.nowMs();
     const sums = sumOf(job, ranges);
-    if (isBraked(job, sums)) return brake(entry, job, ranges);
+    if (isHeldBack(job, sums)) return pauseOverLimit(entry, job, ranges);
     const finished = afterTransition(job, { kind: 'finish', atMs, sums });
     if (finished === 'refused') return 'over';
     await keepExamples(state, job.id, sums);
@@ -159,8 +159,8 @@ export function createJobEnds({
   };
 }
 
-/** Whether the job has compared everything and waits for a person, because its brake held deletions back. */
-function isBraked({ holds }: JobRecord, { counts }: ReturnType<typeof sumOf>): boolean {
+/** Whether the job has compared everything and waits for a person, because its deletion limit held deletions back. */
+function isHeldBack({ holds }: JobRecord, { counts }: ReturnType<typeof sumOf>): boolean {
   return counts.held > 0 && holds !== true;
 }
 

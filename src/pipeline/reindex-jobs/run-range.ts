@@ -59,7 +59,7 @@ interface RunDependencies extends EndsDependencies {
 /** A turn that runs on a held range. */
 interface Turn {
   readonly slot: WorkerSlot;
-  readonly brake: Brake;
+  readonly limit: DeletionLimit;
   /** The range as it was when the turn began. */
   readonly begun: RangeRecord;
   /** What the turn has done since; undefined before its first slice. */
@@ -80,7 +80,7 @@ export function createRunRange(
     const { job, range } = claimed;
     try {
       await ends.completeSplit(range.record);
-      const turn = { slot, brake: createBrake(state, job.id), begun: range.record, progress: undefined };
+      const turn = { slot, limit: createDeletionLimit(state, job.id), begun: range.record, progress: undefined };
       return await workOn(claimed, turn, signal);
     } finally {
       range.release();
@@ -100,19 +100,19 @@ export function createRunRange(
 
   async function runTurn(held: ClaimedRange, turn: Turn, signal: AbortSignal): Promise<boolean> {
     const { job, range } = held;
-    const { slot, brake, begun } = turn;
+    const { slot, limit, begun } = turn;
     const startedMs = clock.monotonicMs();
     const search = searchCuts(dependencies, { ...held, range: begun, slot }, signal);
     const shouldEnd = (): boolean => range.lost.aborted || slot.shouldEnd() || search.hasFound;
     const ended = await endOf(held, turn, { shouldEnd, signal });
     const { boundaries, requests } = await search.end();
     // in parallel with the next swap
-    const brakeReleased = brake.giveBack();
+    const limitReleased = limit.giveBack();
     const end = { ...ended, counts: addCounts(ended.counts, { listRequests: requests }) };
     const cuts = isWhole(end) && !range.lost.aborted ? await numberCuts(state, job.id, after(end.cursor, boundaries)) : [];
     const stored = (): RangeRecord => splitRange(afterTurn(begun, end, clock.nowMs()), cuts);
     const isStored = await range.change(stored, isOrdinary(end) ? 'soon' : 'now');
-    await brakeReleased;
+    await limitReleased;
     reportTurn(telemetry, {
       mode: job.mode,
       counts: shownCounts(end.counts),
@@ -150,7 +150,7 @@ function createEndOf({ clock, turn: run }: Pick<RunDependencies, 'clock' | 'turn
   /** How the turn ended. Throws the signal's reason when the worker stops. */
   async function endOf(held: ClaimedRange, turn: Turn, { shouldEnd, signal }: TurnStops): Promise<TurnEnd> {
     const { range } = held;
-    const { slot, brake, begun } = turn;
+    const { slot, limit, begun } = turn;
     const stuck = new AbortController();
     const ended = new AbortController();
     clock.sleep(TURN_STUCK_MS, ended.signal).then(
@@ -163,8 +163,8 @@ function createEndOf({ clock, turn: run }: Pick<RunDependencies, 'clock' | 'turn
       const end = await run(
         requestOf(held),
         {
-          reserve: brake.reserve,
-          holdsBack: brake.holdsBack,
+          reserve: limit.reserve,
+          holdsBack: limit.holdsBack,
           shouldEnd,
           upTo: () => begun.to,
           pagesMax: TURN_PAGES_MAX,
@@ -175,7 +175,7 @@ function createEndOf({ clock, turn: run }: Pick<RunDependencies, 'clock' | 'turn
         },
         AbortSignal.any([signal, range.lost, stuck.signal]),
       );
-      const fault = end.fault ?? (end.done ? undefined : brake.fault());
+      const fault = end.fault ?? (end.done ? undefined : limit.fault());
       return { ...end, ...(fault !== undefined && { fault }) };
     } catch (error) {
       signal.throwIfAborted();
@@ -233,9 +233,9 @@ function isOrdinary({ fault, heldBack }: TurnEnd): boolean {
   return fault === undefined && heldBack === undefined;
 }
 
-function outcomeOf({ done, fault, heldBack }: TurnEnd): 'done' | 'on' | 'braked' | FaultCode {
+function outcomeOf({ done, fault, heldBack }: TurnEnd): 'done' | 'on' | 'held-back' | FaultCode {
   if (fault !== undefined) return fault.code;
-  if (heldBack !== undefined) return 'braked';
+  if (heldBack !== undefined) return 'held-back';
   return done ? 'done' : 'on';
 }
 
@@ -267,12 +267,12 @@ function reportSplit(telemetry: Telemetry, isSplit: boolean): void {
 }
 
 /*
- * A job's brake as one turn of one range uses it. Tombstones are reserved in the job's record before they are written, some
+ * A job's deletion limit as one turn of one range uses it. Tombstones are reserved in the job's record before they are written, some
  * of them ahead of need, and the unused ones are given back when the turn has ended. The reservations of a worker that dies
  * are lost.
  */
 
-interface Brake {
+interface DeletionLimit {
   /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. One call at a time. */
   readonly reserve: (count: number) => Promise<number>;
   /** Whether the last reservation was refused by the limit alone. A pause or a fault of the store is no reason to hold deletions back. */
@@ -283,8 +283,8 @@ interface Brake {
   readonly fault: () => Fault | undefined;
 }
 
-/** Creates the brake of one turn. */
-export function createBrake(state: StateStore, jobId: string): Brake {
+/** Creates the deletion limit of one turn. */
+export function createDeletionLimit(state: StateStore, jobId: string): DeletionLimit {
   let fault: Fault | undefined;
   let isLimitMet = false;
   /** Tombstones reserved and not used yet. */

@@ -158,7 +158,7 @@ describe('a gap', () => {
     expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closed', jobId: job?.id });
   });
 
-  it('of deletes is not given to a job whose brake has a limit, and is closed if that is done all the same', async () => {
+  it('of deletes is not given to a job whose deletion limit has a limit, and is closed if that is done all the same', async () => {
     const world = await createGapWorld();
     await world.tell();
     await world.tell({ kind: 'loss' });
@@ -166,8 +166,13 @@ describe('a gap', () => {
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ state: 'open', waits: { reason: `${id} of this bucket runs first` } });
     expect(await world.gap({ bucket: 'photos', kind: 'loss' })).toMatchObject({ state: 'closing', jobId: id });
-    const brake = { limit: 1_000, reserved: 1_000, waiting: 5 };
-    await world.setJob(await world.lastJob(), { state: 'paused', pausedBecause: 'brake', coversBeforeMs: world.clock.nowMs(), brake });
+    const deletions = { limit: 1_000, reserved: 1_000, waiting: 5 };
+    await world.setJob(await world.lastJob(), {
+      state: 'paused',
+      pausedBecause: 'deletion-limit',
+      coversBeforeMs: world.clock.nowMs(),
+      deletions,
+    });
     await world.after(15_000);
     const own = await world.lastJob();
     expect(own).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:bulk-delete', 'gap:photos:loss'] });
@@ -197,7 +202,7 @@ describe('a gap', () => {
       const repair = await world.lastJob();
       expect(repair).toMatchObject({ requestedBy: 'gap', gapIds: ['gap:photos:loss'] });
       expect(await isAnyHeld(world.state, repair ?? { bucket: '' })).toBe(true);
-      await world.setJob(repair, { brake: { limit: 0, reserved: 0, waiting: 0 } });
+      await world.setJob(repair, { deletions: { limit: 0, reserved: 0, waiting: 0 } });
       await world.after(15_000);
       expect(await world.gap()).toMatchObject({ state: 'open', held: true });
       // a job that has compared all of it knows what is left: that has a gap of its own

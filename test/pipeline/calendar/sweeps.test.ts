@@ -361,7 +361,7 @@ describe('the weekly sweep', () => {
     };
   }
 
-  it.each(bucketSources)('compares a bucket of the source %s once a week, the whole of it, with its brake on', async (source) => {
+  it.each(bucketSources)('compares a bucket of the source %s once a week, the whole of it, with its deletion limit on', async (source) => {
     const world = await weekly(source);
     await world.run(4 * WEEK_MS);
     const jobs = await world.allJobs();

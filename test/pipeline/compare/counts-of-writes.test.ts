@@ -205,11 +205,11 @@ describe('the counts of a job', () => {
     worker.kill();
     const diedMs = world.clock.nowMs();
     world.startWorker({ name: 'next' });
-    const { state, counts, brake } = await world.ended(id);
+    const { state, counts, deletions } = await world.ended(id);
     // the limit is 1,000, and what the dead worker had reserved is spent
-    expect({ state, limit: brake?.limit }).toEqual({ state: 'paused', limit: 1_000 });
+    expect({ state, limit: deletions?.limit }).toEqual({ state: 'paused', limit: 1_000 });
     expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(1_000);
-    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(brake?.reserved ?? 0);
+    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(deletions?.reserved ?? 0);
     const view = (await world.jobs.get(id)).counts!;
     expect(counts).toBeUndefined();
     expectWhole(view);

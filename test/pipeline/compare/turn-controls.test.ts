@@ -35,7 +35,7 @@ function allowance(left: number): TurnControls['reserve'] {
   };
 }
 
-describe('the brake', () => {
+describe('the deletion limit', () => {
   it('that grants less for another reason than its limit ends the turn before the slice, of which nothing is written', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 2;

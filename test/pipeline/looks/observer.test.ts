@@ -4,7 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createEnricher } from '../../../src/pipeline/looks/enricher.ts';
-import { createAbsenceBrake } from '../../../src/pipeline/looks/absence-brake.ts';
+import { createAbsenceLimit } from '../../../src/pipeline/looks/absence-limit.ts';
 import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createObserver, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
@@ -43,8 +43,8 @@ async function setUp(concurrency = 4) {
   const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage: slowStorage, heads, clock, telemetry, circuits, stopped: stopping.signal };
   const enricher = createEnricher(shared);
-  const brake = createAbsenceBrake({ ...shared, index: { objects: store.objects, scan: store.scan } });
-  const look = createObserver({ ...shared, write, enricher, brake });
+  const absences = createAbsenceLimit({ ...shared, index: { objects: store.objects, scan: store.scan } });
+  const look = createObserver({ ...shared, write, enricher, absences });
   const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
   const answers: LookAnswer[] = [];
   return {

@@ -146,7 +146,7 @@ describe('pages without keys at the beginning of a listing', () => {
     const world = await worldBefore(450, { index: 5 });
     world.startWorker();
     const paused = await world.ended((await world.request({ now: true })).id);
-    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 5 } });
+    expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit', deletions: { limit: 0, waiting: 5 } });
     expect(await world.found()).toHaveLength(5);
   });
 

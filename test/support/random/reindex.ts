@@ -30,7 +30,7 @@ export interface ReindexPlan {
   readonly ranges: number;
   /** Listing pages of a turn. */
   readonly pagesMax: number;
-  /** Whether turns end early, are braked and killed, by chance. */
+  /** Whether turns end early, are limited and killed, by chance. */
   readonly isDisturbed: boolean;
 }
 

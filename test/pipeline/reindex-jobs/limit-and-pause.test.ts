@@ -6,14 +6,18 @@ import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 
-describe('the brake', () => {
+describe('the deletion limit', () => {
   it('pauses the job once all is compared, says how many deletes wait in all, and lets through the total that it is told', async () => {
     const world = await createJobsWorld();
     await fill(world, { both: 5, index: 2_205, bucket: 300 });
     world.startWorker();
     const { id } = await world.request({ now: true });
     const held = await world.ended(id);
-    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000, waiting: 1_205 } });
+    expect(held).toMatchObject({
+      state: 'paused',
+      pausedBecause: 'deletion-limit',
+      deletions: { limit: 1_000, reserved: 1_000, waiting: 1_205 },
+    });
     // everything else is done
     expect(await world.found()).toHaveLength(305 + 1_205);
     expect(await world.jobs.get(id)).toMatchObject({
@@ -27,7 +31,7 @@ describe('the brake', () => {
     }
     await world.jobs.resume(id, { allow_deletes: 1_100 });
     const again = await world.ended(id);
-    expect(again).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { reserved: 1_100, waiting: 1_105 } });
+    expect(again).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit', deletions: { reserved: 1_100, waiting: 1_105 } });
     expect(await world.found()).toHaveLength(305 + 1_105);
     await world.jobs.resume(id, { allow_deletes: 2_205 });
     const done = await world.ended(id);
@@ -41,7 +45,7 @@ describe('the brake', () => {
     await fill(world, { index: 2_500 });
     world.startWorker();
     const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'paused', brake: { limit: 0, reserved: 0, waiting: 2_500 } });
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', deletions: { limit: 0, reserved: 0, waiting: 2_500 } });
     expect(world.s3.heads.length).toBeLessThan(1_250);
     await world.jobs.resume(id, { allow_deletes: 2_500 });
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { phantom: 2_500, tombstones: 2_500, scanned: 2_500, held: 0 } });
@@ -58,11 +62,11 @@ describe('the brake', () => {
     const { id } = await world.request({ now: true });
     for (const allowed of [1_100, 1_101, 1_499]) {
       const paused = await world.ended(id);
-      expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
-      expect((paused.brake?.reserved ?? 0) + (paused.brake?.waiting ?? 0)).toBe(1_500);
+      expect(paused).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit' });
+      expect((paused.deletions?.reserved ?? 0) + (paused.deletions?.waiting ?? 0)).toBe(1_500);
       await world.jobs.resume(id, { allow_deletes: allowed });
     }
-    expect(await world.ended(id)).toMatchObject({ brake: { waiting: 1 } });
+    expect(await world.ended(id)).toMatchObject({ deletions: { waiting: 1 } });
     await world.jobs.resume(id, { allow_deletes: 1_500 });
     const { state, counts } = await world.ended(id);
     expect({ state, counts }).toMatchObject({
@@ -92,7 +96,7 @@ describe('the brake', () => {
 describe('a job that holds deletions back', () => {
   const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [], holds: true } as const;
 
-  it('repairs all the rest, deletes what its brake allows, and is done', async () => {
+  it('repairs all the rest, deletes what its deletion limit allows, and is done', async () => {
     const world = await createJobsWorld();
     await fill(world, { both: 5, index: 1_205, bucket: 300 });
     world.startWorker();
@@ -159,7 +163,7 @@ describe('pausing and resuming', () => {
     world.startWorker();
     const { id } = await world.request({ now: true });
     await world.ended(id);
-    expect((await world.job(id))?.brake).toMatchObject({ limit: 1_000, reserved: 1_000 });
+    expect((await world.job(id))?.deletions).toMatchObject({ limit: 1_000, reserved: 1_000 });
     const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap', gapIds: [] });
     await world.jobs.pause(other.id);
     // the record of the slot still names the first job: as one that another job takes at this moment
@@ -173,8 +177,8 @@ describe('pausing and resuming', () => {
         if (isTaken || job?.state !== 'running' || args[0] !== refs.jobSlot(BUCKET).id) return found;
         isTaken = true;
         await updateRecord(world.state, refs.job(id), (current) => {
-          const brake = current?.brake;
-          return current && brake && { ...current, brake: { ...brake, reserved: brake.reserved + 100 } };
+          const deletions = current?.deletions;
+          return current && deletions && { ...current, deletions: { ...deletions, reserved: deletions.reserved + 100 } };
         });
         await updateRecord(world.state, refs.job(other.id), (current) => current && { ...current, state: 'queued' as const });
         await updateRecord(world.state, refs.jobSlot(BUCKET), () => ({ bucket: BUCKET, jobId: other.id }));
@@ -183,7 +187,11 @@ describe('pausing and resuming', () => {
     };
     const jobs = createReindexJobs({ state, clock: world.clock, telemetry: createFakeTelemetry() });
     await expect(jobs.resume(id, { allow_deletes: 1_100 })).rejects.toMatchObject({ code: 'job.conflict' });
-    expect(await world.job(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_100 } });
+    expect(await world.job(id)).toMatchObject({
+      state: 'paused',
+      pausedBecause: 'deletion-limit',
+      deletions: { limit: 1_000, reserved: 1_100 },
+    });
   });
 
   it('sets a job aside whose bucket another one has taken', async () => {

@@ -1,5 +1,5 @@
 /**
- * The brake on deletions that no event reports. A store that has lost its disk, or another store at the same address, answers
+ * The limit of deletions that no event reports. A store that has lost its disk, or another store at the same address, answers
  * for every object that it is gone. When unusually many looks find nothing, the bucket must show an object before more is
  * believed:
  *
@@ -9,7 +9,7 @@
  *           else it gets a request for one ─┬─ it shows one ─► the HEAD is repeated
  *                                           └─ it shows none ─► bucket.unproven
  *
- * A deletion that an event reports is neither counted nor braked.
+ * A deletion that an event reports is neither counted nor limited.
  */
 import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -40,14 +40,14 @@ export interface UnreportedAbsence {
   readonly sentAtMs: number;
 }
 
-export interface AbsenceBrake {
+export interface AbsenceLimit {
   /** Counts a look that found its object. */
   found(bucket: string): void;
   /** Counts the absence. Resolves with whether it may be written, or the key must be looked at again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
   judge(absence: UnreportedAbsence): Promise<'believed' | 'repeat'>;
 }
 
-interface AbsenceBrakeDependencies {
+interface AbsenceLimitDependencies {
   readonly storage: Pick<ObjectStorage, 'observe' | 'firstKey'>;
   readonly index: { readonly objects: Pick<ObjectIndex, 'getMany'>; readonly scan: Pick<ObjectScan, 'scan'> };
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -69,8 +69,8 @@ interface Proof {
   readonly fault?: FaultError;
 }
 
-/** Creates the brake. Each process has its own: what one of them writes is bounded. */
-export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }: AbsenceBrakeDependencies): AbsenceBrake {
+/** Creates the limit. Each process has its own: what one of them writes is bounded. */
+export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
   const minutes = new LRUCache<string, Minute>({ max: BUCKETS_MAX });
   const proofs = new LRUCache<string, Proof>({ max: BUCKETS_MAX });
   const proving = new Map<string, Promise<Proof>>();
@@ -151,8 +151,8 @@ export function createAbsenceBrake({ storage, index, clock, telemetry, stopped }
       const minute = count(absence);
       const { bucket } = absence.bucket;
       // a bucket that showed no object has to show one before even a few absences are believed again
-      const isBraked = isUnusual(minute) || proofs.get(bucket)?.fault !== undefined;
-      if (!isBraked || !(await isLive(absence))) return 'believed';
+      const isHeldBack = isUnusual(minute) || proofs.get(bucket)?.fault !== undefined;
+      if (!isHeldBack || !(await isLive(absence))) return 'believed';
       const last = recentProof(bucket);
       if (last !== undefined && last.fault === undefined && last.atMs <= absence.sentAtMs) return 'believed';
       const { fault } = last ?? (await prove(absence));

@@ -203,7 +203,7 @@ describe('absence that no event reported', () => {
 });
 
 describe('absence that an event reported', () => {
-  it('is never braked, also while the other waits', async () => {
+  it('is never limited, also while the other waits', async () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(400), { isGone: true });
     expect(await world.lookAgain(gone.slice(0, 100))).toBe('bucket.unproven');
@@ -212,7 +212,7 @@ describe('absence that an event reported', () => {
     expect(await world.look('k0050')).toMatchObject({ kind: 'fault', fault: { code: 'bucket.unproven' } });
   });
 
-  it('is not braked where one of several hints of the key reported it', async () => {
+  it('is not limited where one of several hints of the key reported it', async () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(150), { isGone: true });
     await world.lookAgain(gone.slice(0, 100));
