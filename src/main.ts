@@ -111,6 +111,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
   stderr: process.stderr,
+  streams: () => ({ stdin: process.stdin, stdout: process.stdout }),
   clock: systemClock,
   actor: processActor(),
   terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,

@@ -58,10 +58,10 @@ const longestFirst = [
   'test/flow/drift.test.ts',
   'test/flow/panel-pages.test.ts',
   'test/adapters/aws/provision.test.ts',
+  'test/adapters/aws/iam-policy.test.ts',
   'test/flow/sources-agreement.test.ts',
   'test/docs/commands.test.ts',
   'test/flow/panel-connect-story.test.ts',
-  'test/flow/panel-story.test.ts',
   'test/adapters/opensearch/secured.test.ts',
   'test/flow/reindex.test.ts',
   'test/flow/index-nodes.test.ts',
@@ -99,30 +99,36 @@ const common = {
   maxWorkers: 5,
 };
 
+/** Files share the processes that run them: to load the modules again for each would take a second and a half of CPU a file. */
+const shared = { isolate: false, setupFiles: ['test/support/servers/end-daemons.ts'] };
 const lanes = [
   { name: 'unit', include: unit, isolate: false },
-  { name: 'integration', include: integration, exclude: [...unit, ...flow] },
-  { name: 'flow', include: flow },
+  { name: 'integration', include: integration, exclude: [...unit, ...flow], ...shared },
+  { name: 'flow', include: flow, ...shared },
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
+  'adapters/opensearch/contract',
+  'adapters/opensearch/secured',
+  'adapters/opensearch/signing',
+  'app/openapi',
   'deploy/deploy',
   'domain/documents/words',
   'domain/ordering/ordering',
   'domain/search/parse',
   'flow/bad-input',
-  'flow/drift',
   'flow/fault-matrix',
   'flow/gaps',
   'flow/index-nodes',
   'flow/kill',
   'flow/outage',
-  'flow/panel-connect',
   'flow/panel-pages',
+  'flow/panel-search',
   'flow/panel-tour',
+  'flow/reindex',
   'flow/reindex-faults',
   'flow/shutdown',
-  'flow/traces',
+  'http/control-plane-faults',
   'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
   'pipeline/compare/turn-controls',
@@ -131,7 +137,7 @@ const whole = [
   'pipeline/reindex-jobs/crash',
   'pipeline/reindex-jobs/large-buckets',
 ].map((file) => `test/${file}.test.ts`);
-const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole] }];
+const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFiles: shared.setupFiles }];
 
 export default defineConfig({
   test: {

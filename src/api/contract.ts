@@ -12,6 +12,7 @@ import { deadLetterRows } from './dead-letters.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
 import { loginRows } from './login.ts';
+import { mcpRows } from './mcp.ts';
 import { objectRows } from './objects.ts';
 import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
@@ -36,7 +37,7 @@ const verbRows = {
   ...stateRows,
 };
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows };
+const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...mcpRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...verbRows, ...listenerRows };

@@ -5,7 +5,8 @@ import {
   type DifferenceExample,
   type DifferenceExamples,
   type ExampleKind as StoredExampleKind,
-  type ReconcileCounts,
+  shownCounts,
+  type ShownCounts,
 } from '../domain/reindex/counts.ts';
 import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
 import type { JobView } from '../domain/reindex/job-view.ts';
@@ -35,13 +36,17 @@ const counts = z
     in_flight: count.describe('Objects that changed while they were compared. This is not drift.'),
     written: count.describe('Documents written, not counting tombstones.'),
     tombstones: count.describe('Documents deleted.'),
-    held: count.describe('Deletions that the brake held back.'),
+    held: count.describe('Deletions that the limit held back.'),
     refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
     bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
     list_requests: count.describe('LIST requests sent to S3.'),
     head_requests: count.describe('HEAD requests sent to S3.'),
   })
-  .meta({ id: 'JobCounts', description: 'What the job found and did. listed = equal + missing + stale + in_flight.' });
+  .meta({
+    id: 'JobCounts',
+    description:
+      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a worker wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
+  });
 export type JobCounts = z.infer<typeof counts>;
 
 export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
@@ -84,15 +89,15 @@ export const job = z
     paused_because: z.enum(pauseReasons).optional(),
     paused_at: time.optional(),
     paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
-    brake: z
+    deletions: z
       .object({
         limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
         reserved: count.describe('How many of them it has reserved.'),
-        waiting: count.describe('How many deletions wait in all, of a job that the brake has paused.'),
+        waiting: count.describe('How many deletions wait in all, of a job that the deletion limit has paused.'),
       })
       .optional()
-      .describe('The brake on deletions.'),
-    allow_deletes: count.optional().describe('How many deletions the request allowed whatever the brake says.'),
+      .describe('How many documents the job may delete, and how many it has.'),
+    allow_deletes: count.optional().describe('How many deletions the request allowed whatever the deletion limit says.'),
     documents_at_start: count.optional().describe('Live documents under the prefix when it began.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
@@ -138,7 +143,7 @@ const reindexBody = z
       repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
       allow_deletes: deletions
         .exactOptional()
-        .describe('Let the job delete up to this many documents in all, even where its brake would stop it earlier.'),
+        .describe('Let the job delete up to this many documents in all, even where its deletion limit would stop it earlier.'),
     },
     must('must be an object'),
   )
@@ -151,7 +156,7 @@ const resumeBody = z
       allow_deletes: deletions
         .exactOptional()
         .describe(
-          'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its brake holds needs it.',
+          'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its deletion limit holds needs it.',
         ),
     },
     must('must be an object'),
@@ -226,7 +231,7 @@ export const jobRows = {
   'POST /v1/jobs/{id}/resume': {
     operation: 'resumeJob',
     summary: 'Resumes a paused job.',
-    description: 'A job that its brake holds needs `allow_deletes`.',
+    description: 'A job that its deletion limit holds needs `allow_deletes`.',
     scope: 'operate',
     params,
     body: resumeBody,
@@ -262,6 +267,7 @@ export const jobStreamRows = {
     answer: z.string().describe('A stream of server-sent events.'),
     status: 200,
     otherStatuses: { 204: 'The Last-Event-ID header shows that the client has received the end state: there is nothing more to send.' },
+    emptyStatuses: [204],
     media: 'text/event-stream',
     errors: ['job.not-found', 'request.too-many-streams'],
     example: JOB,
@@ -270,7 +276,7 @@ export const jobStreamRows = {
 
 /** Converts a job to its form in the API. */
 export function jobView(shown: JobView): Job {
-  const { brake } = shown;
+  const { deletions } = shown;
   return {
     id: shown.id,
     bucket: shown.bucket,
@@ -290,7 +296,7 @@ export function jobView(shown: JobView): Job {
     paused_because: shown.pausedBecause,
     paused_at: timeOfMaybe(shown.pausedAtMs),
     paused_ms: shown.pausedMs,
-    brake: brake && { limit: brake.limit, reserved: brake.reserved, waiting: brake.waiting },
+    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved, waiting: deletions.waiting },
     allow_deletes: shown.allowDeletes,
     documents_at_start: shown.documentsAtStart,
     comparing_at: timeOfMaybe(shown.comparingAtMs),
@@ -306,11 +312,11 @@ export function jobView(shown: JobView): Job {
   };
 }
 
-function countsView(stored: ReconcileCounts): JobCounts {
+function countsView(stored: ShownCounts): JobCounts {
   return {
     listed: stored.listed,
     scanned: stored.scanned,
-    equal: Math.max(0, stored.equal + stored.incomplete),
+    equal: stored.equal + stored.incomplete,
     lacking_optional_fields: stored.incomplete,
     lacking_enrichment: stored.unenriched,
     missing: stored.missing,
@@ -328,7 +334,7 @@ function countsView(stored: ReconcileCounts): JobCounts {
 }
 
 /** The counts of a job that has not compared anything. */
-export const zeroCounts: JobCounts = countsView(noCounts);
+export const zeroCounts: JobCounts = countsView(shownCounts(noCounts));
 
 function examplesView(stored: DifferenceExamples): Job['examples'] {
   const shown: { [Kind in ExampleKind]?: readonly z.infer<typeof example>[] } = {};

@@ -71,13 +71,19 @@ function bodyOf({ body, example }: PlacedRow): { readonly requestBody?: unknown 
   return { requestBody: { required: !body.safeParse(undefined).success, content } };
 }
 
-function successesOf({ status, answer, media = 'application/json', otherStatuses = {} }: PlacedRow): Readonly<Record<string, unknown>> {
+function successesOf({
+  status,
+  answer,
+  media = 'application/json',
+  otherStatuses = {},
+  emptyStatuses = [],
+}: PlacedRow): Readonly<Record<string, unknown>> {
   // a schema would be that of each event, and OpenAPI 3.1 has no words for it
   const isStream = media === 'text/event-stream';
   const content = answer === undefined ? undefined : { [media]: isStream ? {} : { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
-    { description, ...(each !== '204' && content !== undefined && { content }) },
+    { description, ...(!emptyStatuses.includes(Number(each)) && content !== undefined && { content }) },
   ]);
   return {
     [status]: { description: (isStream ? answer?.description : undefined) ?? 'Done.', ...(content !== undefined && { content }) },

@@ -18,6 +18,8 @@ export interface Row {
   readonly description?: string;
   /** Who may call it. */
   readonly scope: Scope;
+  /** Set if the cookie of a session is no credential here: the caller sends a bearer token. */
+  readonly bearerOnly?: true;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
@@ -26,6 +28,8 @@ export interface Row {
   readonly status: number;
   /** Other statuses that are not errors, with what they mean. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
+  /** Those of the other statuses whose answers have no body. */
+  readonly emptyStatuses?: readonly number[];
   /** The media type of the response. Default: application/json. */
   readonly media?: string;
   /** The error codes that this operation can return besides those of every operation. */

@@ -17,7 +17,7 @@ import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts'
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
-import { createSweep, type DueOf, type Visit } from '../pipeline/calendar/sweep.ts';
+import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
@@ -25,7 +25,6 @@ import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/create.ts';
 import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
 import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
-import type { Sweep } from '../pipeline/ports/telemetry.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
 
@@ -111,14 +110,12 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
 function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
   const clock = systemClock;
-  // these gauges describe live events only
-  const quiet: Telemetry = { ...telemetry, heads: () => undefined, bulkQueue: () => undefined };
   const { objects, audit } = core.store;
   const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });
   const write = createBulkWriter({
     objects: deletes.objects,
     clock,
-    telemetry: quiet,
+    telemetry,
     circuits,
     limits: {
       actionsMax: settings.TALLY_BULK_ACTIONS,
@@ -130,9 +127,9 @@ function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stop
   const looks = createLooks({
     storage: core.storage,
     index: core.store,
-    write: withPlainFallback(write, quiet),
+    write: withPlainFallback(write, telemetry),
     clock,
-    telemetry: quiet,
+    telemetry,
     circuits,
     concurrency: SWEEP_HEADS,
     stopped,

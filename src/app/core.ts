@@ -13,7 +13,7 @@ import { createKeyParts, type KeyParts } from './api-keys.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
-import { createTelemetry } from '../adapters/telemetry/facts.ts';
+import { createTelemetry } from '../adapters/telemetry.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import { embeddedIndexPath } from '../settings/embedded.ts';

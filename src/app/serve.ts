@@ -12,7 +12,7 @@ import { processActor } from '../adapters/process-actor.ts';
 import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
-import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry/facts.ts';
+import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry.ts';
 import { startCalendar } from './calendar.ts';
 import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
@@ -33,7 +33,6 @@ import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
-import { createLiveLoad } from '../pipeline/serving/live-load.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
@@ -206,13 +205,11 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
   const ingests = settings.TALLY_ROLES.includes('ingest');
-  const live = createLiveLoad({ clock, heldMax: settings.TALLY_INGEST_HELD_MAX, bulkConcurrency: settings.TALLY_BULK_CONCURRENCY });
-  const liveTelemetry = live.watching(telemetry);
   const ingest = ingests
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry: liveTelemetry, tracing }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing }), stopping)
     : undefined;
   const worker = createWorkerName();
-  const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: live.isBusy });
+  const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs();
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
@@ -274,8 +271,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
-    for (const role of settings.TALLY_ROLES) telemetry.ready(role, roles[role]?.ready === true);
-    if (ingest !== undefined) telemetry.workersWanted(workersWanted(core.queueWatch.visible, ingest.settledTotal));
+    for (const role of settings.TALLY_ROLES) telemetry.set('tally_ready', roles[role]?.ready === true ? 1 : 0, { role });
+    if (ingest !== undefined) telemetry.set('tally_workers_wanted', workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
   return {

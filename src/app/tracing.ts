@@ -3,7 +3,7 @@ import type { IndexLocation } from '../settings/urls.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import type { Settings } from '../settings/settings.ts';
 import { indexLocation } from './core.ts';
-import { noTracing, type Tracing, type TracingTelemetry } from '../pipeline/ports/tracing.ts';
+import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 
 /** Enough for a collector that answers. One that does not must not delay a stop any longer. */
@@ -16,7 +16,6 @@ export interface TracingParts {
   readonly environment: Pick<ServeEnvironment, 'traces' | 'proxy'>;
   readonly version: string;
   readonly telemetry: Telemetry;
-  readonly tracingTelemetry: TracingTelemetry;
 }
 
 export interface StartedTracing {
@@ -26,7 +25,7 @@ export interface StartedTracing {
 }
 
 /** Starts tracing if an endpoint is set and this process receives messages. Only then is the SDK loaded. */
-export async function startTracing({ settings, environment, version, telemetry, tracingTelemetry }: TracingParts): Promise<StartedTracing> {
+export async function startTracing({ settings, environment, version, telemetry }: TracingParts): Promise<StartedTracing> {
   const { traces, proxy } = environment;
   if (traces === undefined || !settings.TALLY_ROLES.includes('ingest')) return { tracing: noTracing, stop: async () => {} };
   const { createOtelTracing } = await import('../adapters/otel/tracing.ts');
@@ -37,7 +36,7 @@ export async function startTracing({ settings, environment, version, telemetry, 
     index: indexAttributes(indexLocation(settings)),
     version,
     proxyEnv: proxy,
-    telemetry: tracingTelemetry,
+    telemetry,
   });
   telemetry.info('tracing started', { collector: traces.collector, sampler: traces.sampler, ratio: traces.samplerRatio });
   return {

@@ -44,7 +44,7 @@ export function registryOf({ registry }: { readonly registry?: string }): string
   return parsed.data;
 }
 
-/** `--allow-deletes N`: how many documents a re-index may delete whatever its brake says. */
+/** `--allow-deletes N`: how many documents a re-index may delete whatever its deletion limit says. */
 export function allowDeletesOption(description: string): Option {
   return new Option('--allow-deletes <n>', description).argParser((text) => {
     if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');

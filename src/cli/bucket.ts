@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
 import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api/buckets.ts';
 import { commandOfAct } from '../domain/bucket-status.ts';
@@ -81,13 +82,10 @@ function addAdd(bucket: Command, cli: Cli): void {
 function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {
   return {
     bucket,
-    ...(source !== undefined && { source }),
-    ...(topic !== undefined && { topic_arn: topic }),
-    ...(enrich !== undefined && { enrich }),
+    ...defined({ source, topic_arn: topic, enrich }),
     ...(!reindex && { reindex }),
     ...(apply === true && { apply }),
-    ...(plan !== undefined && { plan }),
-    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+    ...defined({ plan, bucket_account: bucketAccount }),
   };
 }
 
@@ -115,7 +113,7 @@ function addSet(bucket: Command, cli: Cli): void {
   printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source eventbridge --apply').action(
     async (name: string, options: SetOptions) => {
       const { source, topic, enrich, apply } = options;
-      const body = { ...(source !== undefined && { source }), ...(enrich !== undefined && { enrich }) };
+      const body = defined({ source, enrich });
       const params = { bucket: name };
       if (apply === true) {
         if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');

@@ -8,6 +8,7 @@ import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
+import type { Streams } from '../mcp/stdio.ts';
 import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -49,6 +50,8 @@ export interface CliDependencies {
   readonly readFile: ReadFile;
   readonly stdout: Output;
   readonly stderr: Output;
+  /** The streams on which a program speaks with this process. */
+  readonly streams: () => Streams;
   readonly clock: Clock;
   /** Who runs the command. */
   readonly actor: Actor;

@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
@@ -40,10 +41,7 @@ function withWish(command: Command): Command {
 
 function wishOf({ source, topic, enrich, bucketAccount, minimal, adopt }: WishOptions) {
   return {
-    ...(source !== undefined && { source }),
-    ...(topic !== undefined && { topic_arn: topic }),
-    ...(enrich !== undefined && { enrich }),
-    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+    ...defined({ source, topic_arn: topic, enrich, bucket_account: bucketAccount }),
     ...(minimal === true && { minimal: 'true' as const }),
     ...(adopt === true && { adopt: 'true' as const }),
   };
@@ -81,10 +79,7 @@ function nextText(cli: Cli, name: string, options: WishOptions, plan: PlanView):
   const { source, topic, enrich, bucketAccount, minimal, adopt } = options;
   const asked = {
     bucket: name,
-    ...(source !== undefined && { source }),
-    ...(topic !== undefined && { topic_arn: topic }),
-    ...(enrich !== undefined && { enrich }),
-    ...(bucketAccount !== undefined && { bucket_account: bucketAccount }),
+    ...defined({ source, topic_arn: topic, enrich, bucket_account: bucketAccount }),
     ...(minimal === true && { minimal }),
     ...(adopt === true && { adopt }),
   };

@@ -35,6 +35,11 @@ export function messageOf(error: unknown): string {
   return describe(error).lines[0] ?? '';
 }
 
+/** The problem of an error, for programs. */
+export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
+  return describe(error).problem;
+}
+
 interface Failure {
   readonly exitCode: number;
   /** For programs: one object, on one line. */

@@ -1,4 +1,5 @@
 /** The options that narrow a search, and the parameters that they become. */
+import { defined } from '../domain/defined.ts';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { sizeOf } from '../domain/search/values.ts';
 
@@ -59,32 +60,22 @@ export function filterParameters(options: FilterOptions) {
 
 function textParameters({ query, tz, modifiedAfter, modifiedBefore }: FilterOptions) {
   return {
-    ...(query !== undefined && { query }),
-    ...(tz !== undefined && { tz }),
-    ...(modifiedAfter !== undefined && { modified_after: modifiedAfter }),
-    ...(modifiedBefore !== undefined && { modified_before: modifiedBefore }),
+    ...defined({ query, tz, modified_after: modifiedAfter, modified_before: modifiedBefore }),
   };
 }
 
 function keyParameters({ key, contains, match, extension }: FilterOptions) {
   return {
-    ...(key !== undefined && { key }),
-    ...(contains !== undefined && { contains }),
-    ...(match !== undefined && { match }),
-    ...(extension !== undefined && { extension }),
+    ...defined({ key, contains, match, extension }),
   };
 }
 
 function sizeParameters({ sizeMin, sizeMax }: FilterOptions) {
-  return { ...(sizeMin !== undefined && { size_min: sizeMin }), ...(sizeMax !== undefined && { size_max: sizeMax }) };
+  return defined({ size_min: sizeMin, size_max: sizeMax });
 }
 
 function objectParameters({ contentType, storageClass, etag, tag, meta }: FilterOptions) {
   return {
-    ...(contentType !== undefined && { content_type: contentType }),
-    ...(storageClass !== undefined && { storage_class: storageClass }),
-    ...(etag !== undefined && { etag }),
-    ...(tag !== undefined && { tag }),
-    ...(meta !== undefined && { meta }),
+    ...defined({ content_type: contentType, storage_class: storageClass, etag, tag, meta }),
   };
 }

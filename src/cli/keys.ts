@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AllKeysRequest, AnyApiKey, ApiKey, KeysRequest, NewApiKey } from '../api/api-keys.ts';
 import { requireSafeAddress } from '../client/addresses.ts';
@@ -86,9 +87,7 @@ function addCreate(keys: Command, cli: Cli): void {
     async (name: string, { days, scope, grant, ...options }: CreateOptions) => {
       const body: Pick<NewApiKey, 'name'> & Partial<NewApiKey> = {
         name,
-        ...(days !== undefined && { expires_in_days: days }),
-        ...(scope !== undefined && { scopes: scope }),
-        ...(grant !== undefined && { grants: grant }),
+        ...defined({ expires_in_days: days, scopes: scope, grants: grant }),
       };
       const created = await cli.withControl((control, context) => control.createApiKey({ body }, context));
       cli.print(options, created, () => fieldsText({ secret: created.secret, ...keyFields(created.key) }));
@@ -130,8 +129,7 @@ function addAdminList(keys: Command, cli: Cli): void {
       const options = { ...(json === true && { json }) };
       const query = {
         ...rest,
-        ...(name !== undefined && { key_name: name }),
-        ...(unusedSince !== undefined && { unused_since: unusedSince }),
+        ...defined({ key_name: name, unused_since: unusedSince }),
       };
       const page = await cli.withControl((control, context) => control.listAllApiKeys({ query }, context));
       showPage(cli, options, page, () => tableText([...HEADINGS, 'OWNER', 'OWNER ID'], page.items.map(anyKeyCells)));

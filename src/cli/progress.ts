@@ -75,7 +75,7 @@ function createLines({ write, nowMs }: ProgressParts): Progress {
 /** Returns what a job does now. A change is shown immediately. */
 export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
-  return state === 'paused' && pausedBecause === 'brake' ? 'paused by the brake' : state;
+  return state === 'paused' && pausedBecause === 'deletion-limit' ? 'paused by the deletion limit' : state;
 }
 
 /** Returns the bar, if the progress is known, and then as many facts as fit on the line. */

@@ -17,6 +17,7 @@ import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
+import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addSearchCommand } from './search.ts';
 import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
@@ -37,6 +38,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     complain: (text) => void complaints.push(text),
     logins: dependencies,
     state: dependencies,
+    mcp: dependencies,
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -59,9 +61,10 @@ interface ProgramOptions {
   readonly complain: (text: string) => void;
   readonly logins: LoginDependencies;
   readonly state: StateDependencies;
+  readonly mcp: McpDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain, logins, state }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins, state, mcp }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -94,7 +97,7 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
 Settings are environment variables; \`${name} config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the brake of the job waits for a decision; 5 and 6 the doctor found a
+4 the job is held by its deletion limit; 5 and 6 the doctor found a
 connection that is degraded, or broken or not readable; 64 wrong usage;
 69 the index, a queue, S3 or the registry cannot be reached;
 78 invalid settings; 130 interrupted.
@@ -110,6 +113,7 @@ Example:
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);
   addExplainCommand(program, cli);
+  addMcpCommand(program, cli, mcp);
   addGapsCommand(program, cli);
   addDeadLetterCommands(program, cli);
   addReindexCommand(program, cli);

@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { Option, type Command } from 'commander';
 import type { Context, Operations } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
@@ -72,13 +73,9 @@ function queryOf(words: readonly string[], options: SearchOptions): SearchQuery 
   return {
     ...filterParameters(options),
     ...deletedParameters(options),
-    ...(bucket !== undefined && { bucket }),
-    ...(prefix !== undefined && { prefix }),
-    ...(sort !== undefined && { sort }),
-    ...(order !== undefined && { order }),
+    ...defined({ bucket, prefix, sort, order }),
     ...(total && { total: 'true' }),
-    ...(limit !== undefined && { limit }),
-    ...(cursor !== undefined && { cursor }),
+    ...defined({ limit, cursor }),
     ...(words.length > 0 && { q: words.join(' ') }),
   };
 }
@@ -86,8 +83,7 @@ function queryOf(words: readonly string[], options: SearchOptions): SearchQuery 
 function deletedParameters({ deleted, deletedAfter, deletedBefore }: SearchOptions) {
   return {
     ...(deleted && { deleted: 'true' as const }),
-    ...(deletedAfter !== undefined && { deleted_after: deletedAfter }),
-    ...(deletedBefore !== undefined && { deleted_before: deletedBefore }),
+    ...defined({ deleted_after: deletedAfter, deleted_before: deletedBefore }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { Option, type Command } from 'commander';
 import { usageBy, type Usage } from '../api/usage.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
@@ -28,11 +29,9 @@ export function addUsageCommand(program: Command, cli: Cli): void {
       const query = {
         ...filterParameters(options),
         bucket,
-        ...(prefix !== undefined && { prefix }),
-        ...(by !== undefined && { by }),
+        ...defined({ prefix, by }),
         ...(times && { times: 'true' as const }),
-        ...(limit !== undefined && { limit }),
-        ...(cursor !== undefined && { cursor }),
+        ...defined({ limit, cursor }),
       };
       const page = await cli.withControl((control, context) => control.getUsage({ query }, context));
       if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');

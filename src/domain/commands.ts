@@ -29,3 +29,11 @@ export function inSentence(fix: string): string {
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
+
+/** A whole command: in backticks, or as a line for a shell. */
+const COMMAND = /`tally [^`]*`|^tally [a-z].*$/gm;
+
+/** Returns the text with no command in it: for a program that acts for a person, which must be given none to run. */
+export function withoutCommands(text: string): string {
+  return text.replaceAll(COMMAND, 'a command of Tally');
+}

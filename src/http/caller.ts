@@ -29,15 +29,18 @@ export interface CallerParts {
   readonly publicUrl: () => string;
 }
 
+/** What a row says of those who may call it. */
+type Admission = Pick<PlacedRow, 'scope' | 'bearerOnly'>;
+
 export interface Callers {
   /**
    * Finds out who sends the request, and throws unless the operation is permitted to them: `authentication.failed`,
    * `authorization.denied` or `session.required`; `request.invalid` and `request.forbidden-origin` for a cookie that is sent as
    * it must not be.
    */
-  admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope'>): Promise<void>;
+  admit(request: FastifyRequest, row: Admission): Promise<void>;
   /** The same for a request that has just arrived, whose use of an API key is counted. */
-  receive(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'operation'>): Promise<void>;
+  receive(request: FastifyRequest, row: Admission & Pick<PlacedRow, 'operation'>): Promise<void>;
   /** Whether a request came with a credential that is valid. */
   isKnown(request: FastifyRequest): boolean;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
@@ -60,10 +63,11 @@ export function createCallers(parts: CallerParts | undefined): Callers {
     return address === undefined ? actor : { ...actor, address };
   }
 
-  async function admit(request: FastifyRequest, { scope }: Pick<PlacedRow, 'scope'>): Promise<void> {
+  async function admit(request: FastifyRequest, { scope, bearerOnly }: Admission): Promise<void> {
     // any caller may call it, so a credential that has ended does not matter
     if (scope === 'none') return;
-    const actor = authenticate === undefined ? localActor() : await authenticate(request, AbortSignal.timeout(READ_MAX_MS));
+    const actor =
+      authenticate === undefined ? localActor() : await authenticate(request, bearerOnly === true, AbortSignal.timeout(READ_MAX_MS));
     if (actor !== undefined) known.set(request, located(actor, request));
     const refusal = refusalOf(scope, actor);
     if (refusal !== undefined) throw errorOf(refusal);
@@ -102,7 +106,7 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
     return undefined;
   }
 
-  return async function authenticate(request: FastifyRequest, signal: AbortSignal): Promise<Actor | undefined> {
+  return async function authenticate(request: FastifyRequest, bearerOnly: boolean, signal: AbortSignal): Promise<Actor | undefined> {
     const { authorization, cookie: header } = request.headers;
     const cookie = cookieIn(header, cookieNamesOf(publicUrl()).session);
     if (authorization !== undefined && cookie !== undefined) {
@@ -113,7 +117,7 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
       if (actor === undefined) throw errorOf(AUTHENTICATION_FAILED);
       return actor;
     }
-    if (cookie === undefined) return undefined;
+    if (cookie === undefined || bearerOnly) return undefined;
     requireOwnPage(request, publicUrl());
     // a cookie that has ended is no attempt: browsers keep sending it until the next login
     const checked = await sessions.check('browser', cookie, signal);

@@ -16,19 +16,20 @@ import {
   type Verbs,
 } from '../api/contract.ts';
 import { openApiOf } from '../api/openapi.ts';
+import type { AnyRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { inTime } from '../pipeline/serving/async.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
 import { createJobEvents } from './job-events.ts';
 import { expiryHeaders } from './key-expiry.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
+import { createMcpHandler } from './mcp.ts';
 import { createPanelHandlers, noPanel, type LoadPanel } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
-import { createSearches } from './searches.ts';
+import { createRunVerb, tooSlow, VERB_TIMEOUT_MS } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 
 interface ControlPlaneParts extends HealthParts {
@@ -51,9 +52,6 @@ interface ControlPlaneParts extends HealthParts {
   readonly strangersBodyMs?: number;
 }
 
-/** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
-const VERB_TIMEOUT_MS = 30_000;
-
 /** A year, as browsers remember it. */
 const HSTS = 'max-age=31536000';
 
@@ -63,9 +61,6 @@ const forEveryone = {
   'cross-origin-resource-policy': 'cross-origin',
   'cache-control': 'public, max-age=60',
 };
-
-/** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges']);
 
 /** Creates the listener of the control plane. */
 export function createControlPlane(parts: ControlPlaneParts): Listener {
@@ -84,7 +79,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const callers = createCallers(identity);
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
-  const runSearch = createSearches();
+  const runVerb = createRunVerb();
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
@@ -108,6 +103,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
+    sendMcpMessage: createMcpHandler({ callers, callVerb, endOf: endOfRequest, telemetry, version }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
@@ -120,16 +116,22 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
   const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
-  addRoutes(app, rowsOfVerbs, (row) => verbHandler(row, byName[row.operation]), admit);
+  addRoutes(app, rowsOfVerbs, verbHandler, admit);
   return listenerOf(app, address);
 
-  function verbHandler(row: PlacedRow, verb: AnyOperation): Handler {
+  function endOfRequest(reply: FastifyReply): AbortSignal {
+    return AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
+  }
+
+  function callVerb({ operation }: PlacedRow<VerbName>, checked: AnyRequest, context: Context): Promise<unknown> {
+    return runVerb(operation, () => byName[operation](checked, { ...context, requestId: randomUUID() }), context.signal);
+  }
+
+  function verbHandler(row: PlacedRow<VerbName>): Handler {
     const read = requestReader(row);
     return async (request, reply) => {
       const checked = read(request);
-      const signal = AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
-      const run = () => verb(checked, { actor: callers.actorOf(request), requestId: randomUUID(), signal });
-      const answer = await inTime(searches.has(row.operation) ? runSearch(run, signal) : run(), signal);
+      const answer = await callVerb(row, checked, { actor: callers.actorOf(request), signal: endOfRequest(reply) });
       return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
@@ -159,8 +161,7 @@ function guardOf({ identity, publicUrl }: Pick<ControlPlaneParts, 'identity' | '
 /** Returns a signal that is aborted when the verb takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */
 function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   const end = new AbortController();
-  const slow = new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
-  const timer = setTimeout(() => end.abort(slow), timeoutMs);
+  const timer = setTimeout(() => end.abort(tooSlow(timeoutMs)), timeoutMs);
   reply.raw.once('close', () => {
     clearTimeout(timer);
     end.abort(new RequestError('request.interrupted', 'the caller closed the connection'));

@@ -1,20 +1,34 @@
-/** Bounds the searches of a process, so that a flood of them never keeps it from answering probes or indexing events. */
+/** Bounds what verbs may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
+import type { VerbName } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
+import { inTime } from '../pipeline/serving/async.ts';
+
+/** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
+export const VERB_TIMEOUT_MS = 30_000;
+
+/** The error of a verb that took too long. */
+export function tooSlow(timeoutMs: number): RequestError {
+  return new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
+}
+
+/** Operations that read much of the index, of which a few run at the same time. */
+const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges']);
 
 /** A search of a SQLite index occupies the process for some 10 ms. After this many of them, everything else has its turn. */
 const CONCURRENCY = 4;
 /** The last of them waits for about a second. */
 const WAITING_MAX = 100;
 
-/** Runs a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason. */
-export type RunSearch = <Answer>(search: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+/** Runs a verb, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
+export type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
 
 /** Creates the turns of one process. */
-export function createSearches(): RunSearch {
+export function createRunVerb(): RunVerb {
   const turns = new PQueue({ concurrency: CONCURRENCY });
-  return async function runSearch(search, signal) {
+
+  async function runSearch<Answer>(search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     if (turns.size >= WAITING_MAX) {
       throw new RequestError('request.overloaded', `${WAITING_MAX} searches wait for their turn already: try again in a second`);
     }
@@ -24,5 +38,7 @@ export function createSearches(): RunSearch {
       signal.throwIfAborted();
       return search();
     });
-  };
+  }
+
+  return (name, verb, signal) => inTime(searches.has(name) ? runSearch(verb, signal) : verb(), signal);
 }

@@ -90,7 +90,7 @@ export async function servedAt(daemon: MeasuredProcess): Promise<Omit<z.infer<ty
   return listeningSchema.parse(JSON.parse(line));
 }
 
-/** Monotonic time, µs: what profiles count in, the same for all processes of a machine. */
+/** Monotonic time, µs, the same for all processes of a machine. */
 export function monotonicUs(): number {
   return Number(process.hrtime.bigint() / 1_000n);
 }

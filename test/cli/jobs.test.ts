@@ -6,11 +6,11 @@ import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 const done: Job = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finished_at: job.created_at };
-const braked: Job = {
+const held: Job = {
   ...runningJob,
   state: 'paused',
-  paused_because: 'brake',
-  brake: { limit: 1_000, reserved: 1_000, waiting: 12_345 },
+  paused_because: 'deletion-limit',
+  deletions: { limit: 1_000, reserved: 1_000, waiting: 12_345 },
 };
 const failed: Job = {
   ...runningJob,
@@ -73,24 +73,26 @@ describe('tally reindex', () => {
   it.each([
     ['failed', failed, 1],
     ['cancelled', { ...job, state: 'cancelled' as const }, 3],
-    ['paused by its brake', braked, 4],
+    ['paused by its deletion limit', held, 4],
   ])('--wait ends with a code of its own when the job is %s', async (_, end, code) => {
     expect((await worldOf(end).run('reindex', 'photos', '--wait')).exitCode).toBe(code);
     expect((await worldOf(end).run('reindex', 'photos', '--wait', '--json')).exitCode).toBe(code);
   });
 
-  it('--wait says what the brake waits for, and what to do', async () => {
-    const { stdout, stderr } = await worldOf(braked).run('reindex', 'photos', '--wait');
-    expect(stdout).toMatch(/^state +paused by the brake$/m);
-    expect(stdout).toMatch(/^brake +at most 1,000 deletions, 1,000 reserved, 12,345 waiting$/m);
-    expect(stderr).toContain('The brake holds the job: 12,345 documents wait to be deleted, and 1,000 were. Everything else is done.');
+  it('--wait says what the deletion limit waits for, and what to do', async () => {
+    const { stdout, stderr } = await worldOf(held).run('reindex', 'photos', '--wait');
+    expect(stdout).toMatch(/^state +paused by the deletion limit$/m);
+    expect(stdout).toMatch(/^deletions +at most 1,000 deletions, 1,000 reserved, 12,345 waiting$/m);
+    expect(stderr).toContain(
+      'The deletion limit holds the job: 12,345 documents wait to be deleted, and 1,000 were. Everything else is done.',
+    );
     expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 13345\n');
     expect(stderr).toContain('tally jobs cancel job-1');
   });
 
   it('--wait names all that an emptied bucket would lose', async () => {
     const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
-    const emptied: Job = { ...braked, documents_at_start: 1_000, counts, brake: { limit: 0, reserved: 0, waiting: 1_000 } };
+    const emptied: Job = { ...held, documents_at_start: 1_000, counts, deletions: { limit: 0, reserved: 0, waiting: 1_000 } };
     const { stderr } = await worldOf(emptied).run('reindex', 'photos', '--wait');
     expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
     expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');
@@ -327,9 +329,9 @@ describe('tally jobs', () => {
     }
   });
 
-  it('shows what a job that the brake holds waits for', async () => {
+  it('shows what a job that the deletion limit holds waits for', async () => {
     const world = createCliWorld();
-    world.nextAnswers(braked);
+    world.nextAnswers(held);
     expect((await world.run('jobs', 'job-1')).stderr).toContain('--allow-deletes 13345');
   });
 

@@ -15,7 +15,7 @@ function progressOf(columns?: number) {
     written,
     wait: (ms: number): void => void (nowMs += ms),
     /** What a terminal of these columns shows at the end, line by line. */
-    screen: (): readonly string[] => shown(written.join(''), columns ?? 80),
+    screen: (): readonly string[] => shown(written.join(''), columns ?? 200),
   };
 }
 
@@ -122,14 +122,14 @@ describe('elsewhere', () => {
       progress.wait(1_000);
       progress.show({ ...runningJob, progress: step / 100 });
     }
-    progress.show({ ...runningJob, state: 'paused', paused_because: 'brake' });
+    progress.show({ ...runningJob, state: 'paused', paused_because: 'deletion-limit' });
     progress.end();
     expect(progress.screen().map((line) => line.split(',')[0])).toEqual([
       'job-1: queued',
       'job-1: 1 %',
       'job-1: 11 %',
       'job-1: 21 %',
-      'job-1: paused by the brake',
+      'job-1: paused by the deletion limit',
       '',
     ]);
   });

@@ -1,5 +1,6 @@
 /** The command line with its streams in memory, a control plane that answers fixed records, and a clock that stands still. */
 import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
 import type { CliDependencies } from '../../src/cli/cli.ts';
 import { createClient } from '../../src/client/client.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
@@ -35,6 +36,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       readFile: () => ({ text: '', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },
       stderr: { write: (text: string) => err.push(text) },
+      streams: () => ({ stdin: new PassThrough().end(), stdout: new PassThrough() }),
       clock,
       actor: { kind: 'local', user: 'alice', host: 'build-1' },
       signals,

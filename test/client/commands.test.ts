@@ -1,7 +1,6 @@
-/** `tally login|logout|whoami`, and the credential of other commands, as processes. */
+/** The credential of commands, as processes. `tally login` and `tally logout`: flow/browser-login.test.ts. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROOT } from '../docs/pages.ts';
 import { runProgram, type ProgramEnd } from '../docs/programs.ts';
@@ -19,30 +18,11 @@ afterEach(() => world.close());
 
 async function tally(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<ProgramEnd> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const browser = `${process.execPath} ${fileURLToPath(new URL('../support/identity/browser-program.ts', import.meta.url))}`;
-  const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, BROWSER: browser, ...env };
+  const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, ...env };
   return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given, cwd: world.home });
 }
 
 describe('the command line', () => {
-  it('logs in with the browser, acts for the person at that registry, and logs out', async () => {
-    const { registry } = world;
-    const login = await tally(['login', registry.url]);
-    expect([login.code, login.stderr]).toEqual([0, expect.stringContaining(`You are logged in at ${registry.url} as ada@example.com.`)]);
-    const { token } = world.session();
-
-    const whoami = await tally(['whoami', '--json']);
-    expect(JSON.parse(whoami.stdout)).toMatchObject({ registry: registry.url, kind: 'session', user: { email: 'ada@example.com' } });
-    expect((await tally(['search', 'cat', '--json'])).stdout).toBe('{\n  "items": []\n}\n');
-    expect(registry.received.at(-1)).toMatchObject({ place: 'GET /v1/objects', authorization: `Bearer ${token}` });
-
-    const logout = await tally(['logout']);
-    expect([logout.code, logout.stderr]).toEqual([0, 'All credentials were removed from this machine.\n']);
-    expect(registry.sessions()).toBe(0);
-    const after = await tally(['whoami']);
-    expect([after.code, after.stderr]).toEqual([1, expect.stringContaining('not logged in: run `node ')]);
-  });
-
   it('sends an API key to the registry that the command names, and shows it nowhere', async () => {
     const { registry } = world;
     registry.keys.add(SECRET);

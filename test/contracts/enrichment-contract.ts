@@ -103,7 +103,7 @@ export function enrichmentContract(
     it.each(awkwardTexts)('whose tags and user metadata are %s, and gives them back', async (what, texts) => {
       const written = document(what, { ...enriched, tags: texts, userMetadata: texts });
       expect(await write(written)).toEqual({ kind: 'written' });
-      expect(telemetry.recorded('enriched')).toEqual([]);
+      expect(telemetry.labels('tally_enrich_total')).toEqual([]);
       expect(await stored(what)).toStrictEqual(written);
       await opened.refresh?.();
       await vi.waitFor(async () => expect(await opened.store.objects.search({ bucket, key: what, limit: 2 })).toStrictEqual([written]), {
@@ -119,13 +119,13 @@ export function enrichmentContract(
           const text = 'x'.repeat(length);
           return document(key, { ...enriched, [field]: field === 'contentType' ? text : { a: text } });
         };
-        const told = telemetry.recorded('enriched').length;
+        const told = telemetry.labels('tally_enrich_total').length;
         const long = withText(`long-${field}`, 32_000);
         const longer = withText(`longer-${field}`, 40_000);
         expect([await write(long), await write(longer)]).toEqual([{ kind: 'written' }, { kind: 'written' }]);
         expect(await stored(long.key)).toEqual(long);
         expect(await stored(longer.key)).toEqual(takesAnyLength ? longer : plainDocument(longer));
-        const results = telemetry.recorded('enriched').map(([{ enrich, result }]) => `${enrich} ${result}`);
+        const results = telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
         expect(results.slice(told)).toEqual(takesAnyLength ? [] : ['head index.rejected', 'tags index.rejected']);
       },
     );

@@ -1,11 +1,14 @@
-/** The image, compose.yaml and the systemd unit, each run for real. One file: all of them stand on one built image. */
+/**
+ * The image, compose.yaml and the systemd unit, each run for real. One file: all of them stand on one built image. Each day
+ * the image runs, and files.test.ts reads the others.
+ */
 import { readFileSync } from 'node:fs';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { oneOf } from '../support/breadth.ts';
+import { isLong } from '../support/breadth.ts';
 import { compose, docker, eventually, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
@@ -117,7 +120,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 
-  describe('compose.yaml', () => {
+  describe.runIf(isLong)('compose.yaml', () => {
     // Docker chooses the ports of this machine, and is asked for them
     const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0', PANEL_PORT: '0' };
     const OBJECTS = 200;
@@ -180,7 +183,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       ['stopped', 'stop', '0'],
       ['killed', 'kill', '137'],
     ] as const;
-    test.each(oneOf(ends))('%s under load, it loses nothing', async (ended, command, exitCode) => {
+    test.each(ends)('%s under load, it loses nothing', async (ended, command, exitCode) => {
       await putWhile(`${ended}/`, async () => {
         await composed(command, 'tally');
         expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe(exitCode);
@@ -241,7 +244,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 
-  describe('tally.service', () => {
+  describe.runIf(isLong)('tally.service', () => {
     const machine = `${RUN}-machine`;
     const inside = (...command: string[]): Promise<string> => docker(['exec', machine, ...command]);
     const show = (property: string): Promise<string> => inside('systemctl', 'show', '--property', property, '--value', 'tally');

@@ -8,11 +8,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { createMetrics } from '../../src/adapters/telemetry/metrics.ts';
-import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
+import { createTelemetry } from '../../src/adapters/telemetry.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/pipeline/ports/series.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
 
 const PROMTOOL = { name: 'promtool', variable: 'TALLY_TEST_PROMTOOL' } as const;
@@ -133,7 +134,7 @@ function allComplaints(known: readonly Series[]): readonly string[] {
 
 /** The metrics as registered. */
 async function registered(): Promise<readonly Series[]> {
-  return [...seriesIn(await createMetrics().registry.metrics()), UP];
+  return [...seriesIn(await createTelemetry({ level: 'silent', clock: createFakeClock() }).metricsText()), UP];
 }
 
 describe('every expression of config/monitoring and config/scaling', () => {

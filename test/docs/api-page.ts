@@ -15,7 +15,8 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['Users', (path) => /^\/v1\/admin\/(users|grants)/.test(path)],
   ['State', (path) => path.startsWith('/v1/admin/state')],
   ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],
-  ['The process', (path) => !path.startsWith('/v1/') && !path.startsWith('/login/')],
+  ['Tools for programs', (path) => path === '/mcp'],
+  ['The process', (path) => !/^\/(?:v1|login)\/|^\/mcp$/.test(path)],
 ];
 
 /** The page as it is committed. */

@@ -1,4 +1,4 @@
-/** Each status of a bucket and each kind of gap stands on the pages that explain them, in the order of the code. */
+/** Each status of a bucket and each kind of gap stands on the page that explains them, in the order of the code. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { bucketStates } from '../../src/domain/bucket-status.ts';
@@ -14,12 +14,10 @@ function rowsOf(path: string, heading: string): readonly string[] {
   );
 }
 
-it('of a bucket are all in the table of its status, and in the glossary', () => {
+it('of a bucket are all in the table of its status', () => {
   expect(rowsOf('sources.md', 'Status')).toEqual(bucketStates);
-  expect(rowsOf('internals/glossary.md', 'Status of a bucket')).toEqual(bucketStates);
 });
 
-it('of gaps are all in the table of gaps, and in the glossary', () => {
+it('of gaps are all in the table of gaps', () => {
   expect(rowsOf('reindex.md', 'Gaps').toSorted()).toEqual(expect.arrayContaining([...gapKinds]));
-  expect(rowsOf('internals/glossary.md', 'Gaps and the calendar').toSorted()).toEqual(gapKinds.toSorted());
 });

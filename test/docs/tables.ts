@@ -1,7 +1,7 @@
 /** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { seriesTable, type SeriesDefinition } from '../../src/adapters/telemetry/series.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/pipeline/ports/series.ts';
 import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { textOf } from './pages.ts';
@@ -61,7 +61,7 @@ function tracesMarkdown(): string {
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
 function metricsMarkdown(): string {
-  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels, unit, help, alert }]) => {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, alert }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import { runTally } from '../support/servers/daemon.ts';
@@ -98,177 +98,159 @@ async function listLetters(daemon: Daemon): Promise<readonly Letter[]> {
 /** A message that a busy machine holds for longer would be received a second time, and become a second dead letter. */
 const HOLDS = { TALLY_INGEST_VISIBILITY_S: '60' };
 
-/** Sends all bad bodies among good ones, and waits until each is dead-lettered. */
-async function sendBadBodies(flow: Flow): Promise<{ readonly daemon: Daemon; readonly bad: ReturnType<typeof badBodies> }> {
-  const { world } = flow;
-  const daemon = await flow.start(HOLDS);
-  const bad = badBodies(world.bucket);
-  bad.forEach(([, body], each) => world.send(world.put(`good/${each}`), body));
-  await flow.converged(daemon);
-  return { daemon, bad };
-}
+/** Tests of one daemon, in their order. */
+describe.each(oneOf(indexKinds))('bad input, with index %s,', (kind) => {
+  let flow: Flow;
+  let daemon: Daemon;
+  let bad: ReturnType<typeof badBodies>;
+  beforeAll(async () => {
+    flow = await openFlow(kind);
+    bad = badBodies(flow.world.bucket);
+    daemon = await flow.start(HOLDS);
+  });
+  afterAll(() => flow?.[Symbol.asyncDispose]());
 
-describe('bad input', () => {
-  // first, because it waits for a settle
-  test.concurrent.each(indexKinds)(
-    'that is only strange is handled, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start();
-      const keys = [
-        '__proto__',
-        'constructor',
-        'toString',
-        '..',
-        '../x',
-        './a',
-        'a//b',
-        '\u0001',
-        '\n',
-        '\u001b[31m',
-        '\u202etxt.exe',
-        '😀',
-        '\uffff',
-        'k'.repeat(1_024),
-        '%',
-        'a+b c',
-      ];
-      world.send(...keys.map((key) => world.put(key)));
-      // an event from the future says only that something changed
-      const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
-      world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
-      const polluting = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},`;
-      world.send(
-        world
-          .put('polluting')
-          .replace('{', polluting)
-          .replace(String.raw`{\"eventVersion`, String.raw`{\"__proto__\":{\"key\":\"x\"},\"eventVersion`),
+  test('that is only strange is handled', async () => {
+    const { world } = flow;
+    const keys = [
+      '__proto__',
+      'constructor',
+      'toString',
+      '..',
+      '../x',
+      './a',
+      'a//b',
+      '\u0001',
+      '\n',
+      '\u001b[31m',
+      '\u202etxt.exe',
+      '😀',
+      '\uffff',
+      'k'.repeat(1_024),
+      '%',
+      'a+b c',
+    ];
+    world.send(...keys.map((key) => world.put(key)));
+    // an event from the future says only that something changed
+    const future = world.put('future').replaceAll(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g, '2099-01-01T00:00:00.000Z');
+    world.send(future.replace(/"sequencer\\":\\"[^"\\]+/, String.raw`"sequencer\":\"00F2A1000000000000`));
+    const polluting = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},`;
+    world.send(
+      world
+        .put('polluting')
+        .replace('{', polluting)
+        .replace(String.raw`{\"eventVersion`, String.raw`{\"__proto__\":{\"key\":\"x\"},\"eventVersion`),
+    );
+    world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
+    world.send(
+      bodyOf(
+        { ...recordOf(world.bucket, 'acl'), eventName: 'ObjectAcl:Put' },
+        { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
+      ),
+    );
+    await flow.converged(daemon);
+    // the one of 2099 did not shut its key
+    world.send(world.remove('future'));
+    await flow.converged(daemon);
+    expect(world.deadLetters()).toEqual([]);
+  });
+
+  test('is dead-lettered untouched, with its fault, and its neighbours are indexed', async () => {
+    const { world } = flow;
+    bad.forEach(([, body], each) => world.send(world.put(`good/${each}`), body));
+    await flow.converged(daemon);
+    const letters = world.deadLetters();
+    expect(letters).toHaveLength(bad.length);
+    for (const [fault, body] of bad) {
+      const letter = letters.find((each) => each.body === body);
+      const start = body.slice(0, 100);
+      expect({ start, isThere: letter !== undefined }).toEqual({ start, isThere: true });
+      // a body of 1 MiB leaves no room for attributes
+      expect({ start, fault: attributeOf(letter, 'tally-fault') }).toEqual({ start, fault: body.length === MIB ? undefined : fault });
+      expect(attributeOf(letter, 'tally-reason') ?? '').toMatch(/^[\x20-\x7e]*$/);
+    }
+    // the log escapes what it repeats of them
+    for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
+    // a request that a busy machine answers too late is repeated, and is no request that failed for a body
+    expect(daemon.logged('request failed').filter(({ code }) => code !== 'index.unreachable')).toEqual([]);
+  });
+
+  test('can be listed, shown, replayed and discarded', async () => {
+    const { world } = flow;
+    const letters = await listLetters(daemon);
+    const countsOf = (faults: readonly (string | undefined)[]) =>
+      Object.fromEntries(
+        Map.groupBy(faults, String)
+          .entries()
+          .map(([fault, all]) => [fault, all.length]),
       );
-      world.send(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Time: 'x', Bucket: world.bucket }));
-      world.send(
-        bodyOf(
-          { ...recordOf(world.bucket, 'acl'), eventName: 'ObjectAcl:Put' },
-          { ...recordOf(world.bucket, 'x'), eventName: 'Something:New' },
-        ),
+    expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(([fault]) => fault)));
+    const invalid = letters.find(({ fault }) => fault === 'record.version-unknown');
+    const whole = letters.find(({ fault }) => fault === 'message.too-deep');
+    expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
+    const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
+    expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);
+
+    // replayed, it is given up again, as a letter of its own
+    expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({
+      status: 200,
+      body: expect.objectContaining({ replayed: 1 }),
+    });
+    await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
+    expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
+
+    // an event that SQS gave up can be handled after all
+    const good = world.put('buried');
+    world.bury(good);
+    let buried: Letter | undefined;
+    // what another look of the daemon hides is in no list meanwhile
+    await until('the letter is listed', async () => {
+      buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
+      return buried !== undefined;
+    });
+    // the daemon, which looks for letters itself from time to time, hides them from another process meanwhile
+    await until('the command lists every letter', async () => {
+      const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
+      return (JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items.length === bad.length + 1;
+    });
+    // it may do so again before the next command
+    await until('the letter is replayed', async () => {
+      const { code, stderr } = await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env);
+      expect(code === 0 ? stderr : JSON.parse(stderr)).toEqual(
+        code === 0 ? '' : expect.objectContaining({ code: 'dead-letter.not-found' }),
       );
-      await flow.converged(daemon);
-      // the one of 2099 did not shut its key
-      world.send(world.remove('future'));
-      await flow.converged(daemon);
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
-  );
+      return code === 0;
+    });
+    await flow.converged(daemon);
 
-  test.concurrent.each(indexKinds)(
-    'is dead-lettered untouched, with its fault, and its neighbours are indexed, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const { daemon, bad } = await sendBadBodies(flow);
-      const letters = world.deadLetters();
-      expect(letters).toHaveLength(bad.length);
-      for (const [fault, body] of bad) {
-        const letter = letters.find((each) => each.body === body);
-        const start = body.slice(0, 100);
-        expect({ start, isThere: letter !== undefined }).toEqual({ start, isThere: true });
-        // a body of 1 MiB leaves no room for attributes
-        expect({ start, fault: attributeOf(letter, 'tally-fault') }).toEqual({ start, fault: body.length === MIB ? undefined : fault });
-        expect(attributeOf(letter, 'tally-reason') ?? '').toMatch(/^[\x20-\x7e]*$/);
-      }
-      // the log escapes what it repeats of them
-      for (const line of daemon.logged('message dead-lettered')) expect(String(line['reason'])).toMatch(/^[^\p{Cc}\u202e]*$/u);
-      // a request that a busy machine answers too late is repeated, and is no request that failed for a body
-      expect(daemon.logged('request failed').filter(({ code }) => code !== 'index.unreachable')).toEqual([]);
-      expect(daemon.isRunning).toBe(true);
-      expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-    },
-    600_000,
-  );
+    expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({
+      status: 200,
+      body: expect.objectContaining({ discarded: 1 }),
+    });
+    expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
+    // a store that does not answer in time is a 503, and the caller repeats the request
+    await until('all are discarded', async () => {
+      const { status } = await daemon.request('POST', '/v1/dead-letters/discard', { all: true });
+      expect([200, 503]).toContain(status);
+      return world.deadLetters().length === 0;
+    });
+  });
 
-  test.concurrent.each(oneOf(indexKinds))(
-    'can be listed, shown, replayed and discarded, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const { daemon, bad } = await sendBadBodies(flow);
-      const letters = await listLetters(daemon);
-      const countsOf = (faults: readonly (string | undefined)[]) =>
-        Object.fromEntries(
-          Map.groupBy(faults, String)
-            .entries()
-            .map(([fault, all]) => [fault, all.length]),
-        );
-      expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(([fault]) => fault)));
-      const invalid = letters.find(({ fault }) => fault === 'record.version-unknown');
-      const whole = letters.find(({ fault }) => fault === 'message.too-deep');
-      expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
-      const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
-      expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);
-
-      // replayed, it is given up again, as a letter of its own
-      expect(await daemon.request('POST', '/v1/dead-letters/replay', { ids: [invalid?.id] })).toEqual({
-        status: 200,
-        body: expect.objectContaining({ replayed: 1 }),
-      });
-      await until('given up again', () => world.deadLetters().length === bad.length && world.messages().inFlight.length === 0);
-      expect((await listLetters(daemon)).filter(({ id }) => id === invalid?.id)).toEqual([]);
-
-      // an event that SQS gave up can be handled after all
-      const good = world.put('buried');
-      world.bury(good);
-      const buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
-      // the daemon, which looks for letters itself from time to time, hides them from another process meanwhile
-      await until('the command lists every letter', async () => {
-        const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
-        return (JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items.length === bad.length + 1;
-      });
-      // it may do so again before the next command
-      await until('the letter is replayed', async () => {
-        const { code, stderr } = await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env);
-        expect(code === 0 ? stderr : JSON.parse(stderr)).toEqual(
-          code === 0 ? '' : expect.objectContaining({ code: 'dead-letter.not-found' }),
-        );
-        return code === 0;
-      });
-      await flow.converged(daemon);
-
-      expect(await daemon.request('POST', '/v1/dead-letters/discard', { ids: [whole?.id] })).toEqual({
-        status: 200,
-        body: expect.objectContaining({ discarded: 1 }),
-      });
-      expect(await daemon.request('GET', `/v1/dead-letters/${whole?.id}`)).toMatchObject({ status: 404 });
-      // a store that does not answer in time is a 503, and the caller repeats the request
-      await until('all are discarded', async () => {
-        const { status } = await daemon.request('POST', '/v1/dead-letters/discard', { all: true });
-        expect([200, 503]).toContain(status);
-        return world.deadLetters().length === 0;
-      });
-    },
-    600_000,
-  );
-
-  test.concurrent.each(oneOf(indexKinds))(
-    'beside good records in one message is named by its place, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start(HOLDS);
-      const good = (key: string): unknown =>
-        (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
-      const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);
-      world.send(body);
-      await flow.converged(daemon);
-      const [letter, ...others] = world.deadLetters();
-      expect(others).toEqual([]);
-      expect(letter?.body).toBe(body);
-      expect(attributeOf(letter, 'tally-fault')).toBe('record.version-unknown');
-      expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
-      // its bucket is known, so it may now lack something
-      const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
-      expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
-    },
-    600_000,
-  );
+  test('beside good records in one message is named by its place', async () => {
+    const { world } = flow;
+    const good = (key: string): unknown =>
+      (JSON.parse((JSON.parse(world.put(key)) as { Message: string }).Message) as { Records: unknown[] }).Records[0];
+    const body = bodyOf(good('first'), { ...recordOf(world.bucket, 'bad'), eventVersion: '9.0' }, good('third'), null);
+    world.send(body);
+    await flow.converged(daemon);
+    const [letter, ...others] = world.deadLetters();
+    expect(others).toEqual([]);
+    expect(letter?.body).toBe(body);
+    expect(attributeOf(letter, 'tally-fault')).toBe('record.version-unknown');
+    expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
+    // its bucket is known, so it may now lack something
+    const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
+    expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
+    expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * The whole story of a bucket that others use already: connected by the command line with each source, changed, and
- * disconnected, while the daemon indexes. What AWS answers before and after must be the same.
+ * The whole story of a bucket that others use already: connected with each source, changed, and disconnected, while the daemon
+ * indexes. What AWS answers before and after must be the same.
  *
  * LocalStack has no CloudTrail: the trail of the source `routed` is on moto, and the test puts each call on the event bus as
  * CloudTrail would. From there everything is real: Tally's rule, its transformer, the topic, the queue and the daemon.
@@ -16,12 +16,13 @@ import {
 } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ConnectionView } from '../../src/api/connections.ts';
 import type { Job } from '../../src/api/jobs.ts';
 import { canRun } from '../docs/programs.ts';
 import { tellTrail, type Call } from '../support/audit-trail.ts';
 import { listBucket } from '../support/random/operations.ts';
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
-import { runTally, type Environment } from '../support/servers/daemon.ts';
+import type { Daemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
@@ -30,7 +31,7 @@ import { createBystanders, tracesOf, type Bystanders } from '../support/worlds/b
 import { indexKinds, type IndexKind } from '../support/worlds/flow.ts';
 
 const REGION = 'us-east-1';
-/** Some processes start at once on few cores, each with a dozen commands. */
+/** Some processes start at once on few cores. */
 const TEST_TIMEOUT_MS = 600_000;
 
 interface Story {
@@ -89,36 +90,46 @@ interface Scene {
 async function tell(story: Story, { world, others, trail, installation }: Scene): Promise<void> {
   const { aws, daemon, queue } = world;
   const { bucket, topicArn } = others;
-  const tally = commandsOf({ TALLY_REGISTRY_URL: daemon.controlUrl });
+  const ask = requestsOf(daemon);
+  const ours = `/v1/buckets/${bucket}`;
   // the stories run side by side, and only that of the source `routed` looks at the trail
   const theirs = async () => ({ ...(await others.snapshot()), ...(story.source === 'routed' && { trail: await trail.snapshot() }) });
   const traces = () => tracesOf(aws, `tally-${installation}`, queue);
   const before = await theirs();
   expect(await traces()).toEqual([]);
 
-  const wish = ['--source', story.source, ...(story.source === 'topic' ? ['--topic', topicArn] : [])];
-  await tally('bucket', 'add', bucket, ...wish, '--no-reindex');
-  const plan = await tally<{ token: string; foreign: string[]; findings: { blocks: boolean }[] }>('bucket', 'plan', bucket);
+  await ask('POST', '/v1/buckets', {
+    bucket,
+    source: story.source,
+    reindex: false,
+    ...(story.source === 'topic' && { topic_arn: topicArn }),
+  });
+  const plan = await ask<{ token: string; foreign: string[]; findings: { blocks: boolean }[] }>('GET', `${ours}/plan`);
   expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
   expect(plan.foreign).toEqual(story.foreign.map((text) => expect.stringMatching(text)));
   // a plan only reads
   expect(await theirs()).toEqual(before);
   // the function of the others does not exist here, so that S3 would refuse to validate it
-  const applied = await tally('bucket', 'apply', bucket, '--plan', plan.token, '--skip-destination-validation');
+  const wish = { plan: plan.token, skip_destination_validation: true };
+  let applied: ConnectionView | undefined;
+  await until('the plan is applied', async () => {
+    applied = await ask<ConnectionView>('POST', `${ours}/apply`, wish);
+    return applied.state !== 'applying';
+  });
   expect(applied).toMatchObject({ state: 'applied', source: story.source });
   expect(await traces()).not.toEqual([]);
-  expect(await tally('doctor', bucket)).toMatchObject({ items: [{ bucket, findings: healthy(story) }] });
+  expect(await ask('GET', `${ours}/doctor`)).toMatchObject({ bucket, findings: healthy(story) });
 
   await change(world, bucket, await keysFor(story, aws), story.source === 'routed' ? (calls) => tellTrail(aws, calls) : undefined);
   await expectAgreement(world, bucket);
-  expect(await driftOf(tally, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
+  expect(await driftOf(ask, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
   const gaps = async () => (await world.gaps(bucket)).map(({ kind }) => kind).filter((kind) => kind !== 'loss');
   // the index agrees by the deletes of the keys, and the message that opens the gap may come after them
   await until('the gaps are told', async () => (await gaps()).length >= story.gaps.length);
   expect(await gaps()).toEqual(story.gaps);
   expect(await world.letters()).toEqual([]);
 
-  expect(await tally('bucket', 'remove', bucket, '--yes')).toMatchObject({ bucket, kept: [] });
+  expect(await ask('DELETE', ours)).toMatchObject({ bucket, kept: [] });
   expect(await traces()).toEqual([]);
   const after = await theirs();
   expect(after).toEqual(before);
@@ -132,13 +143,12 @@ function healthy({ source }: Story): readonly unknown[] {
   return source === 'topic' ? [expect.objectContaining({ code: 'connect.topic-without-expirations', severity: 'degraded' })] : [];
 }
 
-/** Runs a command to its end, and returns what it prints as JSON. */
-function commandsOf(env: Environment) {
-  return async function tally<Answer = unknown>(...args: readonly string[]): Promise<Answer> {
-    const { code, stdout, stderr } = await runTally([...args, '--json'], env);
-    // 2: there is drift; 5: something is degraded
-    if (code !== 0 && code !== 2 && code !== 5) throw new Error(`tally ${args.join(' ')} ended with ${String(code)}: ${stdout}${stderr}`);
-    return JSON.parse(stdout) as Answer;
+/** Asks the daemon, and returns its answer; it must succeed. */
+function requestsOf(daemon: Daemon) {
+  return async function ask<Body = unknown>(method: string, path: string, body?: object): Promise<Body> {
+    const answer = await daemon.request(method, path, body);
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body as Body;
   };
 }
 
@@ -184,13 +194,17 @@ async function expectAgreement(world: World, bucket: string): Promise<void> {
 }
 
 /** The counts of a drift report, once S3's clock, which shows seconds, is past the last change. */
-async function driftOf(tally: ReturnType<typeof commandsOf>, bucket: string): Promise<Job['counts']> {
-  let counts: Job['counts'];
+async function driftOf(ask: ReturnType<typeof requestsOf>, bucket: string): Promise<Job['counts']> {
+  let job: Job | undefined;
   await until('nothing is in flight', async () => {
-    ({ counts } = await tally<Job>('drift', bucket));
-    return counts?.in_flight === 0;
+    const { id } = await ask<Job>('POST', `/v1/buckets/${bucket}/reindex`, { mode: 'report' });
+    await until('the report is done', async () => {
+      job = await ask<Job>('GET', `/v1/jobs/${id}`);
+      return job.state === 'done';
+    });
+    return job?.counts?.in_flight === 0;
   });
-  return counts;
+  return job?.counts;
 }
 
 /** What the others get still arrives. */

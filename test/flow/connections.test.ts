@@ -7,13 +7,17 @@ import { until } from '../support/servers/aws.ts';
 import { startWorld, type World } from '../support/worlds/aws.ts';
 
 /** Another run may use the same server, and one that was killed may have left its parts there. */
-const newInstallation = (): string => randomBytes(4).toString('hex');
-const INSTALLATION = newInstallation();
+const INSTALLATION = randomBytes(4).toString('hex');
+/** What changes AWS has the credentials of this role; what reads and the doctor have those of the process. */
+const ROLE = {
+  TALLY_CONNECT_ROLE_ARN: 'arn:aws:iam::000000000000:role/tally-connect',
+  TALLY_CONNECT_ROLE_EXTERNAL_ID: 'tally-7',
+};
 
-describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
+describe.skipIf(!awsEndpoint())('a bucket that Tally connects by a role', () => {
   let world: World;
   beforeAll(async () => {
-    world = await startWorld({ env: { TALLY_INSTALLATION: INSTALLATION } });
+    world = await startWorld({ env: { TALLY_INSTALLATION: INSTALLATION, ...ROLE } });
   });
   afterAll(() => world.dispose());
 
@@ -27,6 +31,7 @@ describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
     const bucket = await aws.createBucket();
     const added = await daemon.request('POST', '/v1/buckets', { bucket, apply: true, reindex: false });
     expect(added).toMatchObject({ status: 201, body: { connection: { state: 'applied' } } });
+    expect(await world.bucketRecord(bucket)).toMatchObject({ account: '000000000000' });
     await aws.put(bucket, 'by-notification.txt', 'x');
     await until('the first object is found', async () => (await world.find(bucket, 'by-notification.txt')) !== undefined);
     expect(await daemon.request('GET', `/v1/buckets/${bucket}/doctor`)).toMatchObject({
@@ -49,28 +54,5 @@ describe.skipIf(!awsEndpoint())('a bucket that Tally connects', () => {
     expect(removed).toMatchObject({ status: 200, body: { bucket, kept: [] } });
     expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
     expect(await topicsOfOurs()).toEqual([]);
-  });
-});
-
-describe.skipIf(!awsEndpoint())('a bucket that a role connects', () => {
-  let world: World;
-  beforeAll(async () => {
-    const TALLY_CONNECT_ROLE_ARN = 'arn:aws:iam::000000000000:role/tally-connect';
-    world = await startWorld({
-      env: { TALLY_INSTALLATION: newInstallation(), TALLY_CONNECT_ROLE_ARN, TALLY_CONNECT_ROLE_EXTERNAL_ID: 'tally-7' },
-    });
-  });
-  afterAll(() => world.dispose());
-
-  it('is made and removed with the credentials of the role, and checked with those of the process', async () => {
-    const { aws, daemon } = world;
-    const bucket = await aws.createBucket();
-    const added = await daemon.request('POST', '/v1/buckets', { bucket, apply: true, reindex: false });
-    expect(added).toMatchObject({ status: 201, body: { connection: { state: 'applied' } } });
-    expect(await world.bucketRecord(bucket)).toMatchObject({ account: '000000000000' });
-    await aws.put(bucket, 'a.txt', 'x');
-    await until('the object is found', async () => (await world.find(bucket, 'a.txt')) !== undefined);
-    expect(await daemon.request('GET', `/v1/buckets/${bucket}/doctor`)).toMatchObject({ status: 200, body: { status: 'ok' } });
-    expect(await daemon.request('DELETE', `/v1/buckets/${bucket}`)).toMatchObject({ status: 200, body: { kept: [] } });
   });
 });

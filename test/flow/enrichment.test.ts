@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PutObjectCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sequencerOf } from '../../src/adapters/embedded/clock.ts';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
@@ -51,14 +51,14 @@ async function put(world: World, { bucket, key, body = 'hello' }: Put): Promise<
   });
 }
 
-function record(bucket: string, object: object, eventName = 'ObjectCreated:Put'): object {
+function record(bucket: string, object: object): object {
   const eventTime = new Date().toISOString();
   return {
     eventVersion: '2.1',
     eventSource: 'aws:s3',
     awsRegion: 'us-east-1',
     eventTime,
-    eventName,
+    eventName: 'ObjectCreated:Put',
     s3: { bucket: { name: bucket }, object },
   };
 }
@@ -74,7 +74,8 @@ async function found(world: World, { bucket, key }: Put): Promise<ObjectDocument
 const counted = (world: World, enrich: 'head' | 'tags', result: string): Promise<number> =>
   world.daemon.metric('tally_enrich_total', { enrich, result });
 
-describe.skipIf(!awsEndpoint()).each(indexKinds)(
+// enriched-events.test.ts and enriched-looks.test.ts have each case, and the contract of the stores what each keeps of it
+describe.skipIf(!awsEndpoint()).each(indexKinds.slice(-1))(
   'a daemon on LocalStack with its index in %s',
   { timeout: 2 * SETTLE_TIMEOUT_MS },
   (store) => {
@@ -117,35 +118,6 @@ describe.skipIf(!awsEndpoint()).each(indexKinds)(
       expect(await world.find(bucket, 'told.txt')).toMatchObject(whole);
     });
 
-    it('writes plain what was overwritten in between, and does not join the one’s bytes to the other’s tags', async () => {
-      const bucket = await world.aws.createBucket();
-      await world.connect({ bucket, enrich: 'tags' });
-      const gone = await counted(world, 'tags', 'gone');
-      const first = await put(world, { bucket, key: 'k' });
-      const second = await put(world, { bucket, key: 'k', body: 'bye' });
-      await tell(world, first);
-      const plain = await found(world, { bucket, key: 'k' });
-      expect(plain).toMatchObject({ etag: HELLO_ETAG, last_modified_exact: false });
-      for (const field of ['content_type', 'user_metadata', 'tags']) expect(plain).not.toHaveProperty(field);
-      expect(await counted(world, 'tags', 'gone')).toBe(gone + 1);
-      await tell(world, second);
-      await until('the second is found', async () => (await world.find(bucket, 'k'))?.etag !== HELLO_ETAG, SETTLE_TIMEOUT_MS);
-      expect(await world.find(bucket, 'k')).toMatchObject(whole);
-    });
-
-    it('follows tags that change', async () => {
-      const bucket = await world.aws.createBucket();
-      await world.connect({ bucket, enrich: 'tags' });
-      await tell(world, await put(world, { bucket, key: 'k' }));
-      await found(world, { bucket, key: 'k' });
-      const Tagging = { TagSet: [{ Key: 'changed', Value: 'yes' }] };
-      await world.aws.s3.send(new PutObjectTaggingCommand({ Bucket: bucket, Key: 'k', Tagging }));
-      await tell(world, record(bucket, { key: 'k', eTag: HELLO_ETAG }, 'ObjectTagging:Put'));
-      const isChanged = async (): Promise<boolean> => (await world.find(bucket, 'k'))?.tags?.['changed'] === 'yes';
-      await until('the tags are the new ones', isChanged, SETTLE_TIMEOUT_MS);
-      expect(await world.find(bucket, 'k')).toMatchObject({ content_type: whole.content_type, tags: { changed: 'yes' } });
-    });
-
     it('writes what is refused plain, counts it, says so once, and loses nothing that was read before', async () => {
       const bucket = await world.aws.createBucket();
       await world.connect({ bucket, enrich: 'tags' });
@@ -173,23 +145,6 @@ describe.skipIf(!awsEndpoint()).each(indexKinds)(
         'tags object.denied',
       ]);
       expect([await world.letters(), await world.gaps(bucket)]).toEqual([[], []]);
-    });
-
-    it('follows a change of what the bucket asks for', async () => {
-      const bucket = await world.aws.createBucket();
-      await world.connect({ bucket });
-      await tell(world, await put(world, { bucket, key: 'before' }));
-      const before = await found(world, { bucket, key: 'before' });
-      for (const field of ['content_type', 'user_metadata', 'tags']) expect(before).not.toHaveProperty(field);
-      await world.connect({ bucket, enrich: 'head' });
-      let count = 0;
-      const isEnriched = async (): Promise<boolean> => {
-        count += 1;
-        await tell(world, await put(world, { bucket, key: `after-${count}` }));
-        return (await found(world, { bucket, key: `after-${count}` }))?.content_type !== undefined;
-      };
-      await until('new events are enriched', isEnriched);
-      expect(await world.find(bucket, `after-${count}`)).not.toHaveProperty('tags');
     });
   },
 );

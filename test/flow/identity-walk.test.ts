@@ -1,4 +1,7 @@
-/** Identity as an outsider tries it, with the real program and HTTP: what must be refused is refused, and what must work works. */
+/**
+ * Identity as an outsider tries it, with the real program and HTTP: keys that must be refused are, nothing is done without the
+ * audit, and no secret remains. http/login.test.ts and http/api-keys.test.ts have each refusal, browser-login.test.ts the logins.
+ */
 import { DatabaseSync } from 'node:sqlite';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -6,11 +9,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { keyIdOf } from '../../src/domain/identity/api-key.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
-import { get } from '../support/identity/browser.ts';
-import { CALLBACK, codeIn, openWalk, request, type Token, type Walk } from '../support/identity/walk.ts';
-import { VERIFIER } from '../support/identity/world.ts';
-import { runTally, startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { unusedPort } from '../support/servers/unused-port.ts';
+import { openWalk, request, type Token, type Walk } from '../support/identity/walk.ts';
+import { runTally, type Daemon } from '../support/servers/daemon.ts';
 
 const FAILED = { status: 401, code: 'authentication.failed', detail: 'Authentication failed. Check your credentials or API key.' };
 
@@ -49,25 +49,7 @@ async function createKey(owner: Token, body: Readonly<Record<string, unknown>> =
   return { id: key.id, secret };
 }
 
-async function auditOf(event: string): Promise<readonly Record<string, unknown>[]> {
-  const { items } = await answerOf('GET', `/v1/admin/audit?event=${event}`, { token: root.access_token });
-  return items as Record<string, unknown>[];
-}
-
 describe('an API key', () => {
-  it.each([0, 366, 1.5, '90', true, null])('cannot be created for %j days', async (days) => {
-    const answer = await answerOf('POST', '/v1/api-keys', { token: alice.access_token, body: { name: 'days', expires_in_days: days } });
-    expect(answer).toMatchObject({ status: 400, code: 'request.invalid', detail: 'expires_in_days: must be a whole number from 1 to 365' });
-  });
-
-  it('ends after 90 days by default, and counts with white space around it', async () => {
-    const { id, secret } = await createKey(alice);
-    const key = await answerOf('GET', `/v1/api-keys/${id}`, { token: alice.access_token });
-    expect(Date.parse(String(key['expires_at'])) - Date.parse(String(key['created_at']))).toBe(90 * 86_400_000);
-    const answer = await answerOf('GET', '/v1/session', { headers: { authorization: `Bearer   ${secret}  ` } });
-    expect(answer).toMatchObject({ kind: 'api_key', user: { email: 'alice@example.com' }, key: { id, status: 'ACTIVE' } });
-  });
-
   it('is refused in the same words whatever is wrong with it', async () => {
     const [expired, revoked] = [await createKey(alice), await createKey(alice)];
     const store = createSqliteStore({ path: sqlitePath() });
@@ -93,120 +75,6 @@ describe('an API key', () => {
     expect(await answerOf('GET', `/v1/api-keys/${revoked.id}`, { token: alice.access_token })).toMatchObject({ status: 404 });
     const ofBob = await answerOf('GET', '/v1/admin/api-keys?email=bob@example.com', { token: root.access_token });
     expect(ofBob['items']).toMatchObject([{ id: disabled.id, owner_disabled: true }]);
-  });
-
-  it('is announced to end in each answer, from 14 days before', async () => {
-    const [soon, late] = [await createKey(alice, { expires_in_days: 14 }), await createKey(alice, { expires_in_days: 15 })];
-    const expires = (await answerOf('GET', `/v1/api-keys/${soon.id}`, { token: alice.access_token }))['expires_at'];
-    for (const path of ['/v1/session', '/v1/buckets', '/v1/buckets?wrong=1', '/v1/admin/audit']) {
-      expect((await send('GET', path, { token: soon.secret })).headers['tally-key-expires'], path).toBe(expires);
-      expect((await send('GET', path, { token: late.secret })).headers['tally-key-expires'], path).toBeUndefined();
-    }
-    // an answer may be read before the log line that was written first
-    await registry.line('an API key in use ends soon');
-    expect(registry.logged('an API key in use ends soon')).toHaveLength(1);
-  });
-
-  it('is unused if it was used long ago, or never and was created before', async () => {
-    const [never, longAgo, today, young] = [await createKey(root), await createKey(root), await createKey(root), await createKey(root)];
-    const store = createSqliteStore({ path: sqlitePath() });
-    const past = Date.parse('2026-01-01');
-    const change = (id: string, times: { readonly createdAtMs?: number; readonly lastUsedAtMs?: number }) =>
-      updateRecord(store.state, refs.apiKey(id), (record) => record && { ...record, ...times }, 'now');
-    await change(never.id, { createdAtMs: past });
-    await change(longAgo.id, { createdAtMs: past, lastUsedAtMs: past + 1 });
-    await change(today.id, { createdAtMs: past, lastUsedAtMs: Date.now() });
-    await store.close();
-    const { items } = await answerOf('GET', '/v1/admin/api-keys?status=ACTIVE&unused_since=2026-02-01', { token: root.access_token });
-    const ids = (items as Created[]).map(({ id }) => id);
-    expect(ids.toSorted()).toEqual([never.id, longAgo.id].toSorted());
-    expect(ids).not.toContain(young.id);
-  });
-});
-
-describe('a login', () => {
-  const redeem = (body: Readonly<Record<string, string>>) =>
-    answerOf('POST', '/login/token', {
-      body: { grant_type: 'authorization_code', code_verifier: VERIFIER, redirect_uri: CALLBACK, ...body },
-    });
-
-  it('sends no code to a foreign address', async () => {
-    const foreign = ['https://evil.example/callback', 'http://localhost:9999/callback', 'http://127.0.0.1:9999@evil.example/callback'];
-    for (const redirect_uri of foreign) {
-      const answer = await get(walk.authorization({ redirect_uri }));
-      expect(answer.location).toBeUndefined();
-      expect(JSON.parse(answer.text)).toMatchObject({ status: 400, code: 'request.invalid' });
-    }
-  });
-
-  it('accepts a code once, and a second exchange ends the session of the first', async () => {
-    const code = codeIn((await walk.browse('alice', walk.authorization())).redirect ?? '');
-    const { access_token: token } = (await redeem({ code })) as Partial<Token>;
-    expect(token).toMatch(/^qs_/);
-    expect(await redeem({ code })).toMatchObject({ status: 400, code: 'login.invalid-grant', error: 'invalid_grant' });
-    expect(await answerOf('GET', '/v1/session', { token: String(token) })).toMatchObject(FAILED);
-  });
-
-  it('refuses a wrong verifier, another redirect, and the answer of an issuer with an old state', async () => {
-    for (const wrong of [{ code_verifier: 'x'.repeat(43) }, { redirect_uri: 'http://127.0.0.1:9998/callback' }]) {
-      const code = codeIn((await walk.browse('alice', walk.authorization())).redirect ?? '');
-      expect(await redeem({ code, ...wrong })).toMatchObject({ status: 400, code: 'login.invalid-grant' });
-      // the code is no longer valid
-      expect(await redeem({ code })).toMatchObject({ status: 400, code: 'login.invalid-grant' });
-    }
-    expect(await answerOf('GET', '/login/callback?code=old&state=old')).toMatchObject({ status: 400, code: 'login.expired' });
-  });
-
-  it('shows a code to paste where no program waits', async () => {
-    const address = new URL(walk.authorization({ no_browser: 'true' }));
-    address.searchParams.delete('redirect_uri');
-    const { code = '' } = await walk.browse('alice', address.href);
-    const grant = { grant_type: 'authorization_code', code, code_verifier: VERIFIER };
-    expect(await answerOf('POST', '/login/token', { body: grant })).toMatchObject({ token_type: 'Bearer', expires_in: 604_800 });
-  });
-
-  it('gives no session to a person whom no rule allows', async () => {
-    const { redirect = '' } = await walk.browse('mallory', walk.authorization());
-    expect(new URL(redirect).searchParams.get('error')).toBe('access_denied');
-    expect(codeIn(redirect)).toBe('');
-  });
-});
-
-describe('a caller of the network', () => {
-  it('is refused by an anonymous control plane behind a proxy, and cannot be let in without identity', async () => {
-    const anonymous = await startDaemon({ TALLY_ROLES: 'http', TALLY_INDEX_URL: `sqlite:${join(walk.folder, 'anonymous.sqlite')}` });
-    await anonymous.ready();
-    for (const header of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host']) {
-      const answer = await request('GET', `${anonymous.controlUrl}/v1/buckets`, { headers: { [header]: '203.0.113.9' } });
-      expect(JSON.parse(answer.text)).toMatchObject({ status: 403, code: 'request.forwarded' });
-    }
-    expect((await request('GET', `${anonymous.controlUrl}/v1/buckets`)).status).toBe(200);
-    await anonymous.stop();
-    const open = await startDaemon({
-      TALLY_ROLES: 'http',
-      TALLY_INDEX_URL: `sqlite:${join(walk.folder, 'open.sqlite')}`,
-      TALLY_HTTP_ADDRESS: `0.0.0.0:${await unusedPort()}`,
-    });
-    expect((await open.exited).code).toBe(78);
-    for (const name of ['TALLY_OIDC_ISSUER', 'TALLY_PUBLIC_URL', 'TALLY_TRUSTED_PROXIES']) expect(open.text).toContain(name);
-  });
-
-  it('does not choose the address in the audit', async () => {
-    const headers = { 'x-forwarded-for': '203.0.113.9' };
-    await send('POST', '/v1/api-keys', { token: alice.access_token, body: { name: 'forged' }, headers });
-    const records = await auditOf('ApiKeyCreate');
-    expect(records[0]).toMatchObject({ parameters: { name: 'forged' }, sourceipaddress: '127.0.0.1' });
-  });
-
-  it('with 200 wrong keys gets the same answer to each, while a valid key from there works', async () => {
-    const { secret } = await createKey(alice);
-    const answers = new Set<string>();
-    for (let attempt = 0; attempt < 200; attempt += 1) {
-      const { status, text } = await send('GET', '/v1/session', { token: `qk_${String(attempt).padStart(49, '0')}` });
-      answers.add(`${status} ${String(JSON.parse(text).detail)}`);
-    }
-    expect([...answers]).toEqual(['401 Authentication failed. Check your credentials or API key.']);
-    expect((await send('GET', '/v1/session', { token: secret })).status).toBe(200);
   });
 });
 
@@ -247,11 +115,11 @@ describe('what remains when the registry has stopped', () => {
   });
 
   it('contains no secret: neither the store, nor the log, nor the export of the audit', async () => {
-    expect(exported.split('\n').length).toBeGreaterThan(20);
+    expect(exported.split('\n').length).toBeGreaterThan(10);
     const folder = dirname(sqlitePath());
     const files = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'latin1')));
     const places = { store: files.join('\n'), log: JSON.stringify(registry.log) + registry.text, audit: exported };
-    expect(walk.secrets.size).toBeGreaterThan(20);
+    expect(walk.secrets.size).toBeGreaterThan(10);
     // what must be there, so that this test looks at the right places
     const secret = [...walk.secrets].find((each) => each.startsWith('qk_')) ?? '';
     expect(places.store).toContain(keyIdOf(secret));

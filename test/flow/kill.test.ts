@@ -1,28 +1,32 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import type { Daemon } from '../support/servers/daemon.ts';
 import type { FaultProxy, Interference, PassingRequest } from '../support/servers/fault-proxy.ts';
 import type { Flow, IndexKind } from '../support/worlds/flow.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { createRandom } from '../support/random/seeded.ts';
-import { inTurns, isLong, oneOf } from '../support/breadth.ts';
+import { inTurns, isLong } from '../support/breadth.ts';
 
 interface Moment {
+  readonly name: string;
   readonly proxy: (flow: Flow) => FaultProxy;
   readonly interference: Interference;
   readonly matches: (request: PassingRequest) => boolean;
+  /** What is sent then. Default: puts and deletes. */
+  readonly load?: (world: QueueWorld) => readonly string[];
 }
 
 /** A provisional write is settled some 45 s after it, and a killed daemon's messages come back before that. */
 const SETTLE_TIMEOUT_MS = 300_000;
 
 /** Deaths of the daemon that is killed again and again. */
-const DEATHS = isLong ? 5 : 3;
+const DEATHS = 5;
 
 const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
 
-const before: Interference = { kind: 'hang' };
-const after: Interference = { kind: 'swallow-answer' };
+const hang: Interference = { kind: 'hang' };
+const swallow: Interference = { kind: 'swallow-answer' };
 const sqs = (flow: Flow): FaultProxy => flow.world.sqs;
 const s3 = (flow: Flow): FaultProxy => flow.world.s3;
 const index = (flow: Flow): FaultProxy => flow.index;
@@ -30,54 +34,64 @@ const operation = (name: string) => (request: PassingRequest) => request.operati
 const isBulk = ({ path }: PassingRequest): boolean => path.includes('_bulk');
 const isObjectHead = ({ method, path }: PassingRequest): boolean => method === 'HEAD' && path.split('/').length > 2;
 
-const indexMoments: readonly (readonly [string, Moment])[] = [
-  ['before a bulk request arrives', { proxy: index, interference: before, matches: isBulk }],
-  ['after a bulk request was done, before its answer', { proxy: index, interference: after, matches: isBulk }],
+const indexMoments: readonly Moment[] = [
+  { name: 'before a bulk request arrives', proxy: index, interference: hang, matches: isBulk },
+  { name: 'after a bulk request was done, before its answer', proxy: index, interference: swallow, matches: isBulk },
 ];
 
-const moments: readonly (readonly [string, Moment])[] = [
-  ['before S3 is asked about an object', { proxy: s3, interference: before, matches: isObjectHead }],
-  ['after S3 was asked about an object, before its answer', { proxy: s3, interference: after, matches: isObjectHead }],
-  ['before messages are deleted', { proxy: sqs, interference: before, matches: operation('DeleteMessageBatch') }],
-  ['after messages were deleted, before the answer', { proxy: sqs, interference: after, matches: operation('DeleteMessageBatch') }],
-  ['before a dead letter is sent', { proxy: sqs, interference: before, matches: operation('SendMessage') }],
-  ['after a dead letter was sent, before the answer', { proxy: sqs, interference: after, matches: operation('SendMessage') }],
-  ['after messages were received, before they arrive', { proxy: sqs, interference: after, matches: operation('ReceiveMessage') }],
+const moments: readonly Moment[] = [
+  { name: 'before S3 is asked about an object', proxy: s3, interference: hang, matches: isObjectHead },
+  { name: 'after S3 was asked about an object, before its answer', proxy: s3, interference: swallow, matches: isObjectHead },
+  { name: 'before messages are deleted', proxy: sqs, interference: hang, matches: operation('DeleteMessageBatch') },
+  { name: 'after messages were deleted, before the answer', proxy: sqs, interference: swallow, matches: operation('DeleteMessageBatch') },
+  { name: 'before a dead letter is sent', proxy: sqs, interference: hang, matches: operation('SendMessage') },
+  { name: 'after a dead letter was sent, before the answer', proxy: sqs, interference: swallow, matches: operation('SendMessage') },
+  { name: 'after messages were received, before they arrive', proxy: sqs, interference: swallow, matches: operation('ReceiveMessage') },
 ];
 
-const settleMoments: readonly (readonly [string, Moment])[] = [
-  [
-    'before the message of a provisional write is hidden',
-    { proxy: sqs, interference: before, matches: operation('ChangeMessageVisibilityBatch') },
-  ],
-  [
-    'after the message of a provisional write was hidden, before the answer',
-    { proxy: sqs, interference: after, matches: operation('ChangeMessageVisibilityBatch') },
-  ],
+const settleMoments: readonly Moment[] = [
+  {
+    name: 'before the message of a provisional write is hidden',
+    proxy: sqs,
+    interference: hang,
+    matches: operation('ChangeMessageVisibilityBatch'),
+    load: upload,
+  },
+  {
+    name: 'after the message of a provisional write was hidden, before the answer',
+    proxy: sqs,
+    interference: swallow,
+    matches: operation('ChangeMessageVisibilityBatch'),
+    load: upload,
+  },
 ];
 
-/** Kills a daemon at the moment and lets another one finish: index and bucket agree, and only what is bad is dead-lettered. */
-async function killAt(flow: Flow, { proxy, interference, matches }: Moment, load: (world: QueueWorld) => readonly string[]): Promise<void> {
+/**
+ * Kills the daemon at the moment, and lets another one finish: index and bucket agree, and of all that is bad each body is
+ * dead-lettered. Resolves with that one.
+ */
+async function killAt(flow: Flow, victim: Daemon, { name, proxy, interference, matches, load = putsAndDeletes }: Moment): Promise<Daemon> {
   const { world } = flow;
-  const victim = await flow.start();
+  const before = new Set(world.deadLetters().map(({ messageId }) => messageId));
   for (let each = 0; each < 20; each += 1) world.send(world.put(`old/${each}`));
   await flow.converged(victim);
 
   const moment = proxy(flow).holdAt(interference, matches);
-  const bodies = load(world);
-  world.send(...bodies, ...BAD_BODIES);
+  world.send(...load(world), ...BAD_BODIES);
   await moment.hit;
   await victim.kill();
   // something is left: what the moment needs is held back, so that it cannot have passed
   const { visible, inFlight } = world.messages();
-  expect(visible.length + inFlight.length).toBeGreaterThan(0);
+  expect(visible.length + inFlight.length, name).toBeGreaterThan(0);
   moment.remove();
 
   const successor = await flow.start();
   await flow.converged(successor, SETTLE_TIMEOUT_MS);
   // sent again when nobody can know that it was sent
-  expect(new Set(world.deadLetters().map(({ body }) => body))).toEqual(new Set(BAD_BODIES));
-  expect(world.deadLetters().length).toBeLessThanOrEqual(2 * BAD_BODIES.length);
+  const letters = world.deadLetters().filter(({ messageId }) => !before.has(messageId));
+  expect(new Set(letters.map(({ body }) => body)), name).toEqual(new Set(BAD_BODIES));
+  expect(letters.length, name).toBeLessThanOrEqual(2 * BAD_BODIES.length);
+  return successor;
 }
 
 function putsAndDeletes(world: QueueWorld): readonly string[] {
@@ -92,28 +106,26 @@ function upload(world: QueueWorld): readonly string[] {
   return [world.put('upload', 'ObjectCreated:CompleteMultipartUpload')];
 }
 
-type Case = readonly [name: string, kind: IndexKind, moment: Moment, load: (world: QueueWorld) => readonly string[]];
-
-/** The slowest first: they wait for a settle, and the others run beside them. */
-const cases: readonly Case[] = [
-  ...inTurns(settleMoments, indexKinds).map(([[name, moment], kind]): Case => [name, kind, moment, upload]),
-  ...inTurns(moments, indexKinds).map(([[name, moment], kind]): Case => [name, kind, moment, putsAndDeletes]),
-  ...indexKinds
-    .filter((kind) => kind === 'opensearch')
-    .flatMap((kind) => indexMoments.map(([name, moment]): Case => [name, kind, moment, putsAndDeletes])),
-];
+/** Those of one kind, in turns with the other kind each day. First what hides a message, as a look at the dead letters of the others does too. */
+function momentsOf(kind: IndexKind): readonly Moment[] {
+  const shared = inTurns([...settleMoments, ...moments], indexKinds).flatMap(([moment, each]) => (each === kind ? [moment] : []));
+  return kind === 'opensearch' ? [...shared, ...indexMoments] : shared;
+}
 
 describe('killed', () => {
-  test.concurrent.each(cases)(
-    '%s, with index %s, nothing is lost',
-    async (_, kind, moment, load) => {
+  test.concurrent.each(indexKinds)(
+    'before and after each of its steps, with index %s, nothing is lost',
+    async (kind) => {
       await using flow = await openFlow(kind);
-      await killAt(flow, moment, load);
+      // each successor is the next victim
+      let daemon = await flow.start();
+      for (const moment of momentsOf(kind)) daemon = await killAt(flow, daemon, moment);
     },
-    600_000,
+    1_200_000,
   );
 
-  test.concurrent.each(oneOf(indexKinds))(
+  // workers.test.ts kills one of four under load each day
+  test.runIf(isLong).concurrent.each(indexKinds)(
     'again and again under load, with index %s, nothing is lost',
     async (kind) => {
       await using flow = await openFlow(kind, { maxReceiveCount: 20 });

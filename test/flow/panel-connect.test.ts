@@ -6,8 +6,7 @@ import type { ConnectionView, Diagnosis, PlanView } from '../../src/api/connecti
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
-import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { openPanel, overflowOf, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202egpj';
 const AT = '2026-01-02T03:04:05.000Z';
@@ -331,53 +330,5 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(lastOf('removeBucket')).toEqual({ params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } });
     await page.getByRole('button', { name: 'Show the buckets' }).click();
     await page.getByRole('heading', { level: 1, name: 'Buckets' }).waitFor();
-  });
-
-  /** Shows every view of this file, one after another. */
-  async function visit(page: Page, look: (name: string) => Promise<void>): Promise<void> {
-    await openPanel(page, world.url);
-    await look('buckets');
-    await showPlan(page);
-    await page.getByText('Show the difference').first().click();
-    await look('plan');
-    now.plan = { ...planAnswer, findings: [overlap] };
-    await openPanel(page, world.url);
-    await showPlan(page);
-    await look('blocked plan');
-    await openPanel(page, world.url, '?page=bucket&bucket=photos');
-    await look('bucket');
-    for (const name of ['Show the script', 'Clean…', 'Pause notification…', 'Disconnect…', 'Re-Index and Repair']) {
-      await page.getByRole('button', { name }).click();
-      await page.getByRole('dialog').getByRole('button').first().waitFor();
-      await look(name);
-      await page.keyboard.press('Escape');
-      await page.getByRole('dialog').waitFor({ state: 'detached' });
-    }
-    await openPanel(page, world.url, '?page=doctor&bucket=photos');
-    await look('doctor');
-    now.findings = [];
-    await page.reload();
-    await page.getByText('Nothing is wrong that can be seen').waitFor();
-    await look('doctor without findings');
-  }
-
-  it('has nothing that axe finds, light and dark', async () => {
-    const { page } = await open('', AXE_WINDOW);
-    const found: string[] = [];
-    await visit(page, async (name) => {
-      const within = (await page.getByRole('dialog').count()) > 0 ? 'dialog' : 'html';
-      found.push(...(await findingsOf(page, name, within)));
-    });
-    expect(found).toEqual([]);
-  });
-
-  it('shows hostile texts as texts, and fits on a screen of 360 pixels', async () => {
-    const { page, complaints } = await open('', { viewport: { width: 360, height: 640 } });
-    await visit(page, async (name) => {
-      expect([name, await overflowOf(page)]).toEqual([name, 0]);
-      expect([name, await page.locator('img, #panel script').count()]).toEqual([name, 0]);
-      expect(await page.content()).not.toContain('\u202e');
-    });
-    expect(complaints).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { canBrowse, createWindows, startChromium, type Window } from '../support
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { openPanel, settled } from '../support/worlds/panel.ts';
+import { openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -74,9 +74,9 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
 
-  async function openCopying(): Promise<Window> {
+  async function openCopying(url = daemon.controlUrl): Promise<Window> {
     const window = await open();
-    await window.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: daemon.controlUrl });
+    await window.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(url).origin });
     return window;
   }
 
@@ -252,10 +252,14 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(complaints).toEqual([]);
   });
 
-  it('finds, opens, copies and links every key by the box, by its address and by its folder', async () => {
-    const { page, complaints } = await openCopying();
+  it('finds, opens, copies and links every key by the box, by its address and by its folder, behind the prefix of a proxy', async () => {
+    const proxy = await startPrefixProxy(daemon.controlUrl, '/x/y');
+    const { page, complaints } = await openCopying(proxy.url);
+    // the address without its slash leads there too
+    await page.goto(`${proxy.url}/panel?page=search`);
+    await settled(page);
     for (const key of goldenKeys) {
-      await openPanel(page, daemon.controlUrl, address({ query: queryFor(key) }));
+      await openPanel(page, proxy.url, address({ query: queryFor(key) }));
       await expect.poll(() => listed(page), { message: JSON.stringify(key) }).toEqual([printable(key)]);
       // the box holds it exactly, and what is submitted again finds it
       expect(await page.getByLabel('Search for').inputValue()).toBe(queryFor(key));
@@ -279,17 +283,23 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
       }
       await page.getByText('Index and S3 agree').waitFor();
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(printable(key));
-      expect(new URL(page.url()).searchParams.get('key')).toBe(key);
+      const { searchParams, pathname } = new URL(page.url());
+      expect([searchParams.get('key'), pathname]).toEqual([key, '/x/y/panel/']);
+      // the address alone leads there too
+      await page.reload();
+      await settled(page);
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(printable(key));
     }
     // those without a folder are one list
     for (const folder of new Set(goldenKeys.map(folderOf))) {
       const inFolder = folder === '' ? 'bucket:demo' : `bucket:demo prefix:"${folder.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
-      await openPanel(page, daemon.controlUrl, address({ query: inFolder, view: 'folders' }));
+      await openPanel(page, proxy.url, address({ query: inFolder, view: 'folders' }));
       const within = goldenKeys.filter((key) => folderOf(key) === folder).map((key) => printable(key));
       await expect.poll(() => listed(page), { message: JSON.stringify(folder) }).toEqual(expect.arrayContaining(within));
     }
     expect(await page.locator('img, #panel script').count()).toBe(0);
     expect(complaints).toEqual([]);
+    await proxy.close();
   });
 
   it('follows changes without moving what is read, and shows deleted objects for seven days', async () => {

@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { bucketAnswer, nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
+import { nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
@@ -35,9 +35,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();
     const found = [...(await findingsOf(page, 'a job that runs'))];
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
-    await page.getByRole('button', { name: 'Release the brake…' }).click();
-    found.push(...(await findingsOf(page, 'the dialog of the brake', 'dialog')));
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
+    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
+    found.push(...(await findingsOf(page, 'the dialog of the deletion limit', 'dialog')));
     expect(found).toEqual([]);
     expect(await page.locator('img, #panel script').count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -87,24 +87,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(complaints).toEqual([]);
   });
 
-  it('opens the object whose address is pasted', async () => {
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=search');
-    await page.getByLabel('Search for').fill('s3://photos/2026/c+at %.jpg');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: '2026/c+at %.jpg' }).waitFor();
-    expect(world.fake.asked.at(-1)).toEqual(['explainObject', { params: { bucket: 'photos' }, query: { key: '2026/c+at %.jpg' } }]);
-  });
-
-  it('copies a key with control characters as a JSON string, and says so', async () => {
-    const { page, context } = await open();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-    await openPanel(page, world.url, '?page=search&q=cat');
-    await page.getByRole('button', { name: 'Key', exact: true }).click();
-    await page.getByText('Copied as a JSON string').waitFor();
-    expect(JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()'))).toBe(nastyKey);
-  });
-
   it('follows a job by its events through a lost connection, behind the prefix of a proxy', async () => {
     const proxy = await startPrefixProxy(world.url, '/x/y');
     const { page } = await open();
@@ -120,11 +102,11 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await proxy.close();
   });
 
-  it('releases the brake for the number that was shown', async () => {
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+  it('releases the deletion limit for the number that was shown', async () => {
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByRole('button', { name: 'Release the brake…' }).click();
+    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
     await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({
@@ -134,11 +116,11 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {
-    job = { ...job, state: 'paused', paused_because: 'brake', brake: { limit: 10, reserved: 10, waiting: 20_123 } };
+    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
-    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the brake…']);
+    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the deletion limit…']);
     const cancels = () => world.fake.asked.filter(([name]) => name === 'cancelJob').length;
     const before = cancels();
     await page.getByRole('button', { name: 'Cancel the job…' }).click();
@@ -176,20 +158,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await context.setOffline(false);
     await page.getByRole('region', { name: 'Gaps' }).waitFor();
     await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
-  });
-
-  it('has Repair unchecked at each opening, and refuses it with a reason', async () => {
-    const routed = await startPanelWorld({ verbs: { getBucket: async () => ({ ...bucketAnswer, source: 'routed' }) } });
-    const { page } = await open();
-    await openPanel(page, routed.url, '?page=bucket&bucket=photos');
-    for (let opening = 0; opening < 2; opening++) {
-      await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
-      const repair = page.getByRole('checkbox', { name: 'Repair' });
-      expect([await repair.isChecked(), await repair.isDisabled()]).toEqual([false, true]);
-      await page.getByText('would create a storage event notification').waitFor();
-      await page.getByRole('button', { name: 'Cancel' }).click();
-    }
-    await routed.close();
   });
 
   it('shows an error as an error, without the rows of the search before', async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { startEmbedded } from '../../src/adapters/embedded/server.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
@@ -56,12 +56,6 @@ describe('the program', () => {
 
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
-  });
-
-  it('refuses a proxy that it cannot use, without its password', async () => {
-    const { code, stderr } = await run(['serve', '--embedded'], { HTTPS_PROXY: 'socks5://user:hunter2@proxy:1080' });
-    expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringMatching(/^tally: .*HTTPS_PROXY: must be the http or https URL/s) });
-    expect(stderr).not.toContain('hunter2');
   });
 
   it('reads its settings from the environment and ends with 78 when they are invalid', async () => {
@@ -130,134 +124,109 @@ describe('the program', () => {
     }
   });
 
-  it('says where it serves, in its log and its welcome, also where the system chooses the ports', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
-    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder }, ['serve', '--embedded']);
-    try {
-      await daemon.said('Stop it with Ctrl-C');
-      for (const url of [daemon.healthUrl, daemon.controlUrl, daemon.embeddedUrl]) {
-        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
-        expect(daemon.text).toContain(`  ${url}`);
-      }
-      expect(await fetch(`${daemon.controlUrl}/livez`)).toMatchObject({ status: 200 });
-    } finally {
-      await daemon.stop();
-      await rm(folder, { recursive: true });
-    }
-  });
-
-  it('shows a login in its welcome where callers must log in', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
-    const identity = { TALLY_OIDC_ISSUER: 'http://127.0.0.1:1', TALLY_OIDC_CLIENT_ID: 'tally', TALLY_OIDC_ALLOWED: 'any' };
-    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder, ...identity }, ['serve', '--embedded']);
-    try {
-      await daemon.said('Stop it with Ctrl-C');
-      expect(daemon.text).toContain(`  ${daemon.controlUrl}/login/authorize?return_to=%2Fv1%2Fobjects%3Fq%3Dreadme `);
-      expect(daemon.text).not.toContain(`curl '${daemon.controlUrl}`);
-    } finally {
-      await daemon.stop();
-      await rm(folder, { recursive: true });
-    }
-  });
-
-  it('serves the embedded mode beside a proxy that is down, and logs the proxy without its password', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
-    const proxy = { HTTP_PROXY: 'http://user:hunter2@127.0.0.1:1', HTTPS_PROXY: '127.0.0.1:1', NO_PROXY: 'search.internal' };
-    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: folder, ...proxy }, ['serve', '--embedded']);
-    try {
-      await daemon.ready();
-      expect(await daemon.line('requests use a proxy')).toMatchObject({
-        http_proxy: 'http://user:***@127.0.0.1:1',
-        https_proxy: 'http://127.0.0.1:1',
-        no_proxy: 'search.internal,localhost,127.0.0.1,::1,[::1]',
-      });
-      expect(JSON.stringify(daemon.log)).not.toContain('hunter2');
-    } finally {
-      await daemon.stop();
-      await rm(folder, { recursive: true });
-    }
-  });
-
-  it('finds changes of the embedded storage whose events were lost by a re-index at the next start', async () => {
-    const data = await mkdtemp(join(tmpdir(), 'tally-main-'));
-    const put = (endpoint: string, key: string, body: string) => fetch(`${endpoint}/demo/${key}`, { method: 'PUT', body });
-    const found = async (daemon: Daemon) => {
-      const { items } = (await (await fetch(`${daemon.controlUrl}/v1/objects`)).json()) as { items: { key: string; size: number }[] };
-      return Object.fromEntries(items.map(({ key, size }) => [key, size]));
-    };
-    const start = () => startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
-    let daemon = await start();
-    try {
-      // nothing can be missing in a folder that is new, but for what its first re-index finds
-      const { items: gaps } = (await (await fetch(`${daemon.controlUrl}/v1/gaps`)).json()) as { items: { reason: string }[] };
-      expect(gaps.filter(({ reason }) => reason.includes('embedded storage'))).toEqual([]);
-      for (const key of ['same', 'changed', 'deleted']) await put(daemon.embeddedUrl, key, 'old');
-      await until('all are indexed', async () => Object.keys(await found(daemon)).length === 3);
-      // the first re-index of a bucket waits a minute for late events, and would find the changes too
-      const { items } = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string }[] };
-      for (const { id } of items) await fetch(`${daemon.controlUrl}/v1/jobs/${id}/cancel`, { method: 'POST' });
-      await daemon.stop();
-      // as if the process had been killed before it sent the events
-      const log = createFakeTelemetry();
-      const storage = await startEmbedded({
-        host: '127.0.0.1',
-        port: 0,
-        dataDir: data,
-        region: 'us-east-1',
-        bucket: 'demo',
-        clock: systemClock,
-        log,
-      });
-      await put(storage.endpoint, 'changed', 'newer');
-      await put(storage.endpoint, 'created', 'c');
-      await fetch(`${storage.endpoint}/demo/deleted`, { method: 'DELETE' });
-      const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-      const sqs = new SQSClient({ endpoint: storage.endpoint, region: 'us-east-1', credentials });
-      await sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
-      sqs.destroy();
-      await storage.stop();
-      daemon = await start();
-      const wanted = { same: 3, changed: 5, created: 1 };
-      await until('the index agrees', async () => isDeepStrictEqual(await found(daemon), wanted));
-    } finally {
-      await daemon.kill();
-      await rm(data, { recursive: true });
-    }
-  });
-
-  it('Fix: keeps what it stores from other users, whatever the umask', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
-    const data = join(folder, 'data');
-    const before = process.umask(0);
-    const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']).finally(() => process.umask(before));
-    try {
-      await daemon.said('Stop it with Ctrl-C');
-      await fetch(`${daemon.embeddedUrl}/demo/a/b.txt`, { method: 'PUT', body: 'text' });
-      const names = ['', ...(await readdir(data, { recursive: true }))];
-      const modes = await Promise.all(names.map(async (name) => [name, ((await stat(join(data, name))).mode & 0o077).toString(8)]));
-      expect(modes.length).toBeGreaterThan(4);
-      expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
-      expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
-      await daemon.stop();
-      // as a copy by hand leaves it
-      await chmod(join(data, 'index.sqlite'), 0o644);
-      const again = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
-      expect(await again.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
-      await again.stop();
-    } finally {
-      await daemon.kill();
-      await rm(folder, { recursive: true });
-    }
-  });
-
-  it('refuses to delete without --yes where no terminal is', async () => {
-    expect(await run(['bucket', 'remove', 'photos'])).toMatchObject({ code: 64, stdout: '' });
-  });
-
   it('ends quietly with 0 when whoever reads has seen enough', async () => {
     const child = spawnTally(['config']);
     child.stdout.destroy();
     const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+/** The steps of one installation, in their order. */
+describe('the embedded mode as a program', () => {
+  let folder: string;
+  let data: string;
+  let daemon: Daemon;
+  const put = (endpoint: string, key: string, body: string) => fetch(`${endpoint}/demo/${key}`, { method: 'PUT', body });
+  const start = () =>
+    startDaemon(
+      {
+        TALLY_EMBEDDED_DATA: data,
+        // a proxy that is down
+        HTTP_PROXY: 'http://user:hunter2@127.0.0.1:1',
+        HTTPS_PROXY: '127.0.0.1:1',
+        NO_PROXY: 'search.internal',
+      },
+      ['serve', '--embedded'],
+    );
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    data = join(folder, 'data');
+    const before = process.umask(0);
+    daemon = await start().finally(() => process.umask(before));
+  });
+  afterAll(async () => {
+    await daemon?.kill();
+    await rm(folder, { recursive: true });
+  });
+
+  it('says where it serves, in its log and its welcome, also where the system chooses the ports', async () => {
+    await daemon.said('Stop it with Ctrl-C');
+    for (const url of [daemon.healthUrl, daemon.controlUrl, daemon.embeddedUrl]) {
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+      expect(daemon.text).toContain(`  ${url}`);
+    }
+    expect(await fetch(`${daemon.controlUrl}/livez`)).toMatchObject({ status: 200 });
+  });
+
+  it('serves beside a proxy that is down, and logs the proxy without its password', async () => {
+    await daemon.ready();
+    expect(await daemon.line('requests use a proxy')).toMatchObject({
+      http_proxy: 'http://user:***@127.0.0.1:1',
+      https_proxy: 'http://127.0.0.1:1',
+      no_proxy: 'search.internal,localhost,127.0.0.1,::1,[::1]',
+    });
+    expect(JSON.stringify(daemon.log)).not.toContain('hunter2');
+  });
+
+  it('Fix: keeps what it stores from other users, whatever the umask', async () => {
+    await put(daemon.embeddedUrl, 'same', 'old');
+    const names = ['', ...(await readdir(data, { recursive: true }))];
+    const modes = await Promise.all(names.map(async (name) => [name, ((await stat(join(data, name))).mode & 0o077).toString(8)]));
+    expect(modes.length).toBeGreaterThan(4);
+    expect(modes.filter(([, mode]) => mode !== '0')).toEqual([]);
+    expect(daemon.logged('other users of this machine can read this file')).toEqual([]);
+  });
+
+  it('finds changes of the embedded storage whose events were lost by a re-index at the next start', async () => {
+    const found = async () => {
+      const { items } = (await (await fetch(`${daemon.controlUrl}/v1/objects`)).json()) as { items: { key: string; size: number }[] };
+      return Object.fromEntries(items.map(({ key, size }) => [key, size]));
+    };
+    // nothing can be missing in a folder that is new, but for what its first re-index finds
+    const { items: gaps } = (await (await fetch(`${daemon.controlUrl}/v1/gaps`)).json()) as { items: { reason: string }[] };
+    expect(gaps.filter(({ reason }) => reason.includes('embedded storage'))).toEqual([]);
+    for (const key of ['changed', 'deleted']) await put(daemon.embeddedUrl, key, 'old');
+    await until('all are indexed', async () => Object.keys(await found()).length === 3);
+    // the first re-index of a bucket waits a minute for late events, and would find the changes too
+    const { items } = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string }[] };
+    for (const { id } of items) await fetch(`${daemon.controlUrl}/v1/jobs/${id}/cancel`, { method: 'POST' });
+    await daemon.stop();
+    // as if the process had been killed before it sent the events
+    const log = createFakeTelemetry();
+    const storage = await startEmbedded({
+      host: '127.0.0.1',
+      port: 0,
+      dataDir: data,
+      region: 'us-east-1',
+      bucket: 'demo',
+      clock: systemClock,
+      log,
+    });
+    await put(storage.endpoint, 'changed', 'newer');
+    await put(storage.endpoint, 'created', 'c');
+    await fetch(`${storage.endpoint}/demo/deleted`, { method: 'DELETE' });
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    const sqs = new SQSClient({ endpoint: storage.endpoint, region: 'us-east-1', credentials });
+    await sqs.send(new PurgeQueueCommand({ QueueUrl: storage.queueUrl }));
+    sqs.destroy();
+    await storage.stop();
+    // as a copy by hand leaves it
+    await chmod(join(data, 'index.sqlite'), 0o644);
+    daemon = await start();
+    const wanted = { same: 3, changed: 5, created: 1 };
+    await until('the index agrees', async () => isDeepStrictEqual(await found(), wanted));
+    expect(await daemon.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
   });
 });

@@ -57,14 +57,17 @@ const lasting: readonly (readonly [name: string, fault: Fault, code: string])[] 
 const passing: readonly (readonly [name: string, fault: Fault])[] = [
   ['is refused for its rate', { kind: 'slow-down' }],
   ['is denied', { kind: 'error', status: 403, code: 'AccessDenied' }],
-  ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }],
   ...(isLong
     ? ([
+        ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }],
         ['ends in a connection that is reset', { kind: 'reset' }],
         ['fails inside of S3', { kind: 'error', status: 500, code: 'InternalError' }],
       ] as const)
     : []),
 ];
+
+/** Each day deletion limit-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
+const shownOnFakes = test.runIf(isLong).concurrent;
 
 describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {
   let flow: ReindexFlow;
@@ -136,61 +139,77 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     expect(await bucket.documents()).toBe(COUNT);
   }, 600_000);
 
-  test.concurrent('pauses where more is gone than the brake allows, tells how much, and goes on when it is released', async () => {
-    const gone = 1_500;
-    const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
-    const space = createKeySpace('deep', COUNT);
-    for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
-    const { id } = await bucket.reindex();
-    const paused = await bucket.ended(id);
-    expect(paused).toMatchObject({ state: 'paused', paused_because: 'brake', brake: { limit: 1_000 } });
-    expect(paused.brake!.waiting).toBeGreaterThan(0);
-    expect(await bucket.documents()).toBe(COUNT - 1_000);
-    expect(await lost(bucket)).toEqual([]);
-    await bucket.resume(id, gone);
-    expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: gone, listed: COUNT - gone } });
-    expect(await bucket.difference()).toBeUndefined();
-  }, 600_000);
+  shownOnFakes(
+    'pauses where more is gone than the deletion limit allows, tells how much, and goes on when it is released',
+    async () => {
+      const gone = 1_500;
+      const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+      const space = createKeySpace('deep', COUNT);
+      for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
+      const { id } = await bucket.reindex();
+      const paused = await bucket.ended(id);
+      expect(paused).toMatchObject({ state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 1_000 } });
+      expect(paused.deletions!.waiting).toBeGreaterThan(0);
+      expect(await bucket.documents()).toBe(COUNT - 1_000);
+      expect(await lost(bucket)).toEqual([]);
+      await bucket.resume(id, gone);
+      expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: gone, listed: COUNT - gone } });
+      expect(await bucket.difference()).toBeUndefined();
+    },
+    600_000,
+  );
 
-  test.concurrent('of an emptied bucket deletes nothing until that is allowed', async () => {
-    const bucket = await flow.createBucket({ count: 500, indexed: 500 });
-    const space = createKeySpace('deep', 500);
-    for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
-    const { id } = await bucket.reindex();
-    expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'brake' });
-    expect(await bucket.documents()).toBe(500);
-    await bucket.resume(id, 500);
-    expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });
-    expect(await bucket.documents()).toBe(0);
-  }, 600_000);
+  shownOnFakes(
+    'of an emptied bucket deletes nothing until that is allowed',
+    async () => {
+      const bucket = await flow.createBucket({ count: 500, indexed: 500 });
+      const space = createKeySpace('deep', 500);
+      for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
+      const { id } = await bucket.reindex();
+      expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'deletion-limit' });
+      expect(await bucket.documents()).toBe(500);
+      await bucket.resume(id, 500);
+      expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });
+      expect(await bucket.documents()).toBe(0);
+    },
+    600_000,
+  );
 
-  test.concurrent('that is a report counts all and changes nothing', async () => {
-    const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
-    const drift = applyDrift(bucket.contents, createKeySpace('deep', COUNT), 50);
-    const before = await bucket.difference();
-    const job = await bucket.ended((await bucket.reindex({ mode: 'report' })).id);
-    expect(job).toMatchObject({ state: 'done', counts: { ...drift, written: 0, tombstones: 0, listed: bucket.contents.size() } });
-    expect(await bucket.difference()).toEqual(before);
-    expect(job.examples?.missing?.map(({ key }) => key)).toContain(`${createKeySpace('deep', COUNT).keyAt(100)}~`);
-  }, 600_000);
+  shownOnFakes(
+    'that is a report counts all and changes nothing',
+    async () => {
+      const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
+      const drift = applyDrift(bucket.contents, createKeySpace('deep', COUNT), 50);
+      const before = await bucket.difference();
+      const job = await bucket.ended((await bucket.reindex({ mode: 'report' })).id);
+      expect(job).toMatchObject({ state: 'done', counts: { ...drift, written: 0, tombstones: 0, listed: bucket.contents.size() } });
+      expect(await bucket.difference()).toEqual(before);
+      expect(job.examples?.missing?.map(({ key }) => key)).toContain(`${createKeySpace('deep', COUNT).keyAt(100)}~`);
+    },
+    600_000,
+  );
 
-  test.concurrent('of a huge bucket lets small ones pass', async () => {
-    // twice as many ranges as are listed at once
-    const count = 32_000;
-    const huge = await flow.createBucket({ count });
-    // its last page comes only when the small ones are done
-    const held = flow.listing.addFault({ kind: 'held', bucket: huge.name, fromKey: createKeySpace('deep', count).keyAt(count - 1_500) });
-    const slow = flow.listing.addFault({ kind: 'slow', delayMs: 600, bucket: huge.name });
-    const { id } = await huge.reindex();
-    await until('the huge one is at work', async () => (await huge.job(id)).ranges.cut > 0);
-    const small = await Promise.all([1, 2, 3, 4].map(() => flow.createBucket({ count: 1_500 })));
-    const jobs = await Promise.all(small.map(async (bucket) => bucket.ended((await bucket.reindex()).id)));
-    for (const job of jobs) expect(job).toMatchObject({ state: 'done', counts: { missing: 1_500 } });
-    expect((await huge.job(id)).state).toBe('running');
-    held();
-    slow();
-    expect(await huge.ended(id)).toMatchObject({ state: 'done', counts: { missing: count } });
-  }, 600_000);
+  shownOnFakes(
+    'of a huge bucket lets small ones pass',
+    async () => {
+      // twice as many ranges as are listed at once
+      const count = 32_000;
+      const huge = await flow.createBucket({ count });
+      // its last page comes only when the small ones are done
+      const held = flow.listing.addFault({ kind: 'held', bucket: huge.name, fromKey: createKeySpace('deep', count).keyAt(count - 1_500) });
+      const slow = flow.listing.addFault({ kind: 'slow', delayMs: 600, bucket: huge.name });
+      const { id } = await huge.reindex();
+      await until('the huge one is at work', async () => (await huge.job(id)).ranges.cut > 0);
+      const small = await Promise.all([1, 2, 3, 4].map(() => flow.createBucket({ count: 1_500 })));
+      const jobs = await Promise.all(small.map(async (bucket) => bucket.ended((await bucket.reindex()).id)));
+      for (const job of jobs) expect(job).toMatchObject({ state: 'done', counts: { missing: 1_500 } });
+      expect((await huge.job(id)).state).toBe('running');
+      held();
+      slow();
+      expect(await huge.ended(id)).toMatchObject({ state: 'done', counts: { missing: count } });
+    },
+    600_000,
+  );
 });
 
 /** Documents of objects that the bucket does not hold. */

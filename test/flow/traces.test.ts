@@ -8,8 +8,7 @@ import { until } from '../support/servers/aws.ts';
 import { startWorld } from '../support/worlds/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import { runTally } from '../support/servers/daemon.ts';
-import { oneOf } from '../support/breadth.ts';
-import { indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { openFlow } from '../support/worlds/flow.ts';
 import { nativeRecord } from '../support/worlds/ingest.ts';
 import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
@@ -39,6 +38,26 @@ async function messageSpan(otlp: OtlpReceiver, key: string) {
 
 function tellsNoSecret(daemon: Daemon): void {
   expect(JSON.stringify(daemon.log) + daemon.text).not.toContain(SECRET);
+}
+
+/** Writes the address of each module that a process loads to a file. */
+const NOTE_MODULES = `
+  import { appendFileSync } from 'node:fs';
+  import { registerHooks } from 'node:module';
+  registerHooks({ load(url, context, next) { appendFileSync(process.env.LOADED_FILE, url + '\\n'); return next(url, context); } });`;
+
+/** What makes a daemon note its modules, and those of OpenTelemetry and of ours for it that it has loaded. */
+async function noteModules() {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-loaded-'));
+  const file = join(folder, 'modules');
+  return {
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NOTE_MODULES)}`, LOADED_FILE: file },
+    async loaded(): Promise<readonly string[]> {
+      const urls = (await readFile(file, 'utf8')).split('\n');
+      return [...new Set(urls.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/adapters\/otel\/[^/]*\.ts)/.exec(url)?.[1] ?? []))];
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  };
 }
 
 describe('traces', () => {
@@ -107,65 +126,70 @@ describe('traces', () => {
     600_000,
   );
 
-  test.concurrent.each(oneOf(indexKinds))(
-    'of an absent object tell the check of its bucket, and what ended at the stop is sent, with index %s',
-    async (kind) => {
-      await using collector = await startCollector();
-      const { otlp, env } = collector;
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start({ ...env, OTEL_BSP_SCHEDULE_DELAY: '600000', OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' });
-      world.send(world.put('k'));
-      await flow.converged(daemon);
-      world.send(world.remove('k'));
-      await flow.converged(daemon);
-      expect(otlp.exports).toEqual([]);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      const message = otlp.spans.find(({ attributes }) => attributes['tally.event_name'] === 'ObjectRemoved:Delete');
-      const children = otlp.spans.filter(({ parentSpanId }) => parentSpanId === message?.spanId);
-      expect(children.map(({ name, isError, attributes }) => [name, isError, attributes['http.response.status_code']])).toEqual([
-        ['S3.HeadObject', false, 404],
-        ['S3.HeadBucket', false, 200],
-        // only what was sent after the bucket had answered counts
-        ['S3.HeadObject', false, 404],
-      ]);
-      expect(otlp.named('bulk').map(({ attributes }) => attributes['db.system.name'])).toEqual([kind, kind]);
-    },
-    600_000,
-  );
+  test.concurrent('of an absent object tell the check of its bucket, and what ended at the stop is sent, by the SDK that is loaded for it', async () => {
+    await using collector = await startCollector();
+    const { otlp, env } = collector;
+    await using flow = await openFlow('sqlite');
+    await using modules = await noteModules();
+    const { world } = flow;
+    const daemon = await flow.start({
+      ...env,
+      ...modules.env,
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+    });
+    world.send(world.put('k'));
+    await flow.converged(daemon);
+    world.send(world.remove('k'));
+    await flow.converged(daemon);
+    expect(otlp.exports).toEqual([]);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    const message = otlp.spans.find(({ attributes }) => attributes['tally.event_name'] === 'ObjectRemoved:Delete');
+    const children = otlp.spans.filter(({ parentSpanId }) => parentSpanId === message?.spanId);
+    expect(children.map(({ name, isError, attributes }) => [name, isError, attributes['http.response.status_code']])).toEqual([
+      ['S3.HeadObject', false, 404],
+      ['S3.HeadBucket', false, 200],
+      // only what was sent after the bucket had answered counts
+      ['S3.HeadObject', false, 404],
+    ]);
+    expect(otlp.named('bulk').map(({ attributes }) => attributes['db.system.name'])).toEqual(['sqlite', 'sqlite']);
+    expect(await modules.loaded()).toEqual(
+      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/tracing.ts']),
+    );
+  }, 600_000);
+
+  test.concurrent('without an endpoint load no module of the SDK', async () => {
+    await using flow = await openFlow('sqlite');
+    await using modules = await noteModules();
+    const daemon = await flow.start({ ...modules.env, OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'nonsense' });
+    flow.world.send(flow.world.put('k'));
+    await flow.converged(daemon);
+    // the API, without an SDK, belongs to prom-client
+    expect(await modules.loaded()).toEqual(['@opentelemetry/api']);
+  }, 600_000);
 });
 
 describe('a collector that fails', () => {
-  test.concurrent.each([
-    ['is away', undefined],
-    ['answers 503', { kind: 'answer', status: 503 }],
-    ['refuses, and repeats what it was sent', { kind: 'answer', status: 401, body: `authorization: Bearer ${SECRET}` }],
-    ['does not answer', { kind: 'hang' }],
-  ] as const)(
-    'because it %s costs spans, which is told, while ingest goes on',
-    async (_, behaviour) => {
-      await using collector = await startCollector();
-      const { otlp, env } = collector;
-      if (behaviour !== undefined) otlp.behave(behaviour);
-      await using flow = await openFlow('sqlite');
-      const { world } = flow;
-      const limits = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '20', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10' };
-      // a port that nothing is ever given, rather than one that another test may get
-      const address = behaviour === undefined ? { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } : {};
-      const daemon = await flow.start({ ...env, ...limits, ...address });
-      for (let each = 0; each < 200; each += 1) world.send(world.put(`key/${each}`));
-      await flow.converged(daemon);
-      await until('exports failed', async () => (await daemon.metric('tally_spans_dropped_total', { reason: 'export-failed' })) >= 20);
-      world.send(world.put('later'));
-      await flow.converged(daemon);
-      expect(await daemon.metric('tally_records_total', { outcome: 'written' })).toBe(201);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      expect(daemon.log).toContainEqual(expect.objectContaining({ level: 'warn', reason: 'export-failed' }));
-      expect(daemon.logged('the OpenTelemetry SDK reported a problem')).toEqual([]);
-      tellsNoSecret(daemon);
-    },
-    600_000,
-  );
+  // the exporter's own tests have each way to fail
+  test.concurrent('costs spans, which is told without what was sent, while ingest goes on', async () => {
+    await using collector = await startCollector();
+    const { otlp, env } = collector;
+    otlp.behave({ kind: 'answer', status: 401, body: `authorization: Bearer ${SECRET}` });
+    await using flow = await openFlow('sqlite');
+    const { world } = flow;
+    const limits = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '20', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10' };
+    const daemon = await flow.start({ ...env, ...limits });
+    for (let each = 0; each < 200; each += 1) world.send(world.put(`key/${each}`));
+    await flow.converged(daemon);
+    await until('exports failed', async () => (await daemon.metric('tally_spans_dropped_total', { reason: 'export-failed' })) >= 20);
+    world.send(world.put('later'));
+    await flow.converged(daemon);
+    expect(await daemon.metric('tally_records_total', { outcome: 'written' })).toBe(201);
+    expect(await daemon.stop()).toEqual(STOPPED);
+    expect(daemon.log).toContainEqual(expect.objectContaining({ level: 'warn', reason: 'export-failed' }));
+    expect(daemon.logged('the OpenTelemetry SDK reported a problem')).toEqual([]);
+    tellsNoSecret(daemon);
+  }, 600_000);
 
   test.concurrent('because it does not answer holds up no stop', async () => {
     await using collector = await startCollector();
@@ -181,37 +205,6 @@ describe('a collector that fails', () => {
     expect(await daemon.stop()).toEqual(STOPPED);
     expect(daemon.logged('spans were lost at the stop: the collector did not accept them in time')).toHaveLength(1);
     expect(world.messages()).toEqual({ visible: [], inFlight: [] });
-  }, 600_000);
-});
-
-describe('without an endpoint', () => {
-  /** Writes the address of each module that a process loads to a file. */
-  const NOTE_MODULES = `
-    import { appendFileSync } from 'node:fs';
-    import { registerHooks } from 'node:module';
-    registerHooks({ load(url, context, next) { appendFileSync(process.env.LOADED_FILE, url + '\\n'); return next(url, context); } });`;
-
-  /** The modules of OpenTelemetry and of ours that a daemon has loaded when it has indexed an object. */
-  async function loadedBy(more: Readonly<Record<string, string>>): Promise<readonly string[]> {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-loaded-'));
-    await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
-    const file = join(folder, 'modules');
-    await using flow = await openFlow('sqlite');
-    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(NOTE_MODULES)}`;
-    const daemon = await flow.start({ NODE_OPTIONS, LOADED_FILE: file, ...more });
-    flow.world.send(flow.world.put('k'));
-    await flow.converged(daemon);
-    const loaded = (await readFile(file, 'utf8')).split('\n');
-    return [...new Set(loaded.flatMap((url) => /\/(@opentelemetry\/[^/]+|src\/adapters\/otel\/[^/]*\.ts)/.exec(url)?.[1] ?? []))];
-  }
-
-  test.concurrent('no module of the SDK is loaded, and with one it is', async () => {
-    await using collector = await startCollector();
-    // the API, without an SDK, belongs to prom-client
-    expect(await loadedBy({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'nonsense' })).toEqual(['@opentelemetry/api']);
-    expect(await loadedBy({ ...collector.env, TALLY_ROLES: 'ingest,http' })).toEqual(
-      expect.arrayContaining(['@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto', 'src/adapters/otel/tracing.ts']),
-    );
   }, 600_000);
 });
 

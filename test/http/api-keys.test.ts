@@ -115,11 +115,15 @@ describe('an API key over HTTP', () => {
     expect(await status(theirs)).toBe(401);
   });
 
-  it('Fix: that only reads metrics leaves a record of its use, and one that follows a job leaves one for the whole stream', async () => {
+  it('Fix: that only reads metrics leaves a record of its use, one that calls a tool leaves those of its operations, and one that follows a job leaves one for the whole stream', async () => {
     const { secret } = await create(await tokenOf('admin'));
     for (const path of ['/metrics', '/readyz', '/v1/session', '/v1/buckets']) expect((await send('GET', path, secret)).status).toBe(200);
     expect((await send('GET', '/v1/admin/audit', secret)).status).toBe(403);
     expect(uses).toEqual(['ci getMetrics', 'ci getReadiness', 'ci getSession', 'ci listBuckets']);
+    uses.length = 0;
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_buckets' } };
+    expect((await send('POST', '/mcp', secret, call)).text).toContain('"structuredContent"');
+    expect(uses).toEqual(['ci sendMcpMessage', 'ci listBuckets']);
     uses.length = 0;
     const stream = request(`${url}/v1/jobs/job-1/events`, { headers: bearer(secret), agent: false });
     stream.on('error', () => undefined).end();

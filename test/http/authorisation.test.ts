@@ -50,6 +50,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   getJob: readers,
   watchJob: readers,
   getSession: readers,
+  sendMcpMessage: readers,
   logOut: sessions,
   startReindex: operators,
   pauseJob: operators,

@@ -7,6 +7,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { challengeOf } from '../../src/domain/identity/tokens.ts';
+import { inTurns } from '../support/breadth.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
@@ -69,35 +70,39 @@ const troubles: readonly (readonly [string, (url: string) => Promise<unknown>])[
   ['do not read many small answers', (url) => say(url, `GET /livez HTTP/1.1\r\n${host(url)}\r\n`.repeat(5), false)],
 ];
 
-describe.each([
+/** How the honest caller comes: from this address, or through the proxy. */
+const ways: readonly (readonly [string, string | undefined])[] = [
+  ['behind a reverse proxy', undefined],
   ['directly', '127.0.0.1'],
   ['directly, from another address', '127.0.0.2'],
-  ['behind a reverse proxy', undefined],
-])('an honest caller %s', (_, from) => {
-  const urlOf = () => (from === undefined ? front.url : world.url);
-  const sent = from === undefined ? {} : { from };
+];
+// a proxy reads what is asked through it, so it is not what its callers leave unread that holds a connection
+const isUnread = ([name]: (typeof troubles)[number]): boolean => name.startsWith('do not read');
+const cases = [
+  ...inTurns(
+    troubles.filter((trouble) => !isUnread(trouble)),
+    ways,
+  ),
+  ...troubles.filter(isUnread).map((trouble) => [trouble, ['directly', '127.0.0.1']] as const),
+].map(([[what, trouble], [way, from]]) => ({ what, trouble, way, from }));
 
-  // a proxy reads what is asked through it, so it is not what its callers leave unread that holds a connection
-  it.each(troubles.filter(([name]) => !name.startsWith('do not read') || from === '127.0.0.1'))(
-    'Fix: is answered beside 300 who %s',
-    async (_name, trouble) => {
-      const token = await world.tokenOf('user');
-      const url = urlOf();
-      const session = () => get(`${url}/v1/session`, { ...sent, headers: bearer(token) });
-      expect((await session()).status).toBe(200);
-      for (let each = 0; each < MANY; each += 1) {
-        await trouble(url);
-        if (each % 100 === 0) expect((await session()).status).toBe(200);
-      }
-      expect((await session()).status).toBe(200);
-      const begun = await get(`${url}${authorizePath}`, sent);
-      expect([begun.status, begun.location]).toEqual([302, expect.stringContaining('https://id.example.com/')]);
-      const body = JSON.stringify({ grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: 'v'.repeat(43) });
-      const redeemed = await get(`${url}/login/token`, { ...sent, method: 'POST', headers: json, body });
-      expect(jsonOf(redeemed)).toMatchObject({ status: 400, code: 'login.invalid-grant' });
-      expect((await session()).status).toBe(200);
-    },
-  );
+it.each(cases)('Fix: an honest caller $way is answered beside 300 who $what', async ({ trouble, from }) => {
+  const sent = from === undefined ? {} : { from };
+  const token = await world.tokenOf('user');
+  const url = from === undefined ? front.url : world.url;
+  const session = () => get(`${url}/v1/session`, { ...sent, headers: bearer(token) });
+  expect((await session()).status).toBe(200);
+  for (let each = 0; each < MANY; each += 1) {
+    await trouble(url);
+    if (each % 100 === 0) expect((await session()).status).toBe(200);
+  }
+  expect((await session()).status).toBe(200);
+  const begun = await get(`${url}${authorizePath}`, sent);
+  expect([begun.status, begun.location]).toEqual([302, expect.stringContaining('https://id.example.com/')]);
+  const body = JSON.stringify({ grant_type: 'authorization_code', code: 'x'.repeat(44), code_verifier: 'v'.repeat(43) });
+  const redeemed = await get(`${url}/login/token`, { ...sent, method: 'POST', headers: json, body });
+  expect(jsonOf(redeemed)).toMatchObject({ status: 400, code: 'login.invalid-grant' });
+  expect((await session()).status).toBe(200);
 });
 
 describe('the room of a listener', () => {

@@ -140,7 +140,7 @@ describe('GET /v1/jobs/{id}/events', () => {
   });
 
   it('goes on while the job is paused: it may be resumed', async () => {
-    course = [{ ...runningJob, state: 'paused', paused_because: 'brake' }, done];
+    course = [{ ...runningJob, state: 'paused', paused_because: 'deletion-limit' }, done];
     const stream = await open();
     await stream.frames();
     await clock.advance(1_000);

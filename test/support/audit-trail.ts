@@ -46,15 +46,6 @@ const { InputPathsMap, InputTemplate } = pageTransformer();
 /** The input transformer that users are given: docs/connect.md has it. */
 export const documentedTransformer: Transformer = { paths: { ...InputPathsMap }, template: InputTemplate };
 
-/** The least that other installations use: without error code and request ID, and with other names for region and object. */
-export const otherSpellingTransformer: Transformer = {
-  ...documentedTransformer,
-  template: InputTemplate.replace('"errorCode":<errorCode>,', '')
-    .replace('"requestID":<requestID>,', '')
-    .replace('"awsRegion":', '"cloudRegion":')
-    .replace('"s3":', '"storage":'),
-};
-
 /** Tells EventBridge of the calls. It takes ten events a request. */
 export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<void> {
   for (let start = 0; start < calls.length; start += 10) await aws.putEvents(calls.slice(start, start + 10).map(trailEvent));

@@ -31,7 +31,7 @@ export async function pendingSubscription(aws: TestAws): Promise<PendingSubscrip
   const { subscription_token: token } = (await answer.json()) as { subscription_token: string };
   return {
     topicArn,
-    body: confirmationBody('SubscriptionConfirmation', topicArn, token),
+    body: confirmationBody(topicArn, token),
     isPending: async () => {
       const { Attributes } = await aws.sns.send(new GetSubscriptionAttributesCommand({ SubscriptionArn }));
       return Attributes?.['PendingConfirmation'] === 'true';
@@ -40,9 +40,9 @@ export async function pendingSubscription(aws: TestAws): Promise<PendingSubscrip
 }
 
 /** As “Parsing message formats” in the SNS developer guide shows it. Nobody may fetch its URLs. */
-export function confirmationBody(type: 'SubscriptionConfirmation' | 'UnsubscribeConfirmation', topicArn: string, token: string): string {
+export function confirmationBody(topicArn: string, token: string): string {
   return JSON.stringify({
-    Type: type,
+    Type: 'SubscriptionConfirmation',
     MessageId: '165545c9-2a5c-472c-8df2-7ff2be2b3b1b',
     Token: token,
     TopicArn: topicArn,

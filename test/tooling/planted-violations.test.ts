@@ -58,6 +58,12 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
     /knows no vendor/,
   ],
   [
+    'http knows the SDK of the tools',
+    'src/http/tools.ts',
+    "import { Server } from '@modelcontextprotocol/sdk/server/index.js';\nexport const y = Server;\n",
+    /only adapters import/,
+  ],
+  [
     'an adapter imports a verb',
     'src/adapters/aws/a.ts',
     "import { x } from '../../pipeline/ingest/data-path.ts';\nexport const y = x;\n",

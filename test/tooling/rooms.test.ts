@@ -13,9 +13,10 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   pipeline: ['domain', 'api'],
   adapters: ['domain', 'pipeline'],
   client: ['domain', 'api'],
-  http: ['domain', 'api', 'client', 'pipeline'],
+  mcp: ['domain', 'api'],
+  http: ['domain', 'api', 'client', 'pipeline', 'mcp'],
   panel: ['domain', 'api'],
-  cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'http'],
+  cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'mcp', 'http'],
   app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http', 'panel'],
   'main.ts': ['domain', 'client', 'settings', 'adapters', 'http', 'cli', 'app'],
 };

@@ -2,6 +2,7 @@
  * The credentials of a role that is assumed with those of the process: for what makes and removes connections, so that the
  * daemon's own role needs only to read. They are used until shortly before they expire.
  */
+import { defined } from '../../domain/defined.ts';
 import type { AssumeRoleCommandOutput, STSClient, STSClientConfig } from '@aws-sdk/nested-clients/sts';
 import { printable } from '../../domain/printable.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
@@ -72,7 +73,6 @@ function credentialsOf({ Credentials: given }: AssumeRoleCommandOutput): Awaited
   return {
     accessKeyId,
     secretAccessKey,
-    ...(sessionToken !== undefined && { sessionToken }),
-    ...(expiration !== undefined && { expiration }),
+    ...defined({ sessionToken, expiration }),
   };
 }

@@ -1,4 +1,5 @@
 /** The AWS SDK clients: one per queue or region, each created when it is first used. */
+import { LRUCache } from 'lru-cache';
 import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
@@ -89,25 +90,23 @@ const S3_ATTEMPTS_MAX = 2;
  * text, a header for Lambda, and a content length that Node sends anyway.
  */
 const IDLE_STEPS = ['loggerMiddleware', 'getUserAgentMiddleware', 'recursionDetectionMiddleware', 'contentLengthMiddleware'];
-/** More than the number of AWS regions, or of queues of any installation. Beyond it, the oldest client is dropped from the cache. */
+/** More than the number of AWS regions, or of queues of any installation. Beyond it, the client that was used longest ago is dropped from the cache. */
 const CLIENTS_MAX = 64;
 
 /** Creates the clients. */
 export function createAwsClients(options: AwsClientOptions): AwsClients {
   const { credentials, proxyEnv } = options;
-  const caches: Map<string, { destroy(): void }>[] = [];
+  const caches: { values(): Iterable<{ destroy(): void }> }[] = [];
   const requestHandler = handlerOptions(REQUEST_TIMEOUT_MS, SQS_CONNECTIONS_MAX, proxyEnv);
   const receiveHandler = handlerOptions(options.sqs.waitS * 1_000 + RECEIVE_SLACK_MS, options.sqs.receivesMax, proxyEnv);
 
   function cached<Client extends { destroy(): void }>(make: (key: string) => Client): (key: string) => Client {
-    const clients = new Map<string, Client>();
+    // one that is dropped is not destroyed: it may have requests in flight, and its idle connections close by themselves
+    const clients = new LRUCache<string, Client>({ max: CLIENTS_MAX });
     caches.push(clients);
     return (key) => {
       const known = clients.get(key);
       if (known !== undefined) return known;
-      const [oldest] = clients.keys();
-      // not destroyed: it may have requests in flight, and its idle connections close by themselves
-      if (oldest !== undefined && clients.size >= CLIENTS_MAX) clients.delete(oldest);
       const client = make(key);
       clients.set(key, client);
       return client;

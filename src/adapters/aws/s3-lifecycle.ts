@@ -1,4 +1,5 @@
 /** Reads the lifecycle rules of a bucket. */
+import { defined } from '../../domain/defined.ts';
 import type { GetBucketLifecycleConfigurationCommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { GetBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
@@ -57,7 +58,6 @@ function filterOf(rule: S3Rule): Pick<LifecycleRule, 'prefix' | 'tags' | 'sizeAb
   return {
     prefix: Prefix ?? '',
     tags: Object.fromEntries(tags.map(({ Key = '', Value = '' }) => [Key, Value])),
-    ...(ObjectSizeGreaterThan !== undefined && { sizeAbove: ObjectSizeGreaterThan }),
-    ...(ObjectSizeLessThan !== undefined && { sizeBelow: ObjectSizeLessThan }),
+    ...defined({ sizeAbove: ObjectSizeGreaterThan, sizeBelow: ObjectSizeLessThan }),
   };
 }

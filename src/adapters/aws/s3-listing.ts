@@ -2,6 +2,7 @@
  * Lists buckets for a reconcile. Each page is complete, in order, within the requested range and has its time D (see
  * s3-storage.ts), or it is a fault. Objects that a page leaves out would become phantoms, so a doubtful page is refused.
  */
+import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
@@ -34,7 +35,7 @@ type Range = Parameters<BucketListing['page']>[1];
  * second, and a message, or the start of a job, waits meanwhile. The next call continues there.
  */
 const FOLLOWED_MS_MAX = 10_000;
-/** Where such calls continue: far more than wait at once. The memory is cleared when it is reached. */
+/** Where such calls continue: far more than wait at once. */
 const PASSED_MAX = 1_000;
 /** After this time such a call starts over: what its pages did not contain may be there by now. */
 const PASSED_AGE_MAX_MS = 600_000;
@@ -51,7 +52,7 @@ interface Passed {
 /** Creates the listing. */
 export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependencies): BucketListing {
   const ask = createAsk(clientFor, clock, tracing);
-  const passedBy = new Map<string, Passed>();
+  const passedBy = new LRUCache<string, Passed>({ max: PASSED_MAX });
 
   /** Where the call begins: at its range's start, or after the pages that an earlier call has passed. If S3 refuses the token, the next call starts over. */
   function takePassed(id: string): Passed | undefined {
@@ -61,7 +62,6 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
   }
 
   function keepPassed(id: string, passed: Passed): void {
-    if (passedBy.size >= PASSED_MAX) passedBy.clear();
     passedBy.set(id, passed);
   }
 

@@ -2,6 +2,7 @@
  * Looks at objects and buckets in S3. The time D of an answer is its Date header minus the measured duration of the
  * attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
  */
+import { LRUCache } from 'lru-cache';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
@@ -33,7 +34,7 @@ type Target = Parameters<ObjectStorage['observe']>[0];
  * shorter, and a bucket with steady deletions would receive more HeadBuckets than one in every few seconds.
  */
 const CONFIRMED_AGE_MAX_MS = 5_000;
-/** Far more buckets than any worker has. The memory is cleared when it is reached. */
+/** Far more buckets than any worker has. */
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
@@ -41,7 +42,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   const ask = createAsk(clientFor, clock, tracing);
   const listing = createS3Listing({ clientFor, clock, tracing });
   /** When the request was sent that each bucket answered last (monotonic). */
-  const confirmed = new Map<string, number>();
+  const confirmed = new LRUCache<string, number>({ max: CONFIRMED_MAX });
   const confirming = new Map<string, Promise<void>>();
 
   /**
@@ -108,7 +109,6 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   }
 
   function noteConfirmed(target: Target, sentMs: number): void {
-    if (confirmed.size >= CONFIRMED_MAX) confirmed.clear();
     confirmed.set(idOf(target), sentMs);
   }
 

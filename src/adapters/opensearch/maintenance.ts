@@ -4,6 +4,7 @@
  * that was written meanwhile. It would also create an index if the alias is missing, even with `require_alias`: measured
  * on 3.6.)
  */
+import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
 import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -125,7 +126,7 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
 }
 
 function agedFilter({ prefix, modifiedUntilMs, sizeAbove, sizeBelow }: Omit<AgedPage, 'after' | 'limit'>): readonly unknown[] {
-  const size = { ...(sizeAbove !== undefined && { gt: sizeAbove }), ...(sizeBelow !== undefined && { lt: sizeBelow }) };
+  const size = defined({ gt: sizeAbove, lt: sizeBelow });
   return [
     LIVE,
     ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),

@@ -1,3 +1,4 @@
+import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
@@ -65,11 +66,7 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
 function filterOf({ bucket, key, words, extension, where, within, prefix, by }: UsageQuery) {
   return {
     bucket,
-    ...(key !== undefined && { key }),
-    ...(words !== undefined && { words }),
-    ...(extension !== undefined && { extension }),
-    ...(where !== undefined && { where }),
-    ...(within !== undefined && { within }),
+    ...defined({ key, words, extension, where, within }),
     ...(by !== 'folder' && { prefix }),
   };
 }
@@ -110,7 +107,7 @@ function agesOf({ nowMs }: UsageQuery): Json {
   let youngerMs: number | undefined;
   const ranges = usageAges.map(({ name, days }) => {
     const fromMs = Number.isFinite(days) ? nowMs - days * DAY_MS : undefined;
-    const range = { key: name, ...(fromMs !== undefined && { from: fromMs }), ...(youngerMs !== undefined && { to: youngerMs }) };
+    const range = { key: name, ...defined({ from: fromMs, to: youngerMs }) };
     youngerMs = fromMs;
     return range;
   });

@@ -11,7 +11,7 @@ import { ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { BatchSpanProcessor, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace';
 import { printable } from '../../domain/printable.ts';
-import type { TracingTelemetry } from '../../pipeline/ports/tracing.ts';
+import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 
 export interface ExportLimits {
   readonly queueMax: number;
@@ -30,17 +30,25 @@ export interface SpanExport {
 
 /** Enough of an error's text to recognise the problem. */
 const TEXT_LENGTH_MAX = 300;
+/** Trouble is logged at most once in this time for each kind, because tracing never matters more than what it traces. Short, because the trace collector's own monitoring is the first to report that it is away. */
+const TROUBLE_MS = 60_000;
 
 /** Creates the export to the collector that is set in the SDK's own variables (OTEL_EXPORTER_OTLP_*). */
-export function createSpanExport(
-  limits: ExportLimits,
-  telemetry: TracingTelemetry,
-  proxyEnv?: Readonly<Record<string, string>>,
-): SpanExport {
+export function createSpanExport(limits: ExportLimits, telemetry: Telemetry, proxyEnv?: Readonly<Record<string, string>>): SpanExport {
   reportTroubles(telemetry);
   const exporter = new OTLPTraceExporter(proxyEnv === undefined ? {} : { httpAgentOptions: { keepAlive: true, proxyEnv } });
   let queued = 0;
   let sending = 0;
+
+  function reportDropped(reason: 'queue-full' | 'export-failed', count: number, error?: string): void {
+    telemetry.count('tally_spans_dropped_total', count, { reason });
+    telemetry.warnOnce(
+      'spans dropped: the trace collector is too slow, unreachable or refused them',
+      reason,
+      { reason, error },
+      TROUBLE_MS,
+    );
+  }
 
   const counting: SpanExporter = {
     export(spans, done) {
@@ -48,7 +56,7 @@ export function createSpanExport(
       sending += spans.length;
       exporter.export(spans, ({ code, error }) => {
         sending -= spans.length;
-        if (code !== ExportResultCode.SUCCESS) telemetry.spansDropped('export-failed', spans.length, errorText(error));
+        if (code !== ExportResultCode.SUCCESS) reportDropped('export-failed', spans.length, errorText(error));
         // success even if it failed: the failure is reported already, and after one the processor would export concurrently
         done({ code: ExportResultCode.SUCCESS });
       });
@@ -68,7 +76,7 @@ export function createSpanExport(
       onStart() {},
       onEnd(span) {
         // the processor has the same bound, but does not report how many spans it dropped
-        if (queued >= limits.queueMax) return telemetry.spansDropped('queue-full', 1);
+        if (queued >= limits.queueMax) return reportDropped('queue-full', 1);
         queued += 1;
         batches.onEnd(span);
       },
@@ -83,10 +91,15 @@ export function createSpanExport(
 }
 
 /** Logs the texts of the SDK's warnings and errors. The objects that come with them are not logged, because they contain whole requests. */
-function reportTroubles(telemetry: TracingTelemetry): void {
+function reportTroubles(telemetry: Telemetry): void {
   const report = (...parts: readonly unknown[]): void => {
     const texts = parts.filter((part) => typeof part === 'string');
-    telemetry.tracingTroubled(printable(texts.join(' '), TEXT_LENGTH_MAX));
+    telemetry.warnOnce(
+      'the OpenTelemetry SDK reported a problem',
+      'sdk',
+      { text: printable(texts.join(' '), TEXT_LENGTH_MAX) },
+      TROUBLE_MS,
+    );
   };
   const ignore = (): void => {};
   diag.setLogger(

@@ -10,8 +10,8 @@
  * Spans contain bucket and key, but no reason of a fault (it may contain an address) and no part of a body.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Attributes, type Span, type Tracer } from '@opentelemetry/api';
-import { labelOf } from '../telemetry/labels.ts';
 import { parseTraceparent, parseXrayHeader, type TraceContext } from '../../domain/events/trace-context.ts';
+import { labelOf } from '../../pipeline/ports/series.ts';
 import {
   NO_TRACES,
   untraced,

@@ -17,7 +17,8 @@ import {
   TracerProvider,
   type Sampler,
 } from '@opentelemetry/sdk-trace';
-import type { Tracing, TracingTelemetry } from '../../pipeline/ports/tracing.ts';
+import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
+import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { createSpanExport, type ExportLimits } from './export.ts';
 import { createSpans } from './spans.ts';
 
@@ -39,7 +40,7 @@ export interface OtelOptions {
   readonly version: string;
   /** The proxy's variables in the form of Node's agents; absent: exports use no proxy. */
   readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
-  readonly telemetry: TracingTelemetry;
+  readonly telemetry: Telemetry;
 }
 
 export interface OtelTracing {

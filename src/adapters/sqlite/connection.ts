@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -189,13 +190,12 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
 const STATEMENTS_MAX = 500;
 
 function createSession(database: DatabaseSync, fileId: string): SqliteSession {
-  const statements = new Map<string, StatementSync>();
+  const statements = new LRUCache<string, StatementSync>({ max: STATEMENTS_MAX });
 
   function statement(sql: string): StatementSync {
     const known = statements.get(sql);
     if (known !== undefined) return known;
     const compiled = database.prepare(sql);
-    if (statements.size >= STATEMENTS_MAX) statements.clear();
     statements.set(sql, compiled);
     return compiled;
   }

@@ -1,4 +1,5 @@
 /** Functions of this program that statements call: what follows from a key is computed when a search reads it. */
+import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
@@ -8,13 +9,13 @@ import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
 
-/** More than the tests of one statement. The memory is cleared when it is reached. */
+/** More than the tests of one statement. */
 const QUERIES_MAX = 256;
 
 /** Adds the functions to a connection. */
 export function addFunctions(database: DatabaseSync): void {
   const options = { deterministic: true } as const;
-  const queries = new Map<string, QueryWords>();
+  const queries = new LRUCache<string, QueryWords>({ max: QUERIES_MAX });
   // the tests of one statement ask for the same key one after another
   const foldOfLatest = cachingLatest(fold);
   const wordsOfLatest = cachingLatest(wordsOf);
@@ -23,7 +24,6 @@ export function addFunctions(database: DatabaseSync): void {
     const known = queries.get(text);
     if (known !== undefined) return known;
     const parsed = wordsSchema.parse(JSON.parse(text));
-    if (queries.size >= QUERIES_MAX) queries.clear();
     queries.set(text, parsed);
     return parsed;
   }

@@ -1,3 +1,4 @@
+import { defined } from '../../domain/defined.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { z } from 'zod';
 import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
@@ -172,8 +173,7 @@ function joined(known: UsageRow | undefined, { name, objects, bytes, oldest, new
     name,
     objects: (known?.objects ?? 0) + objects,
     bytes: (known?.bytes ?? 0) + (bytes ?? 0),
-    ...(oldestMs !== undefined && { oldestMs }),
-    ...(newestMs !== undefined && { newestMs }),
+    ...defined({ oldestMs, newestMs }),
   };
 }
 

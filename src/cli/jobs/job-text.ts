@@ -88,17 +88,17 @@ export function costText(usd: number | undefined): string | undefined {
   return text === undefined ? undefined : `${text} (estimate)`;
 }
 
-function troubleOf({ state, brake, error, last_fault: lastFault }: Job, { shown }: Pick<Cli, 'shown'>): Fields {
+function troubleOf({ state, deletions, error, last_fault: lastFault }: Job, { shown }: Pick<Cli, 'shown'>): Fields {
   const fault = error ?? (state === 'done' ? undefined : lastFault);
   return {
-    brake: brake === undefined ? undefined : brakeText(brake),
+    deletions: deletions === undefined ? undefined : deletionsText(deletions),
     [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
     'in range': fault?.range,
     advice: fault === undefined || !isFaultCode(fault.code) ? undefined : shown(faults[fault.code].advice),
   };
 }
 
-function brakeText({ limit, reserved, waiting }: NonNullable<Job['brake']>): string {
+function deletionsText({ limit, reserved, waiting }: NonNullable<Job['deletions']>): string {
   const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit)} deletions`;
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }

@@ -33,7 +33,7 @@ export function addJobsCommand(program: Command, cli: Cli): void {
   const resume = addVerb(jobs, cli, {
     name: 'resume',
     summary: 'resume a paused job',
-    description: 'Resumes a paused job. A job that its brake holds needs --allow-deletes.',
+    description: 'Resumes a paused job. A job that its deletion limit holds needs --allow-deletes.',
     verb: (control, { params, allowDeletes }, context) =>
       control.resumeJob({ params, body: allowDeletes === undefined ? {} : { allow_deletes: allowDeletes } }, context),
   });

@@ -28,7 +28,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     .option('--fill', 'also write documents that lack an optional field, such as the storage class, or the enrichment of the bucket')
     .option('--now', 'do not wait for late events; such a job closes no gap')
     .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only count them').choices(jobModes))
-    .addOption(allowDeletesOption('let the job delete up to <n> documents in all, even where its brake would stop it earlier'))
+    .addOption(allowDeletesOption('let the job delete up to <n> documents in all, even where its deletion limit would stop it earlier'))
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait', 'tally reindex emptied-bucket --allow-deletes 20000').action(
     async (bucket: string, options: ReindexOptions) => {

@@ -24,7 +24,7 @@ interface Wait {
 }
 
 /**
- * Shows the progress of the job until it has ended or its brake waits for a decision. Returns the job as it is then, or
+ * Shows the progress of the job until it has ended or its deletion limit waits for a decision. Returns the job as it is then, or
  * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
  */
 export async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
@@ -67,7 +67,7 @@ async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSi
     }
     stall.look(latest);
     progress.show(latest);
-    if (isHeldByBrake(latest)) return latest;
+    if (isHeldByLimit(latest)) return latest;
   }
   return signal.aborted ? undefined : latest;
 }
@@ -95,8 +95,8 @@ function stallText(job: Job, seconds: number): string {
   return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 
-function isHeldByBrake({ state, paused_because: reason }: Job): boolean {
-  return state === 'paused' && reason === 'brake';
+function isHeldByLimit({ state, paused_because: reason }: Job): boolean {
+  return state === 'paused' && reason === 'deletion-limit';
 }
 
 /** Returns the exit code for a job that the command waited for. */
@@ -120,13 +120,13 @@ export function leftText(cli: Cli, { id }: Job): string {
   return `The job continues. To see its progress: ${cli.typed('jobs', id)}\nTo cancel it: ${cli.typed('jobs cancel', id)}`;
 }
 
-/** Returns what the user can do about a job that its brake holds; undefined for other jobs. */
+/** Returns what the user can do about a job that its deletion limit holds; undefined for other jobs. */
 export function adviceText(cli: Cli, job: Job): string | undefined {
-  if (!isHeldByBrake(job)) return undefined;
-  const { reserved = 0, waiting = 0 } = job.brake ?? {};
+  if (!isHeldByLimit(job)) return undefined;
+  const { reserved = 0, waiting = 0 } = job.deletions ?? {};
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The brake holds the job: ${countText(waiting)} documents wait to be deleted, and ${countText(reserved)} were. Everything else is done.`,
+    `The deletion limit holds the job: ${countText(waiting)} documents wait to be deleted, and ${countText(reserved)} were. Everything else is done.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
     `  ${cli.typed('jobs resume', job.id, '--allow-deletes', String(reserved + waiting))}`,
     'or keep the documents:',

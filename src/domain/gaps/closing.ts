@@ -104,7 +104,7 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
   switch (job.state) {
     case 'queued':
     case 'running':
-      return isBraked(gap, job) ? gap : closing(gap, job);
+      return isHeldBack(gap, job) ? gap : closing(gap, job);
     case 'done':
       // the job has stored what it held back itself
       return job.coversBeforeMs === undefined || isHeldBy(job, gap) ? gap : afterDone(gap, job, nowMs);
@@ -115,9 +115,9 @@ export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): Ga
   }
 }
 
-/** Whether the job's brake may stop it before it has deleted all that this gap exists to delete. If it is done all the same, it closes the gap. */
-function isBraked({ id, kind }: GapRecord, { brake, gapIds = [] }: JobRecord): boolean {
-  return isOfDeletes(kind) && (brake === undefined ? !gapIds.includes(id) : brake.limit !== undefined);
+/** Whether the job's deletion limit may stop it before it has deleted all that this gap exists to delete. If it is done all the same, it closes the gap. */
+function isHeldBack({ id, kind }: GapRecord, { deletions, gapIds = [] }: JobRecord): boolean {
+  return isOfDeletes(kind) && (deletions === undefined ? !gapIds.includes(id) : deletions.limit !== undefined);
 }
 
 /** The gap with a job that is closing it. It is no longer held. */

@@ -10,7 +10,7 @@ import type { EnrichMode } from '../bucket.ts';
 export const gapKinds = ['bulk-delete', 'lifecycle', 'loss', 'held-deletes'] as const;
 export type GapKind = (typeof gapKinds)[number];
 
-/** Whether the gaps of this kind consist of deletes: the limit of a job's brake would keep them from ever closing. */
+/** Whether the gaps of this kind consist of deletes: a job's deletion limit would keep them from ever closing. */
 export function isOfDeletes(kind: GapKind): boolean {
   switch (kind) {
     case 'bulk-delete':
@@ -72,7 +72,7 @@ export const gapSchema = z.object({
   tooEarlyUntilMs: z.number().optional(),
   /** The budget of its bucket keeps it open: it is planned with the next gap that is due, so that none always overtakes it. */
   overBudget: z.literal(true).optional(),
-  /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its brake held them back. A person decides about them. */
+  /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its deletion limit held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),

@@ -1,5 +1,5 @@
 /**
- * Deletions that wait for a person. What the brake of a job holds back is one gap for each prefix of a job, of the kind
+ * Deletions that wait for a person. What the deletion limit of a job holds back is one gap for each prefix of a job, of the kind
  * `held-deletes`. It is stored before the job stops or ends, so nothing that becomes of the job can hide it.
  *
  *   none ──a job holds deletions back──► open ──a job compares all of its keys and holds nothing back──► closed
@@ -30,8 +30,8 @@ export function heldGapId({ bucket, prefix }: Pick<JobRecord, 'bucket' | 'prefix
 }
 
 /** How many deletions the job held back when it had compared everything; 0 while it compares. */
-function heldBy({ state, counts, pausedBecause, brake }: JobRecord): number {
-  if (state === 'paused') return pausedBecause === 'brake' ? (brake?.waiting ?? 0) : 0;
+function heldBy({ state, counts, pausedBecause, deletions }: JobRecord): number {
+  if (state === 'paused') return pausedBecause === 'deletion-limit' ? (deletions?.waiting ?? 0) : 0;
   return state === 'done' ? (counts?.held ?? 0) : 0;
 }
 
@@ -103,16 +103,16 @@ export function afterHeld(gap: GapRecord, job: JobRecord, nowMs: number): GapRec
 }
 
 function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {
-  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its brake allows';
+  const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its deletion limit allows';
   return `${id} held back ${held} deletions, ${why}`;
 }
 
 /** What to type for the whole number. */
-function releaseOf({ id, state, bucket, prefix, brake }: JobRecord, held: number): string {
+function releaseOf({ id, state, bucket, prefix, deletions }: JobRecord, held: number): string {
   const ofPrefix = prefix === '' ? [] : ['--prefix', prefix];
   const command =
     state === 'paused'
-      ? commandOf('jobs resume', id, '--allow-deletes', String(held + (brake?.reserved ?? 0)))
+      ? commandOf('jobs resume', id, '--allow-deletes', String(held + (deletions?.reserved ?? 0)))
       : commandOf('reindex', bucket, '--allow-deletes', String(held), ...ofPrefix);
   return `a person decides: look at the bucket, and if it is as intended, run \`${command}\``;
 }

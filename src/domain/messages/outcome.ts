@@ -38,5 +38,3 @@ export const outcomeKinds = [
   'deferred',
   'rejected',
 ] as const satisfies readonly Outcome['kind'][];
-
-export type OutcomeKind = (typeof outcomeKinds)[number];

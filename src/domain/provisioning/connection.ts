@@ -4,6 +4,7 @@
  *   applying ──► applied ⇄ paused
  *       └────────────┴──────┴──► removing ──► (deleted)
  */
+import { defined } from '../defined.ts';
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../bucket.ts';
 
@@ -87,8 +88,7 @@ export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier)
     source,
     queueArn,
     installation,
-    ...(topicArn !== undefined && { topicArn }),
-    ...(deadLetterArn !== undefined && { deadLetterArn }),
+    ...defined({ topicArn, deadLetterArn }),
   };
   const isSame = (a: Earlier, b: Earlier): boolean =>
     a.source === b.source && a.topicArn === b.topicArn && a.queueArn === b.queueArn && a.installation === b.installation;

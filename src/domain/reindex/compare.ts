@@ -168,8 +168,6 @@ export interface Slice {
   readonly lastKey: string | undefined;
   /** True when every key up to `through` was compared. False when more documents are needed, or looksMax was reached. */
   readonly isWhole: boolean;
-  /** Number of keys on which both sides agree completely. */
-  readonly equal: number;
   /** In key order. */
   readonly findings: readonly Finding[];
 }
@@ -180,19 +178,17 @@ export function compareSides(sides: Sides): Slice {
   const findings: Finding[] = [];
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
   let lastKey: string | undefined;
-  let equal = 0;
   let looks = 0;
   let pair = pairAt(sides, at, ends);
   for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at, ends)) {
     const finding = findingOf(pair, sides);
-    if (finding === undefined) equal += 1;
-    else findings.push(finding);
+    if (finding !== undefined) findings.push(finding);
     if (finding !== undefined && sides.isLook(finding)) looks += 1;
     lastKey = pair.key;
     at = pair.next;
   }
   const isWhole = pair === 'end' || (lastKey !== undefined && lastKey === sides.through);
-  return { listedTo: at.listedAt, documentsTo: at.documentsAt, lastKey, isWhole, equal, findings };
+  return { listedTo: at.listedAt, documentsTo: at.documentsAt, lastKey, isWhole, findings };
 }
 
 interface Position {

@@ -1,17 +1,18 @@
 import { z } from 'zod';
 
 /**
- * What a reconcile found and did, summed up over turns, ranges and the job:
+ * What a reconcile found and did, summed up over turns, ranges and the job. What is written is counted when the index has taken
+ * it, and the rest when its slice is committed. A key whose slice is compared again is therefore counted once: it is equal then.
  *
- *   listed = equal + incomplete + missing + stale + inFlight (of listed keys)
+ *   listed = equal + differed, and differed = incomplete + missing + stale + inFlight (of listed keys)
  */
 export const countsSchema = z.object({
   /** Objects in the listing. */
   listed: z.number(),
   /** Live documents in the scan. */
   scanned: z.number(),
-  /** Below zero while keys are counted by what they were that will be compared again, and found equal then. */
-  equal: z.number(),
+  /** Of the listed ones: those that were not equal. */
+  differed: z.number(),
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
   /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for; not drift. */
@@ -27,7 +28,7 @@ export const countsSchema = z.object({
   /** Documents written, without tombstones. */
   written: z.number(),
   tombstones: z.number(),
-  /** Phantoms for which the brake refused a tombstone. */
+  /** Phantoms for which the deletion limit refused a tombstone. */
   held: z.number(),
   /** Documents that the index will never take, because of an error in the document itself. */
   refused: z.number(),
@@ -41,7 +42,7 @@ export type ReconcileCounts = z.infer<typeof countsSchema>;
 export const noCounts: ReconcileCounts = {
   listed: 0,
   scanned: 0,
-  equal: 0,
+  differed: 0,
   incomplete: 0,
   unenriched: 0,
   missing: 0,
@@ -56,6 +57,20 @@ export const noCounts: ReconcileCounts = {
   listRequests: 0,
   headRequests: 0,
 };
+
+/** The counts as they are shown: with the listed keys that were equal. */
+export type ShownCounts = ReconcileCounts & { readonly equal: number };
+
+/** The counts as they are shown. What is written ahead of the cursor has differed and is not listed yet. */
+export function shownCounts(counts: ReconcileCounts): ShownCounts {
+  return { ...counts, equal: Math.max(0, counts.listed - counts.differed) };
+}
+
+/** What still counts of keys that are compared again because their deletions were held back: what became of these, and the requests. */
+export function countsOfDeletions(counts: ReconcileCounts): Partial<ReconcileCounts> {
+  const { phantom, tombstones, held, written, listRequests, headRequests } = counts;
+  return { phantom, tombstones, held, written, listRequests, headRequests };
+}
 
 /** Read once: zod makes the list each time, and there are several sums for each page. */
 const countNames = countsSchema.keyof().options;

@@ -4,13 +4,14 @@
  *
  *   queued ──wait──► waiting ──compare──► comparing ──finish──► done
  *      └────────────────compare───────────────┘ │ ▲
- *                                    pause, brake▼ │resume            fail: failed, cancel: cancelled
+ *                                    pause, deletion limit ▼ │ resume            fail: failed, cancel: cancelled
  *                                              paused
  *
- * The brake pauses a job once all of its ranges are compared, so that the number of deletions that wait is the whole one.
+ * The deletion limit pauses a job once all of its ranges are compared, so that the number of deletions that wait is the whole one.
  *
  * Reports, and jobs that were requested with `now`, do not wait.
  */
+import { defined } from '../defined.ts';
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
 import { asleep } from './claims.ts';
 import type { JobFault, JobRecord } from './job.ts';
@@ -40,8 +41,8 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly beginOrder: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
-  /** Everything is compared. `waiting`: how many phantoms the brake holds back. */
-  | { readonly kind: 'brake'; readonly waiting: number }
+  /** Everything is compared. `waiting`: how many phantoms the deletion limit holds back. */
+  | { readonly kind: 'deletion-limit'; readonly waiting: number }
   /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what is allowed now. */
   | { readonly kind: 'resume'; readonly allowDeletes?: number; readonly isHeld?: boolean }
   | { readonly kind: 'cancel'; readonly sums: JobSums }
@@ -59,7 +60,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'waiting',
     compare: 'comparing',
     pause: 'paused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'refused',
     cancel: 'cancelled',
     finish: 'refused',
@@ -69,7 +70,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'comparing',
     pause: 'paused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'refused',
     cancel: 'cancelled',
     finish: 'refused',
@@ -79,7 +80,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'paused',
-    brake: 'paused',
+    'deletion-limit': 'paused',
     resume: 'refused',
     cancel: 'cancelled',
     finish: 'done',
@@ -89,7 +90,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'back',
     cancel: 'cancelled',
     // what ended a turn during the pause happens again after it
@@ -100,7 +101,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'refused',
     cancel: 'refused',
     finish: 'refused',
@@ -110,7 +111,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'refused',
     cancel: 'refused',
     finish: 'refused',
@@ -120,7 +121,7 @@ const table: Readonly<Record<JobPhase, Row>> = {
     wait: 'refused',
     compare: 'refused',
     pause: 'refused',
-    brake: 'refused',
+    'deletion-limit': 'refused',
     resume: 'refused',
     cancel: 'refused',
     finish: 'refused',
@@ -180,8 +181,8 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
       return withStart(job, transition);
     case 'pause':
       return { ...job, pausedBecause: 'requested', pausedAtMs: transition.atMs };
-    case 'brake':
-      return withBrake(job, transition);
+    case 'deletion-limit':
+      return withDeletionLimit(job, transition);
     case 'resume':
       return withoutPause(job, transition);
     case 'cancel':
@@ -204,7 +205,7 @@ function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax
     cuts: [...cuts],
     rangesCut: cuts.length + 1,
     listRequestsAtStart: listRequests,
-    ...(job.mode === 'apply' && { brake: { ...limit, reserved: 0, waiting: 0 } }),
+    ...(job.mode === 'apply' && { deletions: { ...limit, reserved: 0, waiting: 0 } }),
   };
 }
 
@@ -220,13 +221,13 @@ function withoutPassed(job: JobRecord): JobRecord {
   return begun;
 }
 
-function withBrake(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
-  const brake = job.brake ?? { reserved: 0, waiting: 0 };
+function withDeletionLimit(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
+  const deletions = job.deletions ?? { reserved: 0, waiting: 0 };
   return {
     ...job,
-    pausedBecause: 'brake',
+    pausedBecause: 'deletion-limit',
     pausedAtMs: atMs,
-    brake: { ...brake, waiting },
+    deletions: { ...deletions, waiting },
   };
 }
 
@@ -243,37 +244,37 @@ function withoutPause(job: JobRecord, { atMs, allowDeletes, isHeld }: Resumed): 
     dueAtMs: atMs,
     fruitless: 0,
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
-    ...(job.brake !== undefined && { brake: released(job.brake, { allowDeletes, isHeld }) }),
-    // the brake is set when the job begins to compare
-    ...(job.brake === undefined && allowDeletes !== undefined && { allowDeletes: Math.max(job.allowDeletes ?? 0, allowDeletes) }),
+    ...(job.deletions !== undefined && { deletions: released(job.deletions, { allowDeletes, isHeld }) }),
+    // the deletion limit is set when the job begins to compare
+    ...(job.deletions === undefined && allowDeletes !== undefined && { allowDeletes: Math.max(job.allowDeletes ?? 0, allowDeletes) }),
   };
 }
 
-type Brake = NonNullable<JobRecord['brake']>;
+type DeletionLimit = NonNullable<JobRecord['deletions']>;
 
 /**
- * The brake after a release: it allows `allowDeletes` in all, unless it allows more already. Without a limit it stays without
+ * The deletion limit after a release: it allows `allowDeletes` in all, unless it allows more already. Without a limit it stays without
  * one. While deletions wait for a person, it allows no more than that person does, and what is reserved already.
  */
 function released(
-  brake: Brake,
+  deletions: DeletionLimit,
   { allowDeletes = 0, isHeld = false }: { readonly allowDeletes: number | undefined; readonly isHeld: boolean | undefined },
-): Brake {
-  if (isHeld) return { ...brake, limit: Math.max(brake.reserved, allowDeletes), waiting: 0 };
-  if (brake.limit === undefined) return { ...brake, waiting: 0 };
-  return { ...brake, limit: Math.max(brake.limit, allowDeletes), waiting: 0 };
+): DeletionLimit {
+  if (isHeld) return { ...deletions, limit: Math.max(deletions.reserved, allowDeletes), waiting: 0 };
+  if (deletions.limit === undefined) return { ...deletions, waiting: 0 };
+  return { ...deletions, limit: Math.max(deletions.limit, allowDeletes), waiting: 0 };
 }
 
 /** How many tombstones the job may still reserve. */
-export function tombstonesLeft({ brake }: Pick<JobRecord, 'brake'>): number {
-  return brake === undefined ? 0 : Math.max(0, (brake.limit ?? Infinity) - brake.reserved);
+export function tombstonesLeft({ deletions }: Pick<JobRecord, 'deletions'>): number {
+  return deletions === undefined ? 0 : Math.max(0, (deletions.limit ?? Infinity) - deletions.reserved);
 }
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { cuts: _, waits: __, lostCounts: ___, ...kept } = job;
+  const { cuts: _, waits: __, ...kept } = job;
   const { counts, rangesDone } = sums;
-  return { ...kept, finishedAtMs: atMs, ...(counts !== undefined && { counts }), ...(rangesDone !== undefined && { rangesDone }) };
+  return { ...kept, finishedAtMs: atMs, ...defined({ counts, rangesDone }) };
 }
 
 /** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */
@@ -283,29 +284,31 @@ const AHEAD_SHARE = 1 / 64;
 
 /**
  * The job with `count` more tombstones reserved, and the number granted. More than `count` are granted while plenty are left,
- * so that hundreds of ranges need not swap the record for each page; fewer when the brake holds; none if the job does not
+ * so that hundreds of ranges need not swap the record for each page; fewer when the deletion limit holds; none if the job does not
  * compare now. Returns the same job object if there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
-  const { brake } = job;
-  if (phaseOf(job) !== 'comparing' || brake === undefined) return { job, granted: 0 };
+  const { deletions } = job;
+  if (phaseOf(job) !== 'comparing' || deletions === undefined) return { job, granted: 0 };
   // without a limit nothing is counted
-  if (brake.limit === undefined) return { job, granted: count };
+  if (deletions.limit === undefined) return { job, granted: count };
   const left = tombstonesLeft(job);
   const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
-  return granted === 0 ? { job, granted } : { job: { ...job, brake: { ...brake, reserved: brake.reserved + granted } }, granted };
+  return granted === 0
+    ? { job, granted }
+    : { job: { ...job, deletions: { ...deletions, reserved: deletions.reserved + granted } }, granted };
 }
 
 /** The job after `count` of its reserved tombstones were given back unused. */
 export function givenBackTo(job: JobRecord, count: number): JobRecord {
-  const { brake } = job;
-  if (brake?.limit === undefined) return job;
-  return { ...job, brake: { ...brake, reserved: Math.max(0, brake.reserved - count) } };
+  const { deletions } = job;
+  if (deletions?.limit === undefined) return job;
+  return { ...job, deletions: { ...deletions, reserved: Math.max(0, deletions.reserved - count) } };
 }
 
-/** The brake allows a tenth of the documents to be deleted, but at least a number that people delete without much thought. */
-const BRAKE_SHARE = 0.1;
-const BRAKE_MIN = 1_000;
+/** The deletion limit allows a tenth of the documents to be deleted, but at least a number that people delete without much thought. */
+const DELETIONS_SHARE = 0.1;
+const DELETIONS_MIN = 1_000;
 
 /**
  * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
@@ -322,5 +325,5 @@ export function tombstoneLimit(facts: {
   const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0, isAnyHeld } = facts;
   if (isEmptyBucket || isAnyHeld) return allowDeletes;
   if (closesDeletes) return undefined;
-  return Math.max(BRAKE_MIN, Math.floor(documentsAtStart * BRAKE_SHARE), allowDeletes);
+  return Math.max(DELETIONS_MIN, Math.floor(documentsAtStart * DELETIONS_SHARE), allowDeletes);
 }

@@ -1,4 +1,13 @@
-import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { defined } from '../defined.ts';
+import {
+  addCounts,
+  addExamples,
+  noCounts,
+  shownCounts,
+  type DifferenceExamples,
+  type ReconcileCounts,
+  type ShownCounts,
+} from './counts.ts';
 import { compareKeys } from '../documents/key-order.ts';
 import { asleep } from './claims.ts';
 import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job.ts';
@@ -10,11 +19,12 @@ import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges and the turns that run. */
+/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
 export interface JobView extends Omit<
   JobRecord,
-  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'lostCounts' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits'
+  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits' | 'counts'
 > {
+  readonly counts?: ShownCounts;
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
   readonly progress?: number;
   /** Objects listed per second of comparing, without pauses. */
@@ -34,18 +44,12 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
   return listRequests * LIST_USD + headRequests * HEAD_USD;
 }
 
-/** The job with what a turn had written whose range was lost. The counts of a job that has ended are final otherwise. */
-export function withLost(job: JobRecord, written: ReconcileCounts): JobRecord {
-  if (job.counts !== undefined) return { ...job, counts: addCounts(job.counts, written) };
-  return { ...job, lostCounts: addCounts(job.lostCounts ?? noCounts, written) };
-}
-
-/** The sums over a job's ranges, including the LIST requests of the job itself and what turns had written that lost their range. */
+/** The sums over a job's ranges, including the LIST requests of the job itself. */
 export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart' | 'lostCounts'>,
+  job: Pick<JobRecord, 'listRequestsAtStart'>,
   ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
 ): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
-  const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), job.lostCounts ?? noCounts);
+  const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), noCounts);
   return {
     counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0 }),
     examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
@@ -55,19 +59,17 @@ export function sumOf(
 
 /** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
 export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
-  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, lostCounts: ___, waits, fruitless: ____, ...rest } = job;
+  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, waits, fruitless: ___, counts: ended, ...rest } = job;
   const shown = asleep(rest);
   const cut = Math.max(job.rangesCut ?? 0, ranges.length);
-  if (hasEnded(job)) return { ...shown, ...measuresOf(job, job.counts, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
+  if (hasEnded(job)) return { ...shown, ...measuresOf(job, ended, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
   if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };
-  const { counts: stored, examples, rangesDone: done } = sumOf(job, ranges);
-  const counts = ranges.reduce((sum, { turnCounts }) => (turnCounts === undefined ? sum : addCounts(sum, turnCounts)), stored);
+  const { counts, examples, rangesDone: done } = sumOf(job, ranges);
   const leased = ranges.filter(({ lease }) => lease !== undefined).length;
   const fault = ranges.find(({ error }) => error !== undefined)?.error;
   const cursor = ranges.length < cut ? '' : cursorOf(ranges);
   return {
     ...shown,
-    counts,
     examples,
     ...measuresOf(job, counts, nowMs),
     ranges: { cut, done, leased },
@@ -92,8 +94,8 @@ function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: 
   const progress = progressOf(job, counts);
   const objectsPerSecond = rateOf(job, counts, nowMs);
   return {
-    ...(progress !== undefined && { progress }),
-    ...(objectsPerSecond !== undefined && { objectsPerSecond }),
+    counts: shownCounts(counts),
+    ...defined({ progress, objectsPerSecond }),
     costUsd: costUsd(counts),
   };
 }

@@ -9,7 +9,7 @@ import { passedPagesSchema } from './passed-pages.ts';
  *
  *   queued ──► running ──► done │ failed
  *      ▲          │ ▲
- *      │          ▼ │ (resume; the brake released)
+ *      │          ▼ │ (resume; the limit released)
  *      └─resume─ paused          cancelled: from queued, running and paused
  */
 
@@ -22,7 +22,7 @@ export type JobMode = (typeof jobModes)[number];
 /** What a running job is doing: waiting for late events, or comparing. */
 export const jobPhases = ['waiting', 'comparing'] as const;
 
-export const pauseReasons = ['requested', 'brake'] as const;
+export const pauseReasons = ['requested', 'deletion-limit'] as const;
 
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
@@ -66,7 +66,7 @@ export const jobSchema = z.object({
   beginOrder: z.number().optional(),
   pausedBecause: z.enum(pauseReasons).optional(),
   /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: all phantoms that it holds back, once everything is compared. */
-  brake: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
+  deletions: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
   /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
   /** Number of ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
@@ -93,8 +93,6 @@ export const jobSchema = z.object({
   allowDeletes: z.number().optional(),
   /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
   counts: countsSchema.optional(),
-  /** What turns had written whose range was lost before their result could be stored. Part of `counts` once the job has ended. */
-  lostCounts: countsSchema.optional(),
   /** Why the job could not begin yet, and since when: it begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),
@@ -129,16 +127,17 @@ export const rangeSchema = z.object({
   to: z.string().optional(),
   /** Keys up to this one, inclusive, are compared and their writes are durable. */
   cursor: z.string(),
-  /** Whether the last turn has written keys after the cursor. They are counted, and the scan may not show them yet. */
+  /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
   readsFirst: z.boolean().optional(),
   /** Pages without keys that were passed after the cursor. */
   passed: passedPagesSchema.optional(),
   done: z.boolean(),
+  /** Stored together with the cursor: at most every five seconds while a turn runs, and at its end. */
   counts: countsSchema,
-  /** What the running turn has counted so far, for people who watch. The turn's result takes its place. */
-  turnCounts: countsSchema.optional(),
-  /** Where the deletions begin that the brake held back, and what counts if the range is compared again from there. */
-  heldBack: z.object({ cursor: z.string(), counts: countsSchema }).optional(),
+  /** The cursor before the first deletion that the limit held back. */
+  heldBack: z.string().optional(),
+  /** Whether all of its keys are counted, because it is compared again for the deletions that were held back. */
+  isCounted: z.boolean().optional(),
   examples: examplesSchema.optional(),
   /** When a worker compares more of it; absent once it is done, and while its job is paused. */
   dueAtMs: z.number().optional(),

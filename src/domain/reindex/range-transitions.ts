@@ -2,7 +2,7 @@
  * The transitions of a range. Each is one compare-and-swap of its record with the version that the worker knows: a worker
  * that loses a swap has lost the range.
  *
- *   due ──take──► leased ──(renewed)──► stored: due again with an advanced cursor │ done
+ *   due ──take──► leased ──(renewed, its progress stored)──► stored: due again with an advanced cursor │ done
  *     ▲               │
  *     └── lease over ─┘ a worker died: the range is taken again, with one more fruitless lease
  *
@@ -10,7 +10,7 @@
  * keys were passed after it than before, because the worker died or because of a fault of the range itself.
  */
 import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
-import { addCounts, addExamples, noCounts, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, countsOfDeletions, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import { asleep, claimOf, FRUITLESS_MAX, heldBy } from './claims.ts';
 import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
@@ -41,10 +41,8 @@ export function takeRange(range: RangeRecord, { worker, nowMs, isOver }: Taker):
       return { kind: claim.kind };
     case 'poisonous':
       return { kind: 'poisonous', error: ownError(range) ?? ended(range) };
-    case 'taken': {
-      const { turnCounts: _, ...rest } = range;
-      return { kind: 'taken', range: { ...rest, fruitless: claim.fruitless, ...heldBy(worker, nowMs) } };
-    }
+    case 'taken':
+      return { kind: 'taken', range: { ...range, fruitless: claim.fruitless, ...heldBy(worker, nowMs) } };
   }
 }
 
@@ -58,35 +56,40 @@ function ended(range: RangeRecord): JobFault {
   return { code: 'internal.unexpected', reason, range: rangeName(range) };
 }
 
-/** The end of a turn, as its worker reports it. */
-export interface TurnEnd {
+/** What a turn has compared and done so far. */
+export interface TurnProgress {
+  /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
   readonly cursor: string;
   /** Where the listing after the cursor continues, if pages without keys were passed there. */
   readonly place?: ListingPlace;
-  readonly done: boolean;
-  /** Whether keys after the cursor were written and counted. */
+  /** Whether keys after the cursor were written. They are counted. */
   readonly readsFirst?: boolean;
   readonly counts: ReconcileCounts;
-  /** What counts of the turn if its keys are compared again: what was written, and the requests. */
-  readonly repeated?: ReconcileCounts;
-  /** Where the deletions begin that the brake held back in this turn, and what counts of the turn if the range is compared again from there. */
-  readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
   readonly examples: DifferenceExamples;
+  /** Deletions were held back: the cursor before the first of them. */
+  readonly heldBack?: string;
+}
+
+/** The end of a turn, as its worker reports it. */
+export interface TurnEnd extends TurnProgress {
+  /** Whether the end of the range, or of the listing, was reached. */
+  readonly done: boolean;
+  /** The fault that ended the turn early; the progress is valid all the same. */
   readonly fault?: Fault;
 }
 
 /** The range after a turn: free, and with an advanced cursor. It is due at once, or later after a fault; a range that is done is not due. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { error: _, splits: __, fruitless: ___, waitingSinceMs: ____, turnCounts: _____, ...kept } = asleep(range);
-  const { passed: ______, readsFirst: _______, ...rest } = kept;
+  const { error: _, splits: __, fruitless: ___, waitingSinceMs: ____, passed: _____, readsFirst: ______, ...rest } = asleep(range);
   const { cursor, done, counts, examples, fault } = end;
+  const heldBack = range.heldBack ?? end.heldBack;
   const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));
   return {
     ...rest,
     cursor,
     done,
-    counts: addCounts(range.counts, counts),
-    ...heldBackAfter(range, end),
+    counts: addCounts(range.counts, range.isCounted === true ? countsOfDeletions(counts) : counts),
+    ...(heldBack !== undefined && { heldBack }),
     ...passedAfter(range, end),
     ...(end.readsFirst === true && { readsFirst: true }),
     ...(Object.keys(allExamples).length > 0 && { examples: allExamples }),
@@ -101,17 +104,31 @@ function passedAfter({ passed }: RangeRecord, { cursor, done, place, fault }: Tu
   return next === undefined ? {} : { passed: next };
 }
 
-function heldBackAfter({ counts, heldBack }: RangeRecord, end: TurnEnd): Pick<RangeRecord, 'heldBack'> {
-  if (heldBack !== undefined) return { heldBack: { ...heldBack, counts: addCounts(heldBack.counts, end.repeated ?? noCounts) } };
-  if (end.heldBack === undefined) return {};
-  return { heldBack: { cursor: end.heldBack.cursor, counts: addCounts(counts, end.heldBack.counts) } };
+/** The held range while its turn runs, which began with `begun`. If its worker dies, the next one continues from this. */
+export function duringTurn(range: RangeRecord, { begun, progress, nowMs }: RunningTurn): RangeRecord {
+  const { lease, dueAtMs } = range;
+  if (lease === undefined || progress === undefined) return range;
+  return { ...afterTurn(begun, { ...progress, done: false }, nowMs), lease, dueAtMs };
 }
 
-/** The range as it is compared again, from the first deletion that was held back. The same range if none was, or if that has begun already. */
+/** A turn that runs: the range as it was when the turn began, and what it has done since. */
+export interface RunningTurn {
+  readonly begun: RangeRecord;
+  /** Undefined before the first slice. */
+  readonly progress: TurnProgress | undefined;
+  readonly nowMs: number;
+}
+
+/**
+ * The range as it is compared again, from the first deletion that was held back. Its keys are counted, except for what becomes of
+ * these deletions. The same range if none was held back, or if that has begun already.
+ */
 export function rewound(range: RangeRecord, nowMs: number): RangeRecord {
   const { heldBack, ...rest } = range;
   if (heldBack === undefined || !range.done) return range;
-  return { ...rest, ...heldBack, done: false, fruitless: 0, dueAtMs: nowMs };
+  const { phantom, held } = range.counts;
+  const counts = { ...range.counts, phantom: phantom - held, held: 0 };
+  return { ...rest, cursor: heldBack, isCounted: true, counts, done: false, fruitless: 0, dueAtMs: nowMs };
 }
 
 /** What the turn means for the next one: progress starts everything over, a fault of the range counts, and one that is waited for does not. */
@@ -170,19 +187,9 @@ function isWhole({ from, to }: RangeRecord): boolean {
   return from === '' && to === undefined;
 }
 
-/** The range given back without the result of a turn: the lease is removed, it is due at the given time, and what the turn has written counts. */
-export function givenBack(range: RangeRecord, dueAtMs: number, written?: ReconcileCounts): RangeRecord {
-  if (range.lease === undefined) return range;
-  const { turnCounts: _, ...given } = asleep(range);
-  const rest = { ...given, dueAtMs };
-  if (written === undefined) return rest;
-  const { heldBack } = rest;
-  return {
-    ...rest,
-    counts: addCounts(rest.counts, written),
-    ...(written.written > 0 && { readsFirst: true }),
-    ...(heldBack !== undefined && { heldBack: { ...heldBack, counts: addCounts(heldBack.counts, written) } }),
-  };
+/** The range given back before its turn has ended: the lease is removed, and it is due at the given time. */
+export function givenBack(range: RangeRecord, dueAtMs: number): RangeRecord {
+  return range.lease === undefined ? range : { ...asleep(range), dueAtMs };
 }
 
 /**

@@ -70,8 +70,8 @@ export function JobState({ job }: { readonly job: Job }) {
   const more =
     state === 'running' && phase === 'waiting'
       ? ', waits for late events'
-      : state === 'paused' && because === 'brake'
-        ? ' by its brake'
+      : state === 'paused' && because === 'deletion-limit'
+        ? ' by its deletion limit'
         : percent;
   const kind = state === 'done' ? 'good' : state === 'failed' || state === 'paused' ? 'notable' : 'plain';
   return (
@@ -92,14 +92,14 @@ function JobActs({ job, onChanged }: ActsProps) {
   const close = () => setAsked(undefined);
   const request = { params: { id: job.id } };
   if (hasEnded(job) || !may('POST /v1/jobs/{id}/pause')) return null;
-  const isHeld = job.state === 'paused' && job.paused_because === 'brake';
+  const isHeld = job.state === 'paused' && job.paused_because === 'deletion-limit';
   return (
     <div class="actions">
       {job.state !== 'paused' && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>Pause the job</Act>}
       {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
       {isHeld && (
         <button type="button" class="danger" onClick={() => setAsked('release')}>
-          Release the brake…
+          Release the deletions…
         </button>
       )}
       <button type="button" class="secondary outline" onClick={() => setAsked('cancel')}>
@@ -111,9 +111,9 @@ function JobActs({ job, onChanged }: ActsProps) {
   );
 }
 
-/** Cancelling deletes nothing. What the brake holds back stays an open gap. */
+/** Cancelling deletes nothing. What the deletion limit holds back stays an open gap. */
 function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [waiting] = useState(() => job.brake?.waiting ?? 0);
+  const [waiting] = useState(() => job.deletions?.waiting ?? 0);
   async function cancel(): Promise<void> {
     onChanged(await call('POST /v1/jobs/{id}/cancel', { params: { id: job.id } }));
     announce('The job is cancelled. What it has written stays.');
@@ -134,15 +134,15 @@ function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClos
   );
 }
 
-/** The brake is released for exactly the number that the person has seen. */
+/** The deletion limit is released for exactly the number that the person has seen. */
 function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [{ waiting, reserved }] = useState(() => job.brake ?? { waiting: 0, reserved: 0 });
+  const [{ waiting, reserved }] = useState(() => job.deletions ?? { waiting: 0, reserved: 0 });
   async function release(): Promise<void> {
     onChanged(await call('POST /v1/jobs/{id}/resume', { params: { id: job.id }, body: { allow_deletes: waiting + reserved } }));
     onClose();
   }
   return (
-    <Dialog title="Release the brake?" onClose={onClose}>
+    <Dialog title="Release the deletion limit?" onClose={onClose}>
       <Form submit={`Delete ${numberText(waiting)} documents`} onSubmit={release} onCancel={onClose} isDanger>
         <p>
           {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
@@ -160,7 +160,7 @@ const positive = (value: number | undefined, show: (value: number) => string = n
   value !== undefined && value > 0 && show(value);
 
 function JobDetails({ job }: { readonly job: Job }) {
-  const { brake, ranges, phase } = job;
+  const { deletions, ranges, phase } = job;
   return (
     <Details
       of={[
@@ -178,7 +178,7 @@ function JobDetails({ job }: { readonly job: Job }) {
         ['Ended', timeOf(job.finished_at)],
         ['Waits until', phase === 'waiting' && timeOf(job.waits_until)],
         ['Covers changes before', timeOf(job.covers_before)],
-        ['Deletions that wait', positive(brake?.waiting)],
+        ['Deletions that wait', positive(deletions?.waiting)],
         ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
         ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
         ['Ranges', `${numberText(ranges.done)} of ${numberText(ranges.cut)} done, ${numberText(ranges.leased)} being compared`],

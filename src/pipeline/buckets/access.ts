@@ -5,7 +5,7 @@ import type { ChangeRecord } from '../../domain/events/record.ts';
 import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { BucketRecordCache } from './record-cache.ts';
 import type { ConnectBucket } from './connect.ts';
-import type { GapReports, ReportUnconnected } from '../gaps/reports.ts';
+import { reportUnconnectedEvents, type GapReports, type ReportUnconnected } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -45,7 +45,7 @@ interface AccessDependencies {
   readonly connect: ConnectBucket;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
-  readonly telemetry: Pick<Telemetry, 'requestFailed' | 'unconnected'>;
+  readonly telemetry: Telemetry;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
@@ -105,7 +105,7 @@ export function createBucketAccess({
 
   function countUnconnected(bucket: string, sentAtMs: number): void {
     const pending = counting.get(bucket) ?? 0;
-    if (pending === 0 && counting.size >= COUNTING_MAX) return telemetry.unconnected(bucket, 1);
+    if (pending === 0 && counting.size >= COUNTING_MAX) return reportUnconnectedEvents(telemetry, bucket, 1);
     counting.set(bucket, pending + 1);
     // never before the event by SQS's clock: this machine's may be slow
     reportUnconnected(bucket, Math.max(clock.nowMs(), sentAtMs))

@@ -8,6 +8,7 @@
  * Attempts of several names run side by side, each with a time-out. Every failure is remembered for half a minute, so a flood of
  * events of one name sends few requests.
  */
+import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
 import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { circuitOf, FaultError, faultOf, type Fault } from '../../domain/fault.ts';
@@ -67,7 +68,7 @@ export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): 
   const { connect, lookup, connected, clock, telemetry, max } = dependencies;
   const turns = new PQueue({ concurrency: CONNECTS_MAX });
   const attempts = new Map<string, Promise<Found>>();
-  const failures = new Map<string, { readonly failure: Failure; readonly atMs: number }>();
+  const failures = new LRUCache<string, { readonly failure: Failure; readonly atMs: number }>({ max: FAILURES_MAX });
   /** The attempts that have passed the maximum and may still store a record. */
   const running = new Set<Promise<unknown>>();
 
@@ -77,8 +78,6 @@ export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): 
   }
 
   function remember(bucket: string, failure: Failure): Failure {
-    failures.delete(bucket);
-    for (const oldest of failures.keys()) if (failures.size >= FAILURES_MAX) failures.delete(oldest);
     failures.set(bucket, { failure, atMs: clock.monotonicMs() });
     return failure;
   }

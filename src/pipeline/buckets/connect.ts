@@ -3,6 +3,7 @@
  * created, so a worker that reads the record can write documents; and after its first gap, since what the bucket holds
  * already was never compared.
  */
+import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, isFormOf, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { dialects } from '../../domain/events/record.ts';
@@ -100,7 +101,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       await openNeverCompared(dependencies, firstGap, 'after');
       // another process connected it meanwhile, by an event
       if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
-      telemetry.bucketConnected(bucket, by);
+      telemetry.info('bucket connected', { bucket, by });
       // its gap covers the events that were dropped before
       await removeRecord(state, refs.unconnected(bucket).id);
     }
@@ -199,12 +200,10 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   return {
     ...rest,
     ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
-    ...(source !== undefined && { source }),
-    ...(newTopicArn !== undefined && { topicArn: newTopicArn }),
+    ...defined({ source, topicArn: newTopicArn }),
     // another topic delivers from now on
     ...(unsubscribed !== undefined && unsubscribed.topicArn === newTopicArn && { unsubscribed }),
-    ...(enrich !== undefined && { enrich }),
-    ...(account !== undefined && { account }),
+    ...defined({ enrich, account }),
   };
 }
 
@@ -217,7 +216,7 @@ interface Way {
 function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'connectionCheck' | 'waySinceMs'> {
   const { provenAtMs, connectionCheck } = record;
   if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
-  return { ...(provenAtMs !== undefined && { provenAtMs }), ...(connectionCheck !== undefined && { connectionCheck }) };
+  return defined({ provenAtMs, connectionCheck });
 }
 
 /** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */

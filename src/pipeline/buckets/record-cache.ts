@@ -2,6 +2,7 @@
  * The cache of the bucket records that the data path decides by. A cached record is at most C = 10 s behind the store. An
  * unknown name is read by its id before an event of it is dropped.
  */
+import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
@@ -41,7 +42,7 @@ interface CacheEntry {
 
 /** Creates an empty cache. */
 export function createBucketRecordCache({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRecordCache {
-  const cache = new Map<string, CacheEntry>();
+  const cache = new LRUCache<string, CacheEntry>({ max: ENTRIES_MAX });
   const reading = new Map<string, Promise<CacheEntry>>();
   const reads = new PQueue({ concurrency: READS_MAX });
 
@@ -68,7 +69,6 @@ export function createBucketRecordCache({ state, clock }: { readonly state: Stat
   }
 
   function remember(bucket: string, entry: CacheEntry): void {
-    if (cache.size >= ENTRIES_MAX) cache.clear();
     cache.set(bucket, entry);
   }
 

@@ -2,7 +2,7 @@
 import PQueue from 'p-queue';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { GapRecord } from '../../domain/gaps/gap.ts';
+import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/unclaimed-jobs.ts';
 import type { ConnectBucket } from './connect.ts';
@@ -40,33 +40,27 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
     const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
-    telemetry.gapsOpen(
-      [...open].map(([kind, all]) => ({
-        kind,
-        count: all.length,
-        oldestAgeMs: clock.nowMs() - Math.min(...all.map(({ firstSeenMs }) => firstSeenMs)),
-      })),
-    );
-    telemetry.gapStates(
-      [...Map.groupBy(gaps, ({ kind, state: each }) => `${kind} ${each}`).values()].flatMap(([first, ...others]) =>
-        first === undefined ? [] : [{ kind: first.kind, state: first.state, count: others.length + 1 }],
-      ),
-    );
+    telemetry.setCounts('tally_gaps', gaps);
+    telemetry.setCounts('tally_gaps_open', gaps.filter(isOpen));
+    for (const kind of gapKinds) {
+      const ages = open.get(kind)?.map(({ firstSeenMs }) => clock.nowMs() - firstSeenMs) ?? [];
+      telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...ages) / 1_000, { kind });
+    }
     const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
     const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
     const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
-    telemetry.connections(
-      checks.map(({ state: found }) => found),
-      Math.max(0, ...pauses),
-    );
+    telemetry.setCounts('tally_connection_state', checks);
+    telemetry.set('tally_notification_pause_age_seconds', Math.max(0, ...pauses) / 1_000);
     const nowMs = clock.nowMs();
     const statuses = statusesOf(buckets, { circuits: await listCircuits(state, nowMs), gaps, nowMs, compareIntervalMs });
-    telemetry.buckets(
-      statuses.map((status) => status.state),
-      Math.max(0, ...buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs))),
+    telemetry.setCounts(
+      'tally_buckets',
+      statuses.map((status) => ({ status: status.state })),
     );
+    const comparedAgesMs = buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs));
+    telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);
     const jobs = await listAllRecords(state, 'job', jobSchema);
-    telemetry.jobs(jobs.map((job) => job.state));
+    telemetry.setCounts('tally_jobs', jobs);
     unclaimed.see(jobs, clock.nowMs());
   }
 

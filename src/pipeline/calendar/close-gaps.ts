@@ -215,9 +215,20 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
       return alter(current);
     });
     if (after === undefined) return { ...gap, state: 'closed' };
-    if (after.state === 'closed') telemetry.gapClosed(after);
-    if ((after.failures ?? 0) > (before.failures ?? 0)) telemetry.gapStays(after);
+    report(telemetry, before, after);
     return after;
+  }
+}
+
+/** Counts and logs that the gap closed, or that a job did not close it or could not begin. */
+function report(telemetry: Telemetry, before: GapRecord, { bucket, kind, prefix, jobId, waits, state, failures = 0 }: GapRecord): void {
+  if (state === 'closed') {
+    telemetry.count('tally_gaps_closed_total', 1, { kind });
+    telemetry.info('gap closed', { bucket, kind, prefix, jobId });
+  }
+  if (failures > (before.failures ?? 0)) {
+    telemetry.count('tally_gap_failures_total', 1, { kind });
+    telemetry.warn('gap stays open', { bucket, kind, prefix, ...waits });
   }
 }
 
@@ -317,7 +328,7 @@ function isClosedKey({ state, folded, prefix, closedAtMs = 0 }: GapRecord, oldMs
 }
 
 /**
- * What the job of these gaps does beside comparing. It holds deletions back beyond its brake, since no person waits for it: the
+ * What the job of these gaps does beside comparing. It holds deletions back beyond its deletion limit, since no person waits for it: the
  * rest is repaired all the same.
  */
 function wishesOf(gaps: readonly GapRecord[]) {

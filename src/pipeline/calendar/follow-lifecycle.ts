@@ -6,6 +6,7 @@
  *   due ─► check begins ─► visits: documents with a time of expiration, then those of each rule ─► checked, due in a day
  *                            └─ a visit ends at its bound: the place is stored, and the next visit continues there
  */
+import { defined } from '../../domain/defined.ts';
 import { createHash } from 'node:crypto';
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { commonPrefix } from '../../domain/gaps/plan.ts';
@@ -179,7 +180,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const nowMs = clock.nowMs();
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
     const { prefix, sizeAbove, sizeBelow } = rule;
-    const sizes = { ...(sizeAbove !== undefined && { sizeAbove }), ...(sizeBelow !== undefined && { sizeBelow }) };
+    const sizes = defined({ sizeAbove, sizeBelow });
     const pages: Pages = async (after) => {
       // nothing can have expired yet
       if (modifiedUntilMs === undefined) return { documents: [] };

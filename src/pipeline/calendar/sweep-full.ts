@@ -63,7 +63,7 @@ export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, 
     const requests = (await budgets.costsOf(bucket, [], signal)).get('') ?? 0;
     if (affordable(await budgets.read(bucket, signal), requests, { nowMs: clock.nowMs(), requestsPerDay }) !== 'yes') return undefined;
     try {
-      // without gap ids the brake keeps its limit; gaps that the job covers are closed all the same
+      // without gap ids the deletions stay limited; gaps that the job covers are closed all the same
       const tags = enrich === 'tags' ? { tags: true } : {};
       const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], ...tags }, signal);
       await budgets.note(job, requests);

@@ -2,6 +2,7 @@
  * Checks documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
  * a check wrote them too early to be final.
  */
+import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
@@ -37,7 +38,7 @@ export function createVisitUnsettled({
   readonly clock: Clock;
 }): Visit {
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
-  const positions = new Map<string, string>();
+  const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 
   async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
     const documents = await maintenance.unsettled(bucket, page, signal);
@@ -59,7 +60,6 @@ export function createVisitUnsettled({
       if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;
       after = documents[checked - 1]?.key ?? after;
     }
-    if (positions.size >= POSITIONS_MAX) positions.clear();
     positions.set(bucket.bucket, after);
     signal.throwIfAborted();
     return looks;

@@ -4,11 +4,11 @@
  * turn. The place is stored, because any worker may do the next run. The buckets of a region that does not answer are visited last.
  */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { faultOf, type FaultCode } from '../../domain/fault.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Sweep, Telemetry } from '../ports/telemetry.ts';
+import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
@@ -22,6 +22,9 @@ export type DueOf = (signal: AbortSignal) => Promise<(bucket: BucketRecord) => b
 
 /** How long one visit may take, if there is much to do. The next visit continues. */
 export const VISIT_MAX_MS = 300_000;
+
+/** The jobs of the calendar that visit every bucket. */
+export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
 
 interface SweepDependencies {
   readonly state: StateStore;
@@ -48,14 +51,22 @@ export function createSweep(
     try {
       const objects = await visit(bucket, signal);
       if (objects !== undefined) regions.visited(bucket);
-      if (objects !== undefined) telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: 'ok', objects });
+      if (objects !== undefined) reportEnd(bucket.bucket, 'ok', objects);
     } catch (error) {
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
       regions.visited(bucket, code);
-      telemetry.sweepEnded({ sweep, bucket: bucket.bucket, result: code, objects: 0 });
+      reportEnd(bucket.bucket, code, 0);
       telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
     }
+  }
+
+  /** `objects`: how many objects the sweep read, or how many tombstones it purged. */
+  function reportEnd(bucket: string, result: 'ok' | FaultCode, objects: number): void {
+    telemetry.count('tally_sweeps_total', 1, { sweep, result });
+    if (sweep === 'tombstones') telemetry.count('tally_purged_tombstones_total', objects);
+    else if (sweep === 'unsettled' || sweep === 'lifecycle') telemetry.count('tally_swept_objects_total', objects, { sweep });
+    if (result !== 'ok' || objects > 0) telemetry.info('sweep ended', { sweep, bucket, result, objects });
   }
 
   return async function sweepBuckets(signal) {

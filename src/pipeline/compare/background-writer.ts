@@ -128,7 +128,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   /** An aborted call is not counted, since nothing waits for its answers. */
   function answerUnsent(entry: Entry): void {
-    if (entry.isWanted()) telemetry.bulkAnswered('expired', 1);
+    if (entry.isWanted()) telemetry.count('tally_bulk_actions_total', 1, { answer: 'expired' });
     answerExpired(entry);
   }
 

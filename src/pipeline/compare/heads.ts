@@ -4,7 +4,8 @@ import type { ObjectState } from '../../domain/documents/document.ts';
 import type { EnrichResult } from '../../domain/enrichment.ts';
 import { circuitOf, FaultError, faultOf, isFaultCode } from '../../domain/fault.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { createEnricher, type EnricherDependencies, type EnrichRequest } from '../looks/enricher.ts';
+import { createEnricher, type EnricherDependencies, type TagsRead } from '../looks/enricher.ts';
+import { reportHead, type HeadResult } from '../looks/head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -46,7 +47,7 @@ interface HeadsDependencies {
 /** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
 export function createHeads({ storage, clock, telemetry, circuits, concurrency }: HeadsDependencies): Head {
   const heads = new PQueue({ concurrency });
-  const parts: EnricherParts = {
+  const parts: Omit<EnricherDependencies, 'circuits'> = {
     storage,
     heads: { run: (_, task) => task(), report: () => undefined },
     clock,
@@ -55,6 +56,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
     stopped: new AbortController().signal,
   };
   const enricher = createEnricher({ ...parts, circuits });
+  const enricherOfAll = createEnricher({ ...parts, circuits: NO_CIRCUITS });
 
   return async function head({ bucket, key, tags, onRequest }, signal) {
     return heads.add(
@@ -63,15 +65,14 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
         // counted from here and not from the call: the last of hundreds of HEADs would be too old before it was sent
         const startedMs = clock.monotonicMs();
         const expiresAtMs = startedMs + ANSWER_LIFE_MS;
-        const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
-          telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+        const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
         try {
           const seen = await storage.observe(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
           circuits.looked(bucket, { key, sentAtMs: startedMs });
           const request = { bucket, key, state: seen.state, expiresAtMs };
-          const state = await (tags === 'optional' ? enricher.ofLook(request) : lookWithTags(parts, request, tags));
-          return { ...seen, state, expiresAtMs };
+          if (tags === 'optional') return { ...seen, state: (await enricher.ofLook(request)).state, expiresAtMs };
+          return { ...seen, state: withTags(await enricherOfAll.ofLook(request), key, tags), expiresAtMs };
         } catch (error) {
           signal.throwIfAborted();
           const fault = faultOf(error);
@@ -85,8 +86,6 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
   };
 }
 
-type EnricherParts = Omit<EnricherDependencies, 'circuits'>;
-
 /** Every answer counts here, so no request is left out. */
 const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   take: () => ({ ids: [], leave: () => undefined }),
@@ -98,20 +97,11 @@ const NO_CIRCUITS: EnricherDependencies['circuits'] = {
  * The state with the tags that S3 has now. Without the permission to read them it has none, as a document written for an event
  * has none. Throws what else kept them from being read, as far as they are needed.
  */
-async function lookWithTags(parts: EnricherParts, request: EnrichRequest<ObjectState>, need: TagsNeed): Promise<ObjectState> {
-  let read: { readonly result: EnrichResult; readonly reason?: string } = { result: 'ok' };
-  const telemetry: Telemetry = {
-    ...parts.telemetry,
-    enriched(fact) {
-      parts.telemetry.enriched(fact);
-      if (fact.enrich === 'tags') read = fact;
-    },
-  };
-  const state = await createEnricher({ ...parts, telemetry, circuits: NO_CIRCUITS }).ofLook(request);
-  const { result, reason = `the tags of ${request.key} could not be read in time` } = read;
-  if (result === 'ok' || result === 'listed' || result === 'object.denied') return state;
-  if (need === 'wanted' && isOfObject(result)) return state;
-  if (result === 'gone') throw new FaultError('object.failed', `${request.key} changed while its tags were read`);
+function withTags({ state, tags }: { readonly state: ObjectState; readonly tags: TagsRead }, key: string, need: TagsNeed): ObjectState {
+  if (tags.result === 'ok' || tags.result === 'listed' || tags.result === 'object.denied') return state;
+  if (need === 'wanted' && isOfObject(tags.result)) return state;
+  if (tags.result === 'gone') throw new FaultError('object.failed', `${key} changed while its tags were read`);
+  const { result, reason = `the tags of ${key} could not be read in time` } = tags;
   throw new FaultError(isFaultCode(result) ? result : 's3.unavailable', reason);
 }
 

@@ -60,7 +60,6 @@ function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
     listed: [...first.listed, ...second.listed],
     scanned: [...first.scanned, ...second.scanned],
     findings: [...first.findings, ...second.findings],
-    equal: first.equal + second.equal,
     looks: first.looks + second.looks,
     through: second.through ?? first.through,
     listedTo: second.listedTo,

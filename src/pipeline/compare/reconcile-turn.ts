@@ -10,9 +10,9 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
-import type { DifferenceExamples, ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
+import type { TurnEnd, TurnProgress } from '../../domain/reindex/range-transitions.ts';
 import { withPlainFallbacks } from '../looks/plain-fallback.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
@@ -24,7 +24,7 @@ import { createHeads } from './heads.ts';
 import { createNextSlice, nearerEnd, type ComparedSlice } from './next-slice.ts';
 import { createListingFeed, createScanFeed, LISTING_PAGE, type EmptyPage, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
-import { createTurnProgress, type SliceProgress, type SliceSides } from './turn-progress.ts';
+import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 
 export interface TurnRequest {
   readonly bucket: BucketRecord;
@@ -46,9 +46,9 @@ export interface TurnRequest {
 }
 
 export interface TurnControls {
-  /** Reserves up to `count` (1 to 500) tombstones of the job's brake; resolves with how many were granted. Fewer: the brake holds. */
+  /** Reserves up to `count` (1 to 500) tombstones of the job; resolves with how many were granted. Fewer: the deletion limit holds. */
   readonly reserve: (count: number) => Promise<number>;
-  /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: it ends before the first of them. */
+  /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: the turn ends, and the slice is compared again. */
   readonly holdsBack?: () => boolean;
   /** Called between slices. True ends the turn there: a split, a pause, a stop or a lost lease. */
   readonly shouldEnd: () => boolean;
@@ -57,34 +57,12 @@ export interface TurnControls {
   /** The most listing pages that the turn compares, or passes because they have no keys. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
-  /** Called with what was just written. It is what counts of the turn if its result cannot be stored, and so its keys are compared again. */
-  readonly wrote?: (counts: ReconcileCounts) => void;
-  /** Called after each slice with what the turn has counted so far. */
-  readonly progressed?: (counts: ReconcileCounts) => void;
-}
-
-export interface TurnResult {
-  /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
-  readonly cursor: string;
-  /** Where the listing after the cursor continues, if pages without keys were passed there. */
-  readonly place?: ListingPlace;
-  /** Whether the end of the range, or of the listing, was reached. */
-  readonly done: boolean;
-  /** Whether keys after the cursor were written. They are counted. */
-  readonly readsFirst?: boolean;
-  /** Counts of this turn, with what was written beyond the cursor. `held` counts what was held back (`holdsBack`); what ended the turn is counted by the job's brake. */
-  readonly counts: ReconcileCounts;
-  readonly examples: DifferenceExamples;
-  /** Deletions were held back: the cursor before the first of them, and what counts of the turn if it is repeated from there. */
-  readonly heldBack?: { readonly cursor: string; readonly counts: ReconcileCounts };
-  /** The fault that ended the turn early; the cursor is valid all the same. */
-  readonly fault?: Fault;
-  /** How many phantoms of one slice the brake holds back; the cursor is before the first of them. */
-  readonly braked?: number;
+  /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
+  readonly progressed?: (progress: TurnProgress) => void;
 }
 
 /** Runs one turn. Rejects only with the signal's reason. */
-export type ReconcileTurn = (request: TurnRequest, controls: TurnControls, signal: AbortSignal) => Promise<TurnResult>;
+export type ReconcileTurn = (request: TurnRequest, controls: TurnControls, signal: AbortSignal) => Promise<TurnEnd>;
 
 interface TurnDependencies {
   readonly objects: ObjectIndex;
@@ -145,7 +123,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
       turns -= 1;
     }
     signal.throwIfAborted();
-    const result = turn.result();
+    const result = turn.progress();
     // without progress, which the next turn must not try for at once
     const hasMoved = result.cursor !== request.after || result.place?.token !== request.place?.token;
     if (end.kind === 'outOfTime' && !hasMoved) end = { kind: 'expired' };
@@ -154,21 +132,19 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
 }
 
 type PassEnd =
-  | { readonly kind: 'done' | 'ended' | 'outOfTime' | 'expired' }
-  | { readonly kind: 'braked'; readonly waiting: number }
+  | { readonly kind: 'done' | 'ended' | 'outOfTime' | 'refused' | 'expired' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
+function resultOf(end: PassEnd): Pick<TurnEnd, 'done' | 'fault'> {
   switch (end.kind) {
     case 'done':
       return { done: true };
     case 'ended':
     case 'outOfTime':
+    case 'refused':
       return { done: false };
     case 'expired':
       return { done: false, fault: EXPIRED };
-    case 'braked':
-      return { done: false, braked: end.waiting };
     case 'fault':
       return { done: false, fault: end.fault };
   }
@@ -178,7 +154,6 @@ function resultOf(end: PassEnd): Pick<TurnResult, 'done' | 'fault' | 'braked'> {
 interface Settling extends SliceSides, Pick<ComparedSlice, 'looks'> {
   readonly settled: Promise<SliceEnd>;
   hasEnded: boolean;
-  readonly progress: SliceProgress;
 }
 
 function createTurn(
@@ -220,7 +195,7 @@ function createTurn(
 
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
       const end = 'place' in page ? passEmpty(page) : await comparePage(page, scan, { settling, passSignal });
-      if (end !== undefined) return end.kind === 'braked' || end.kind === 'expired' ? end : drained(settling, end);
+      if (end !== undefined) return end.kind === 'refused' || end.kind === 'expired' ? end : drained(settling, end);
       pagesLeft -= 1;
     }
     return drained(settling, { kind: 'ended' });
@@ -250,10 +225,12 @@ function createTurn(
       if (early !== undefined) return early;
       const slice = await nextSlice(page, listedFrom, scan);
       const earlier = [...settling];
-      const opened = progress.openSlice();
+      const { tombstones, headRequested, written } = progress;
       const work = {
         ...request,
-        ...opened,
+        tombstones,
+        headRequested,
+        written,
         findings: slice.findings,
         observedAtMs,
         expiresAtMs,
@@ -261,7 +238,7 @@ function createTurn(
         writesUnread: passes === 1 && request.readsFirst !== true,
         earlierEnded: () => allEnded(earlier),
       };
-      settling.push(beingSettled(slice, opened, settle(work, passSignal)));
+      settling.push(beingSettled(slice, settle(work, passSignal)));
       ({ listedTo: listedFrom, isWhole } = slice);
       const end = await makeRoom(settling);
       if (end !== undefined) return end;
@@ -294,10 +271,9 @@ function createTurn(
     if (first === undefined) return undefined;
     const end = await first.settled;
     settling.shift();
-    if (end.kind === 'expired') return end;
-    progress.commit(first, first.progress, end);
-    controls.progressed?.(progress.counts());
-    return end.kind === 'braked' ? end : undefined;
+    if (end.kind !== 'ended') return end;
+    progress.commit(first, end.endings);
+    return undefined;
   }
 
   async function drained(settling: Settling[], end: PassEnd): Promise<PassEnd> {
@@ -317,7 +293,7 @@ function createTurn(
     }
   }
 
-  return { pass, result: progress.result };
+  return { pass, progress: progress.sofar };
 }
 
 /** How many slices of a job that writes may be settled at the same time. */
@@ -325,9 +301,9 @@ function roomFor(settling: readonly Settling[], settlingMax: number): number {
   return settling.some(({ looks }) => looks > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
 }
 
-function beingSettled(compared: ComparedSlice, progress: SliceProgress, settled: Promise<SliceEnd>): Settling {
-  const { listed, scanned, equal, through, looks } = compared;
-  const entry: Settling = { listed, scanned, equal, through, looks, progress, settled, hasEnded: false };
+function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Settling {
+  const { listed, scanned, through, looks } = compared;
+  const entry: Settling = { listed, scanned, through, looks, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
   // awaited in key order: by then an earlier slice may have ended the pass
   settled.then(hasEnded, hasEnded);

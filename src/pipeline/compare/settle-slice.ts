@@ -10,9 +10,9 @@
  * documents checks it again, so nothing is remembered here.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import type { ObjectDocument, PresentState } from '../../domain/documents/document.ts';
+import type { ObjectDocument, PresentState, ObjectState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
-import { compareStored, type Finding } from '../../domain/reindex/compare.ts';
+import { compareStored, type Finding, type Comparison } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import {
@@ -30,9 +30,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
 import { fillsEnrichment, fillsIn, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
-import { dated, endingAsFound, endingOf, endingOfSeen, tagsEnding } from './endings.ts';
 import type { Head, Look } from './heads.ts';
-import { beforeBrake, byFinding, byKey, cutByBrake, isTombstone, refusedByBrake, type Brake } from './slice-brake.ts';
+import { msOfClock } from '../../domain/ordering/clock.ts';
 
 /** How one finding ended. */
 export interface Ending {
@@ -40,11 +39,13 @@ export interface Ending {
   /** `gone`: neither side has the key any more. */
   readonly kind: DifferenceKind | 'equal' | 'gone';
   readonly fields: readonly string[];
+  /** Whether the bucket's listing has the key. */
+  readonly isListed: boolean;
   /** What the document lacks of the enrichment of its bucket. */
   readonly unenriched?: readonly string[];
   /** Of a report: the difference did not exist before this time. */
   readonly notBeforeMs?: number;
-  /** `held`: the brake does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
+  /** `held`: the deletion limit does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
   readonly reason?: string;
@@ -52,8 +53,8 @@ export interface Ending {
 
 export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
-  /** The brake holds: only findings before this key have ended. `waiting`: tombstones that were not granted. */
-  | { readonly kind: 'braked'; readonly beforeKey: string; readonly waiting: number; readonly endings: readonly Ending[] }
+  /** Tombstones were not granted, because the job does not compare now or the store failed: the slice is compared again. */
+  | { readonly kind: 'refused' }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
   | { readonly kind: 'expired' };
 
@@ -75,14 +76,8 @@ export interface SliceWork {
   readonly tombstones: Tombstones;
   /** Called for each HEAD. */
   readonly headRequested: () => void;
-  /** Called with the findings that were written, as soon as they are, whatever becomes of the slice. */
-  readonly written: (findings: readonly WrittenFinding[]) => void;
-}
-
-/** A finding whose write the store has accepted. */
-export interface WrittenFinding {
-  readonly finding: Finding;
-  readonly ending: Ending;
+  /** Called with the endings whose writes the store has accepted, as soon as it has, whatever becomes of the slice. */
+  readonly written: (endings: readonly Ending[]) => void;
 }
 
 /** The job's allowance of tombstones. */
@@ -91,7 +86,7 @@ export interface Tombstones {
   reserve(count: number): Promise<number>;
   /** Takes back tombstones that were granted and not written. */
   giveBack(count: number): void;
-  /** Whether phantoms whose tombstones were not granted just now are left as they are, instead of ending the slice before the first of them. */
+  /** Whether phantoms whose tombstones were not granted just now are left as they are, instead of settling nothing of the slice. */
   holdsBack(): boolean;
 }
 
@@ -111,8 +106,16 @@ const ROUNDS_MAX = 5;
 const LIVE_LAG_MS = 5_000;
 
 /** A write that a finding requires, and how the finding ends if the store accepts it. */
-export interface PlannedWrite extends WrittenFinding {
+interface PlannedWrite {
+  readonly finding: Finding;
+  readonly ending: Ending;
   readonly request: WriteRequest;
+}
+
+/** What the job's deletion limit leaves of the writes. */
+interface Allowed {
+  readonly planned: readonly PlannedWrite[];
+  readonly held: readonly Ending[];
 }
 
 /** What a finding requires: nothing more, or a write. */
@@ -142,24 +145,23 @@ export function createSettleSlice({
   return async function settleSlice(work, signal) {
     const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map(endingAsFound);
     let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));
-    let brake: Brake | undefined;
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
       // what was refused is read, whatever it is
       const current = round === 1 ? work : { ...work, writesUnread: false };
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
       const { planned, ended } = sorted(plans);
-      const cut = cutByBrake(planned, await refusedByBrake(planned, work), work);
-      brake = cut.brake ?? brake;
-      const answered = await write(beforeBrake(cut.allowed, brake, byFinding), work, signal);
+      const allowed = await allowedOf(planned, work);
+      if (allowed === 'refused') return { kind: 'refused' };
+      const answered = await write(allowed.planned, work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
-      endings.push(...cut.held, ...ended, ...answered.endings);
+      endings.push(...allowed.held, ...ended, ...answered.endings);
       open = answered.refused;
       isExpired = answered.isLookExpired;
     }
     if (open.length > 0 && isExpired) return { kind: 'expired' };
     endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
-    return brake === undefined ? { kind: 'ended', endings } : { kind: 'braked', ...brake, endings: beforeBrake(endings, brake, byKey) };
+    return { kind: 'ended', endings };
   };
 
   /** What is stored now requires of each finding, in the order of the findings; of those that are written unread, nothing is read. */
@@ -256,12 +258,35 @@ export function createSettleSlice({
     const requests = planned.map(({ request }) => request);
     const answers = await writeAll(requests, signal);
     const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
-    written(accepted);
+    written(accepted.map(({ ending }) => ending));
     const result = writtenOf(planned, answers);
     // not after a fault: the store may have applied what it did not answer
     tombstones.giveBack(planned.filter(isTombstone).length - accepted.filter(isTombstone).length);
     return result;
   }
+}
+
+/** Reserves the tombstones among the writes; resolves with the writes that are allowed, and with the endings of those that are held back. */
+async function allowedOf(planned: readonly PlannedWrite[], { tombstones, earlierEnded }: SliceWork): Promise<Allowed | 'refused'> {
+  const wanted = planned.filter(isTombstone);
+  if (wanted.length === 0) return { planned, held: [] };
+  await earlierEnded();
+  const granted = await tombstones.reserve(wanted.length);
+  if (granted === wanted.length) return { planned, held: [] };
+  if (!tombstones.holdsBack()) {
+    tombstones.giveBack(granted);
+    return 'refused';
+  }
+  const held = new Set(wanted.slice(granted));
+  return {
+    planned: planned.filter((each) => !held.has(each)),
+    held: [...held].map(({ ending }) => ({ ...ending, effect: 'held' })),
+  };
+}
+
+/** Whether the write deletes a document, if the store accepts it. */
+function isTombstone({ ending }: PlannedWrite): boolean {
+  return ending.effect === 'tombstone';
 }
 
 /** The writes and the endings among the plans. By a loop, as below: flatMap() takes longer for each finding of a first index than its plan. */
@@ -317,7 +342,7 @@ function isUnread({ kind }: Finding, work: SliceWork): boolean {
   return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !looksAtContent(work);
 }
 
-export interface Looked {
+interface Looked {
   readonly finding: Finding;
   readonly stored: ObjectDocument | undefined;
 }
@@ -366,7 +391,7 @@ function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, no
   };
 }
 
-/** Whether the brake has refused a tombstone by its limit, so that further ones are held back. */
+/** Whether the deletion limit has refused a tombstone by its limit, so that further ones are held back. */
 function isHeldBack({ mode, tombstones }: SliceWork): boolean {
   return mode === 'apply' && tombstones.holdsBack();
 }
@@ -389,4 +414,39 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
       if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
       return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
   }
+}
+
+/** The ending of a finding of which nothing more is looked at. */
+function endingAsFound(finding: Finding): Ending {
+  const { unenriched } = finding;
+  return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
+}
+
+/** The ending of a finding that turned out to be of this kind. */
+function endingOf({ key, fields, state }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+  return { key, kind, fields: decided, isListed: state !== undefined };
+}
+
+/** The ending of a key on which S3 and the stored document differ. */
+function endingOfSeen(finding: Finding, seen: ObjectState): Ending {
+  return endingOf(finding, finding.state === undefined && !seen.present ? 'phantom' : 'inFlight');
+}
+
+/**
+ * How the finding ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
+ * they agree or were not wanted.
+ */
+function tagsEnding(
+  finding: Finding,
+  { kind, fields }: Comparison,
+  { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
+): Ending | undefined {
+  if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
+  return endingOf(finding, kind, ['tags']);
+}
+
+/** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
+function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
+  const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
+  return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
 }

@@ -1,4 +1,5 @@
 /** How far the index of a bucket can be relied on now: shown above the results of a search. */
+import { defined } from '../../domain/defined.ts';
 import type { z } from 'zod';
 import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
@@ -54,9 +55,7 @@ export function createAsOf({
     return {
       bucket,
       status,
-      ...(last_event_at !== undefined && { last_event_at }),
-      ...(last_compared_at !== undefined && { last_compared_at }),
-      ...(behind !== undefined && { behind_ms: behind }),
+      ...defined({ last_event_at, last_compared_at, behind_ms: behind }),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };

@@ -1,4 +1,5 @@
 /** The verbs about connections, and the parts of other verbs that change AWS. */
+import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -106,17 +107,14 @@ interface ApplyFields {
 }
 
 function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyFields): ApplyOptions {
-  return { ...(plan !== undefined && { token: plan }), ...(skipValidation !== undefined && { skipValidation }) };
+  return defined({ token: plan, skipValidation });
 }
 
 function wishRequest(bucket: string, fields: WishFields): WishRequest {
   const { source, topic_arn: topicArn, enrich, bucket_account: account, minimal, adopt } = fields;
   return {
     bucket,
-    ...(source !== undefined && { source }),
-    ...(topicArn !== undefined && { topic_arn: topicArn }),
-    ...(enrich !== undefined && { enrich }),
-    ...(account !== undefined && { bucket_account: account }),
+    ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account }),
     ...(minimal !== undefined && { minimal: minimal === 'true' }),
     ...(adopt !== undefined && { adopt: adopt === 'true' }),
   };

@@ -14,6 +14,7 @@ import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecor
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { reportJobEnd } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
@@ -51,7 +52,7 @@ export interface ReindexJobs {
   /** Throws `job.not-pausable` when it is neither queued nor running. */
   pause(id: string, signal?: AbortSignal): Promise<JobView>;
   /**
-   * `allow_deletes` permits this many tombstones in all. Throws `job.not-resumable` if the job is not paused, or if the brake
+   * `allow_deletes` permits this many tombstones in all. Throws `job.not-resumable` if the job is not paused, or if the deletion limit
    * holds it and allow_deletes is absent or permits no more than the job has reserved; `job.conflict` if another apply job now occupies the bucket.
    */
   resume(id: string, request: ResumeRequest, signal?: AbortSignal): Promise<JobView>;
@@ -126,8 +127,8 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs } = before;
         // a worker may have begun the job, or deleted documents, in between
-        const brake = current.brake && { ...(before.brake ?? current.brake), reserved: current.brake.reserved };
-        return { ...asleep(current), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, brake };
+        const deletions = current.deletions && { ...(before.deletions ?? current.deletions), reserved: current.deletions.reserved };
+        return { ...asleep(current), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, deletions };
       }),
     );
   }
@@ -171,8 +172,8 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const sums = await sumsNow(state, await find(id, signal));
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
       const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
-      telemetry.jobEnded(job);
-      // a turn that still runs loses its range, and counts what it has written in the job
+      reportJobEnd(telemetry, job);
+      // a turn that still runs loses its range, and what it has written since its progress was stored is not counted
       await removeRanges(state, id);
       return shownWhole(job);
     },
@@ -184,7 +185,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async resume(id, { allow_deletes: allowDeletes }, signal) {
       const before = await find(id, signal);
       if (!mayTransition(before, 'resume')) throw notPaused(before);
-      if (before.pausedBecause === 'brake' && (allowDeletes ?? 0) <= (before.brake?.reserved ?? 0)) throw heldByBrake(before);
+      if (before.pausedBecause === 'deletion-limit' && (allowDeletes ?? 0) <= (before.deletions?.reserved ?? 0)) throw heldByLimit(before);
       if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
       const isHeld = await needsConsent(state, before);
       const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
@@ -223,10 +224,10 @@ function notPaused({ id, state }: JobRecord): RequestError {
   return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
 }
 
-function heldByBrake({ id, brake }: JobRecord): RequestError {
-  const { reserved = 0, waiting = 0 } = brake ?? {};
+function heldByLimit({ id, deletions }: JobRecord): RequestError {
+  const { reserved = 0, waiting = 0 } = deletions ?? {};
   const total = reserved + waiting;
-  const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its brake does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
+  const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its deletion limit does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
   return new RequestError('job.not-resumable', detail, { waiting });
 }
 

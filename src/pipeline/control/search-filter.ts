@@ -1,4 +1,5 @@
 /** What a request asks of documents: its parameters and its query as one filter. */
+import { defined } from '../../domain/defined.ts';
 import type { z } from 'zod';
 import type { clause, filterFields } from '../../api/search.ts';
 import { queryWordsOf, type QueryWords } from '../../domain/documents/words.ts';
@@ -121,7 +122,7 @@ function matchTest(text: string, hasPrefix: boolean): Test | { readonly mistake:
 function sizeTest({ size_min: min, size_max: max }: FilterRequest): Test | { readonly mistake: string } | undefined {
   if (min === undefined && max === undefined) return undefined;
   if ((min ?? 0) > (max ?? Infinity)) return { mistake: 'is greater than size_max' };
-  return { kind: 'size', ...(min !== undefined && { min }), ...(max !== undefined && { max }) };
+  return { kind: 'size', ...defined({ min, max }) };
 }
 
 function timeTest(
@@ -133,7 +134,7 @@ function timeTest(
   const from = after === undefined ? undefined : Date.parse(after);
   const before = earlier === undefined ? undefined : Date.parse(earlier);
   if ((from ?? -Infinity) >= (before ?? Infinity)) return { mistake: `is not before ${kind}_before` };
-  return { kind, ...(from !== undefined && { from }), ...(before !== undefined && { before }) };
+  return { kind, ...defined({ from, before }) };
 }
 
 /** What tombstones can be searched by: they have a key and no fields of an object. */

@@ -9,13 +9,14 @@
  * src/domain/gaps/folding.ts says why this is safe. Thousands of records a second cost one write every five seconds for each
  * of the two gaps of a bucket, and few of them wait for it.
  */
+import { LRUCache } from 'lru-cache';
 import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/folding.ts';
 import type { LostChange } from '../../domain/messages/outcome.ts';
 import { gapId, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import type { FoldingPermission } from './folding-permission.ts';
 import { createKeyGaps } from './key-gaps.ts';
-import { factsOf } from './reports.ts';
+import { factsOf, warnOfGap } from './reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -82,14 +83,13 @@ interface Lane {
 
 /** Creates the folding of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
 export function createFolding({ state, clock, telemetry, permission }: FoldingDependencies): Folding {
-  const lanes = new Map<string, Lane>();
+  const lanes = new LRUCache<string, Lane>({ max: REMEMBERED_MAX });
   const keyGaps = createKeyGaps({ state, clock });
   const write = createCoalescingWriter<FoldSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
   function laneOf(id: string): Lane {
     const known = lanes.get(id);
     if (known !== undefined) return known;
-    if (lanes.size >= REMEMBERED_MAX) lanes.clear();
     const lane: Lane = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
     lanes.set(id, lane);
     return lane;
@@ -111,7 +111,7 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     });
     lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
     if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);
-    telemetry.gapSeen(sum.bucket, sum.kind, sum.reason);
+    warnOfGap(telemetry, sum);
   }
 
   /** The records that come next ask again whether the bucket is connected. */
@@ -149,7 +149,7 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
   };
 }
 
-/** Deletes are kept apart: the brake of a re-index does not hold back what such a gap exists to delete. */
+/** Deletes are kept apart: the deletion limit of a re-index does not hold back what such a gap exists to delete. */
 function kindOf({ change }: FoldedRecord): GapKind {
   switch (change) {
     case 'delete':

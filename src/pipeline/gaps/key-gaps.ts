@@ -1,4 +1,5 @@
 /** The gaps of objects that failed alone: one for each key, as long as a bucket has few of them. */
+import { LRUCache } from 'lru-cache';
 import { gapId, gapSchema, type GapKind } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
@@ -24,7 +25,7 @@ interface Known {
 
 /** Creates an empty memory of the key gaps of all buckets. */
 export function createKeyGaps({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): KeyGaps {
-  const buckets = new Map<string, Known>();
+  const buckets = new LRUCache<string, Known>({ max: BUCKETS_MAX });
 
   async function knownOf(bucket: string): Promise<Known> {
     const known = buckets.get(bucket);
@@ -33,7 +34,6 @@ export function createKeyGaps({ state, clock }: { readonly state: StateStore; re
     const entries = await state.list('gap', { after: start, limit: READ_MAX });
     const ids = entries.filter((entry) => entry.id.startsWith(start) && isOpenKeyGap(entry)).map(({ id }) => id);
     const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
-    if (buckets.size >= BUCKETS_MAX) buckets.clear();
     buckets.set(bucket, read);
     return read;
   }

@@ -3,6 +3,7 @@
  * ID of the DeleteObjects call. Such objects are already removed from the index, so the gap of that call may wait for a day. The
  * memory covers this process only: a call whose single deletes reach other workers only is repaired at once, like any other.
  */
+import { LRUCache } from 'lru-cache';
 import type { BulkDelete } from '../../domain/gaps/gap.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { GapReports } from './reports.ts';
@@ -34,15 +35,13 @@ interface Call extends BulkDelete {
 /** Creates an empty memory. */
 export function createReportedKeys(dependencies: { readonly gaps: Pick<GapReports, 'keysReported'>; readonly clock: Clock }): ReportedKeys {
   const { gaps, clock } = dependencies;
-  const calls = new Map<string, Call>();
-  const singles = new Set<string>();
+  const calls = new LRUCache<string, Call>({ max: CALLS_MAX });
+  const singles = new LRUCache<string, true>({ max: SINGLES_MAX });
 
   function callOf(bulk: BulkDelete): Call {
     const name = nameOf(bulk);
     const known = calls.get(name);
     if (known !== undefined) return known;
-    const [oldest] = calls.keys();
-    if (oldest !== undefined && calls.size >= CALLS_MAX) calls.delete(oldest);
     const call: Call = { ...bulk, isGapStored: false, isReported: singles.delete(name), storeAtMs: 0 };
     calls.set(name, call);
     return call;
@@ -72,9 +71,7 @@ export function createReportedKeys(dependencies: { readonly gaps: Pick<GapReport
       const name = nameOf({ bucket, requestId });
       const call = calls.get(name);
       if (call === undefined) {
-        const [oldest] = singles;
-        if (oldest !== undefined && singles.size >= SINGLES_MAX && !singles.has(name)) singles.delete(oldest);
-        singles.add(name);
+        singles.set(name, true);
         return;
       }
       call.isReported = true;

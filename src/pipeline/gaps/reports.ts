@@ -64,7 +64,7 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
   const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
-    const { bucket, kind, reason } = sum.sighting;
+    const { bucket } = sum.sighting;
     const facts = await factsOf(state, bucket);
     if (facts === undefined) return;
     let isOpen = false;
@@ -73,7 +73,7 @@ export function createGapReports({ state, clock, telemetry }: ReportDependencies
       isOpen = next !== current && next.state !== 'closed';
       return next;
     });
-    if (isOpen) telemetry.gapSeen(bucket, kind, reason);
+    if (isOpen) warnOfGap(telemetry, sum.sighting);
   }
 
   return {
@@ -168,7 +168,7 @@ export function createReportUnconnected({
   });
 
   async function writeName(bucket: string, sum: UnconnectedSum): Promise<void> {
-    telemetry.unconnected(bucket, sum.count);
+    reportUnconnectedEvents(telemetry, bucket, sum.count);
     if (await isConnected(state, bucket)) return reportEarlyEvents(gaps, bucket, Math.max(clock.nowMs(), sum.lastSeenMs));
     const ref = refs.unconnected(bucket);
     const isKnown = (await readRecord(state, ref)) !== undefined;
@@ -243,4 +243,16 @@ async function gapsAfter(
     if (isEnd || found.length >= count) return found.slice(0, count);
     after = inRange.at(-1)?.id ?? after;
   }
+}
+
+/** Warns that a gap is open. */
+export function warnOfGap(telemetry: Telemetry, { bucket, kind, reason }: Pick<GapSighting, 'bucket' | 'kind' | 'reason'>): void {
+  const message = 'gap is open: the index may differ from the bucket until a re-index closes it';
+  telemetry.warnOnce(message, `${bucket} ${kind}`, { bucket, kind, reason });
+}
+
+/** Counts events of a bucket that is not connected, and warns of them. */
+export function reportUnconnectedEvents(telemetry: Telemetry, bucket: string, count: number): void {
+  telemetry.count('tally_unconnected_records_total', count);
+  telemetry.warnOnce('events received for a bucket that is not connected', bucket, { bucket });
 }

@@ -3,13 +3,14 @@
  * limited: no number of guesses finds 256 random bits, and a caller whose credential has ended must learn just that, however
  * often it is sent and whatever the neighbours send.
  */
+import { LRUCache } from 'lru-cache';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 
 const SECOND_MS = 1_000;
 /** Far more than a script needs; a loop that runs away takes no more of the store than this. */
 const REQUESTS_PER_S = 100;
-/** A few megabytes at most. Above it the window that began first is forgotten. */
+/** A few megabytes at most. Above it the window that was counted in longest ago is forgotten. */
 const TABLE_MAX = 10_000;
 
 interface CounterOptions {
@@ -25,8 +26,7 @@ export type Counter = (name: string) => number | undefined;
 
 /** Creates a counter of events in windows. The window of a name begins with its first event. */
 export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, countMax, tableMax = TABLE_MAX }: CounterOptions): Counter {
-  /** In the order in which their windows began. */
-  const windows = new Map<string, { readonly endsAtMs: number; count: number }>();
+  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>({ max: tableMax });
 
   return function count(name) {
     const nowMs = clock.monotonicMs();
@@ -35,9 +35,6 @@ export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, cou
       current.count += 1;
       return current.count <= countMax ? undefined : current.endsAtMs - nowMs;
     }
-    windows.delete(name);
-    const [oldest] = windows.size >= tableMax ? windows.keys() : [];
-    if (oldest !== undefined) windows.delete(oldest);
     windows.set(name, { endsAtMs: nowMs + windowMs, count: 1 });
     return undefined;
   };

@@ -1,4 +1,5 @@
 /** Lists records of the audit in pages, the newest first. */
+import { defined } from '../../domain/defined.ts';
 import type { AuditRequest } from '../../api/audit.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import type { AuditRecord } from '../../domain/identity/audit.ts';
@@ -13,9 +14,7 @@ export function createListAudit({ audit }: { readonly audit: Pick<AuditStore, 'l
     const query = {
       ...(from !== undefined && { fromMs: Date.parse(from) }),
       ...(to !== undefined && { toMs: Date.parse(to) }),
-      ...(email !== undefined && { email }),
-      ...(event !== undefined && { event }),
-      ...(key !== undefined && { key }),
+      ...defined({ email, event, key }),
     };
     return readPage({
       limit,

@@ -3,6 +3,7 @@
  * authentication usually costs no read, and a key that was revoked by another process is refused here within five seconds. What
  * this process itself revokes or disables it forgets, so that its next request reads it again.
  */
+import { LRUCache } from 'lru-cache';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -13,7 +14,7 @@ import type { Users } from './users.ts';
 
 /** Revocations count within 5 s. The rest is for what stays open and asks again once a second, such as event streams. */
 const KNOWN_MS = 3_500;
-/** Keys in use at the same time: some 10 MB. Above it the one that was read first is forgotten, and costs a read at its next use. */
+/** Keys in use at the same time: some 10 MB. Above it the one that was used longest ago is forgotten, and costs a read at its next use. */
 const KEYS_MAX = 10_000;
 
 export interface LiveKey {
@@ -39,8 +40,8 @@ interface LiveKeysDependencies {
 
 /** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
 export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): LiveKeys {
-  /** In the order of the reads. A read is counted from its beginning, so what it returns is never older than it seems. */
-  const known = new Map<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>();
+  /** A read is counted from its beginning, so what it returns is never older than it seems. */
+  const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
 
   async function readKey(id: string): Promise<LiveKey | undefined> {
     const record = await readRecord(state, refs.apiKey(id));
@@ -50,9 +51,6 @@ export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): L
   function remember(id: string): Promise<LiveKey | undefined> {
     // it serves every request that comes meanwhile, so no caller that leaves ends it
     const entry = { sinceMs: clock.monotonicMs(), read: readKey(id) };
-    known.delete(id);
-    const [oldest] = known.size >= KEYS_MAX ? known.keys() : [];
-    if (oldest !== undefined) known.delete(oldest);
     known.set(id, entry);
     const forget = (): void => {
       if (known.get(id) === entry) known.delete(id);

@@ -4,7 +4,7 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { HeldSet } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 
 /** How soon a condition that holds receiving back is checked again. */
@@ -15,7 +15,7 @@ const BUCKETS_AGE_MAX_MS = 5_000;
 /** As often as the index store is probed at last. */
 const TRIAL_MS = 15_000;
 
-export type ReceivingState = Parameters<Telemetry['receiving']>[0];
+export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
 
 export interface Admission {
   /** Resolves when a receive may begin; rejects with the signal's reason. */
@@ -97,8 +97,10 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   }
 
   function report(next: ReceivingState): void {
-    if (next !== state) telemetry.receiving(next);
+    if (next === state) return;
     state = next;
+    telemetry.setCounts('tally_receiving', [{ state }]);
+    telemetry.info('the state of receiving changed', { state });
   }
 
   return {

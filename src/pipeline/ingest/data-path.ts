@@ -8,26 +8,28 @@
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
-import type { ChangeRecord, RecordResult } from '../../domain/events/record.ts';
+import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { circuitOf, faultOf } from '../../domain/fault.ts';
+import { faultOf } from '../../domain/fault.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import type { Loss, Settlement } from '../../domain/messages/settlement.ts';
-import { deferDelayS, isLastReceive, settlementOf } from '../../domain/messages/settlement.ts';
+import { deferDelayS, settlementOf } from '../../domain/messages/settlement.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { HeldSet, InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { SettlementKind, Telemetry } from '../ports/telemetry.ts';
+import { labelOf } from '../ports/series.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
-import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Folding } from '../gaps/folding.ts';
-import type { Circuits } from '../serving/circuits.ts';
+
+/** How often an unknown event is logged, by its name: the configuration that sends it changes rarely. */
+const UNKNOWN_EVENT_MS = 3_600_000;
 
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
@@ -41,7 +43,6 @@ interface DataPathDependencies {
   readonly sendDeadLetter: SendDeadLetter;
   readonly gaps: GapReports;
   readonly waiting: Waiting;
-  readonly circuits: Pick<Circuits, 'clusterFailed'>;
   readonly folding: Folding;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly clock: Clock;
@@ -52,11 +53,12 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, circuits, folding, clock, telemetry } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, folding, clock, telemetry } =
     dependencies;
 
   return async function handleMessages(messages) {
-    telemetry.oldestMessageAge(Math.max(0, ...messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs)));
+    const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
+    telemetry.set('tally_queue_oldest_message_age_seconds', Math.max(0, ...agesMs) / 1_000);
     for (const message of messages) settler.hold(message);
     const done = held.run(messages, finishMessage);
     // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received
@@ -105,18 +107,18 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function outcomeOf(record: ChangeRecord, hand: InHand): Promise<Outcome> {
     const outcome = await finishRecord(record, hand);
-    const fault = 'fault' in outcome ? { fault: outcome.fault.code } : {};
-    telemetry.recordEnded({ dialect: record.dialect, outcome: outcome.kind, eventName: record.eventName, ...fault });
-    if (isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined) telemetry.eventLag(clock.nowMs() - record.eventTimeMs);
-    if (outcome.kind === 'ignored' && outcome.reason === 'unknown-event') telemetry.unknownEvent(record.eventName);
+    reportOutcome(telemetry, record, outcome);
+    if (isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined) {
+      telemetry.observe('tally_event_lag_seconds', Math.max(0, clock.nowMs() - record.eventTimeMs) / 1_000);
+    }
     return outcome;
   }
 
   /** Records that were rejected alike are one result, and get one outcome: a body of 1 MiB has room for 20,000 of them. */
   function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>): Outcome {
     const { fault, bucket, dialect } = result;
-    telemetry.recordEnded({ dialect: dialect ?? 'unknown', outcome: 'rejected', eventName: '', fault: fault.code });
     const outcome = known.get(result) ?? { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
+    reportOutcome(telemetry, { dialect: dialect ?? 'unknown', eventName: '' }, outcome);
     known.set(result, outcome);
     return outcome;
   }
@@ -135,7 +137,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
         settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS), settlement.fault.code);
         return true;
       case 'wait':
-        if (isLastReceive(receivesOf(hand))) return waitInHand(hand, settlement.delayS);
+        if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
         settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
@@ -172,11 +174,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
-    if (circuitOf(fault.code) === 'cluster') {
-      circuits.clusterFailed(fault);
-      await clock.sleep(RETRY_MS, hand.signal);
-      if (await waiting.forCluster(hand)) return false;
-    }
+    if (await waiting.afterStoreFault(fault, hand)) return false;
     telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
     settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)), fault.code);
     return true;
@@ -191,8 +189,8 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
-  function settled(hand: InHand, kind: SettlementKind, isDone: boolean, fault?: FaultCode): void {
-    if (isDone) telemetry.messageSettled(kind);
+  function settled(hand: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean, fault?: FaultCode): void {
+    if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
     for (const trace of hand.traces) trace.settled(kind, fault);
   }
 }
@@ -221,4 +219,18 @@ function readableOf(records: readonly RecordResult[]): number {
 /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
 function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
   return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
+}
+
+interface EndedRecord {
+  /** `unknown`: the record was so broken that its dialect could not be recognised. */
+  readonly dialect: Dialect | 'unknown';
+  readonly eventName: string;
+}
+
+function reportOutcome(telemetry: Telemetry, { dialect, eventName }: EndedRecord, outcome: Outcome): void {
+  telemetry.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome.kind) });
+  if ('fault' in outcome) telemetry.debug('record not indexed', { dialect, outcome: outcome.kind, eventName, fault: outcome.fault.code });
+  if (outcome.kind !== 'ignored' || outcome.reason !== 'unknown-event') return;
+  telemetry.count('tally_unknown_events_total', 1);
+  telemetry.warnOnce('unknown event ignored', eventName, { eventName }, UNKNOWN_EVENT_MS);
 }

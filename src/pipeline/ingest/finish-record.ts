@@ -1,51 +1,90 @@
 /**
  * Brings one record to its one outcome. An attempt is made, and made again after a wait for a circuit, an expired answer, a
- * tie, or a fault that is over.
+ * tie, or a fault that is over:
+ *
+ *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
  *
  * What waits for a circuit holds no answer and no decision: it begins again with a fresh bucket record, and a HEAD that is
  * sent after every hint that it serves was received (ordering rules 9 and 11).
  */
-import type { Fault } from '../../domain/fault.ts';
-import type { ObserveHint } from '../../domain/ordering/hint.ts';
+import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import type { FaultCircuit } from '../../domain/fault-entry.ts';
+import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
+import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
+import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { hintOf, hintOfTie, sourceOf, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';
-import type { ChangeRecord } from '../../domain/events/record.ts';
+import { reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
+import type { Arrival, BucketAccess } from '../buckets/access.ts';
+import type { LastEvents } from '../buckets/last-events.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import type { ReportedKeys } from '../gaps/reported-keys.ts';
+import type { WriteDocument } from '../looks/bulk-writer.ts';
+import type { Enricher } from '../looks/enricher.ts';
+import type { LookAnswer, Observe } from '../looks/observer.ts';
+import type { Clock } from '../ports/clock.ts';
+import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
 import type { CircuitId, Place } from '../serving/waiting-line.ts';
-import { createAttemptRecord, type Attempt, type AttemptDependencies, type AttemptStart } from './attempt-record.ts';
 import type { InHand } from './held-set.ts';
-import { createAfterFault } from './after-fault.ts';
-import type { Waiting } from './waiting.ts';
+import { RETRY_MS, type Waiting } from './waiting.ts';
 
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
 
-interface FinishDependencies extends AttemptDependencies {
+interface FinishDependencies {
+  readonly buckets: BucketAccess;
   readonly waiting: Waiting;
+  readonly write: WriteDocument;
+  readonly observe: Observe;
+  readonly enricher: Pick<Enricher, 'ofEvent'>;
+  readonly gaps: GapReports;
+  readonly reportedKeys: ReportedKeys;
+  readonly circuits: Circuits;
+  readonly lastEvents: Pick<LastEvents, 'seen'>;
+  readonly clock: Clock;
 }
 
 /** One record on its way, and what its attempts have shown so far. */
-interface Run extends AttemptStart {
+interface Run {
   readonly record: ChangeRecord;
+  readonly hand: InHand;
   /** The places in open circuits that the present attempt has. */
   places: Place[];
+  /** The tie that an earlier attempt met. */
   tie: ObserveHint | undefined;
   /** Whether no attempt for this record has failed yet, as far as its message shows: such a record is the better trial. */
   isNewKey: boolean;
   /** How many attempts in a row have failed. */
   failures: number;
-  /** Whether looks ask by LIST from now on. */
+  /** Whether looks ask by LIST from now on, because HEAD keeps failing for this object. */
   byListing: boolean;
 }
 
+/**
+ * The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
+ * circuit opened while the look waited for its turn.
+ */
+type Attempt =
+  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  /** The bucket is not connected, and cannot be connected now. */
+  | { readonly kind: 'unconnectable'; readonly fault: Fault }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'tie'; readonly hint: ObserveHint }
+  | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[]; readonly atItsTurn?: boolean }
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly ids: readonly CircuitId[] };
+
 /** At this receive HEAD has failed twice for the object alone: S3 may answer a LIST of its key. */
 const LIST_FROM_RECEIVE = 3;
+
+/** The third failure in a row opens the circuit of what failed, so at the sixth it is clear that others succeed between. */
+const ATTEMPTS_MAX = 6;
 
 const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired before they could be written' };
 
 /** Creates the function. It rejects only with the reason of the stop. */
 export function createFinishRecord(dependencies: FinishDependencies): FinishRecord {
-  const { buckets, circuits, waiting } = dependencies;
-  const attemptRecord = createAttemptRecord(dependencies, takePlaces);
-  const afterFault = createAfterFault(dependencies);
+  const { buckets, circuits, waiting, clock } = dependencies;
+  const attemptRecord = createAttemptRecord(dependencies);
 
   return async function finishRecord(record, hand) {
     // the event name alone decides, and such a record may not name a bucket
@@ -55,7 +94,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     for (;;) {
       let result: Attempt;
       try {
-        result = await attemptRecord(record, run);
+        result = await attemptRecord(run);
       } finally {
         if (run.places.length > 0) for (const place of run.places.splice(0)) place.leave();
       }
@@ -82,13 +121,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         if (result.atItsTurn === true) run.isNewKey = false;
         return waitFor(run, result.ids);
       case 'fault':
-        run.isNewKey = false;
-        run.failures += 1;
-        if (shouldList(run, result)) {
-          run.byListing = true;
-          return undefined;
-        }
-        return afterFault({ ...result, record, failures: run.failures }, hand, () => waitFor(run, result.ids));
+        return afterFault(run, result);
     }
   }
 
@@ -99,25 +132,243 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return { kind: 'unconnected' };
   }
 
-  function shouldList({ byListing, hand }: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): boolean {
-    const isServers = fault.code === 's3.unavailable' || fault.code === 's3.throttled';
+  /** What the fault means for the record: look by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
+  async function afterFault(run: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): Promise<Outcome | undefined> {
+    const { record, hand } = run;
+    run.isNewKey = false;
+    run.failures += 1;
+    const level = circuitOf(fault.code);
+    if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
+    if (shouldList(run, fault, ids)) {
+      run.byListing = true;
+      return undefined;
+    }
+    if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
+    // a circuit that the fault is not about has no trial in this attempt: waiting for it would end immediately, again and again
+    if (circuits.openOf(ids.filter((id) => concerns(id, level))) !== undefined) return waitFor(run, ids);
+    // an index that has answered others meanwhile refuses this record alone
+    const isStores = level === 'cluster' || level === 'index';
+    if (isStores && run.failures < ATTEMPTS_MAX) return tryAgainSoon(run, fault);
+    return waiting.alone(record, { fault, delayS: deferDelayS(hand.message.receiveCount) }, hand);
+  }
+
+  function shouldList({ byListing, hand }: Run, { code }: Fault, ids: readonly CircuitId[]): boolean {
+    const isServers = code === 's3.unavailable' || code === 's3.throttled';
     return isServers && !byListing && hand.message.receiveCount >= LIST_FROM_RECEIVE && circuits.openOf(ids) === undefined;
   }
 
+  async function tryAgainSoon({ record: { bucket }, hand }: Run, fault: Fault): Promise<Outcome | undefined> {
+    if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
+    hand.turnSlow();
+    // at different moments: the record whose write fails every request that it is in must not meet the same others each time
+    await clock.sleep(RETRY_MS * (0.5 + Math.random()), hand.signal);
+    return undefined;
+  }
+
   async function waitFor(run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
-    const next = await waiting.waitOrFold({ record: run.record, attempt: { ids, isNewKey: run.isNewKey } }, run.hand);
+    const next = await waiting.waitOrFold(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
     if ('kind' in next) return next;
     run.places = [next];
     run.failures = 0;
     return undefined;
   }
+}
 
-  /** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
-  function takePlaces(run: Run, ids: readonly CircuitId[]): boolean {
-    const held = new Set(run.places.flatMap((place) => place.ids));
-    const place = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey: run.isNewKey });
-    if (place === undefined) return false;
-    run.places.push(place);
-    return true;
+/** Whether a fault of this level is about the circuit, or about what is behind it. While the cluster's is open, everything waits. */
+function concerns(id: CircuitId, level: FaultCircuit): boolean {
+  if (id === 'cluster' || level === 'cluster') return id === 'cluster';
+  return id.startsWith('index ') === (level === 'index');
+}
+
+/** The bucket record by which a change record is decided, and its run. */
+interface Context {
+  readonly bucket: BucketRecord;
+  readonly run: Run;
+}
+
+/** Creates the function that makes one attempt. It rejects only with the reason of the stop. */
+function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Promise<Attempt> {
+  const { buckets, waiting, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
+  const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
+
+  return async function attemptRecord(run) {
+    const { record, hand } = run;
+    // usually no circuit is open, and then the ids need not be made
+    if (!circuits.isQuiet && !takePlaces(run, indexCircuits(record.bucket), circuits))
+      return { kind: 'blocked', ids: indexCircuits(record.bucket) };
+    // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
+    const sentAtMs = clock.monotonicMs();
+    try {
+      // usually its record is cached
+      const known = buckets.peek(record, hand.message.sentAtMs);
+      if (known !== undefined) return await decide(run, known);
+      const found = await slowly(hand, buckets.lookup(record, arrivalOf(run, waiting)));
+      switch (found.kind) {
+        case 'connected':
+          return await decide(run, found.bucket);
+        case 'unconnectable':
+          return found;
+        case 'unconnected':
+          buckets.countUnconnected(record.bucket, hand.message.sentAtMs);
+          return { kind: 'ended', outcome: found };
+      }
+    } catch (error) {
+      hand.signal.throwIfAborted();
+      const fault = faultOf(error);
+      noteStoreFault(record.bucket, fault, sentAtMs);
+      return { kind: 'fault', fault, ids: indexCircuits(record.bucket) };
+    }
+  };
+
+  function mayLook(run: Run, bucket: BucketRecord): boolean {
+    return circuits.isQuiet || takePlaces(run, lookCircuits(bucket), circuits);
   }
+
+  /** The attempt at a record of a bucket that is connected. */
+  async function decide(run: Run, bucket: BucketRecord): Promise<Attempt> {
+    const { record, hand, tie } = run;
+    const { sentAtMs } = hand.message;
+    lastEvents.seen(record, hand.message);
+    noteSingleDelete(record);
+    const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
+    switch (hint.kind) {
+      case 'exact':
+        return writeExact(hint, { bucket, run });
+      case 'resolve':
+      case 'observe':
+        hand.turnSlow();
+        if (!mayLook(run, bucket)) return { kind: 'blocked', ids: lookCircuits(bucket) };
+        return lookAndWrite(hint, { bucket, run });
+      case 'gap':
+        await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
+        return { kind: 'ended', outcome: { kind: 'gap' } };
+      case 'ignored':
+        return { kind: 'ended', outcome: hint };
+    }
+  }
+
+  async function writeExact(hint: ExactHint, at: Context): Promise<Attempt> {
+    const { bucket, run } = at;
+    const { record, hand } = run;
+    // the life begins with the decision, so enrichment is part of it
+    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+    const state = bucket.enrich === 'none' ? hint.state : await enriched(hint.state, { ...at, expiresAtMs });
+    const document = documentOf({
+      bucket: record.bucket,
+      key: record.key,
+      state,
+      clock: hint.clock,
+      settled: true,
+      source: sourceOf(record.dialect),
+      cause: record,
+      stateAtMs: record.eventTimeMs ?? clock.nowMs(),
+      nowMs: clock.nowMs(),
+    });
+    const answer = await write({ document, equalClock: 'refuse', expiresAtMs, traces: hand.traces });
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        if (document.expires_at !== undefined && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
+        return { kind: 'ended', outcome: answer };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(hint.clock) };
+      case 'expired':
+        return answer;
+      case 'fault':
+        return { ...answer, ids: indexCircuits(record.bucket) };
+    }
+  }
+
+  /** Enriches the state of a live object. The message waits in the held set, because S3 is involved. */
+  async function enriched(
+    state: ObjectState,
+    { bucket, run, expiresAtMs }: Context & { readonly expiresAtMs: number },
+  ): Promise<ObjectState> {
+    if (!state.present) return state;
+    const { record, hand } = run;
+    return slowly(hand, enricher.ofEvent({ bucket: { ...bucket, traces: hand.traces }, key: record.key, state, expiresAtMs }));
+  }
+
+  async function lookAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<Attempt> {
+    const { record, hand, byListing } = run;
+    const facts = {
+      bucket,
+      key: record.key,
+      hint,
+      cause: record,
+      source: sourceOf(record.dialect),
+      reportsDeletion: reportsDeletion(record.change),
+    };
+    // asked again when the look's turn has come, because a circuit may open while it waits
+    const mayBegin = (): boolean => mayLook(run, bucket);
+    const answer = await observe({ ...facts, byListing, mayBegin, traces: hand.traces });
+    switch (answer.kind) {
+      case 'written':
+      case 'superseded':
+        if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
+        return { kind: 'ended', outcome: outcomeOfLook(answer) };
+      case 'tie':
+        return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
+      case 'expired':
+        return answer;
+      case 'blocked':
+        return { ...answer, ids: lookCircuits(bucket), atItsTurn: true };
+      case 'fault':
+        return { ...answer, ids: lookCircuits(bucket) };
+    }
+  }
+}
+
+/** Creates what an attempt tells the circuits and the gaps beside its outcome. */
+function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<FinishDependencies, 'circuits' | 'gaps' | 'reportedKeys' | 'clock'>) {
+  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
+  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
+    const level = circuitOf(fault.code);
+    if (level === 'cluster') circuits.clusterFailed(fault);
+    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
+  }
+
+  function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
+    const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
+    if (isDelete && requestId !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, requestId);
+  }
+
+  async function reportBulkDelete({ bucket, eventName, requestId }: ChangeRecord, seenAtMs: number): Promise<void> {
+    const call = requestId === undefined ? undefined : { bucket, requestId, eventTimeMs: seenAtMs };
+    const isReported = call !== undefined && reportedKeys.bulk(call);
+    const calls = [{ ...(requestId !== undefined && { requestId }), isReported }];
+    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, calls });
+    if (call !== undefined && !isReported) reportedKeys.bulkStored(call);
+  }
+
+  async function reportLifecycle(bucket: string): Promise<void> {
+    const reason = 'S3 answered a HEAD with an expiration date (x-amz-expiration)';
+    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
+  }
+
+  return { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle };
+}
+
+/** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
+function takePlaces({ places, isNewKey }: Run, ids: readonly CircuitId[], circuits: Pick<Circuits, 'take'>): boolean {
+  const held = new Set(places.flatMap((place) => place.ids));
+  const place = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey });
+  if (place === undefined) return false;
+  places.push(place);
+  return true;
+}
+
+function arrivalOf({ record: { bucket }, hand }: Run, waiting: Pick<Waiting, 'enter'>): Arrival {
+  const { sentAtMs, receivedAtMonotonicMs } = hand.message;
+  return { sentAtMs, receivedAtMonotonicMs, signal: hand.signal, enter: () => waiting.enter(bucket, hand) };
+}
+
+/** Waits for the store or S3 with the message in the held set. */
+function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
+  hand.turnSlow();
+  return work;
+}
+
+function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
+  return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
 }

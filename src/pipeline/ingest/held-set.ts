@@ -1,9 +1,9 @@
 /** The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded. */
 import { isLastReceive } from '../../domain/messages/settlement.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 import type { MessageWeight, Weights } from './weights.ts';
 
 /** SQS hides a message for at most 12 hours in all; this is an hour less. */
@@ -22,8 +22,8 @@ export interface InHand {
   readonly isLastReceive: boolean;
   /** What the message weighs of the held set, and what the whole set may weigh. */
   readonly weightMaxBytes: number;
-  /** How much longer the message may be held for a fault before it is given back: up to 11 hours after its receive. */
-  holdLeftMs(): number;
+  /** How much longer the message may be held for a fault before it is given back, if it may be for so long after its receive: at most 11 hours. */
+  holdLeftMs(forMs?: number): number;
 }
 
 export interface HeldSet {
@@ -43,7 +43,7 @@ export interface HeldSet {
 
 interface HeldSetDependencies {
   readonly clock: Clock;
-  readonly telemetry: Telemetry;
+  readonly load: Pick<LiveLoad, 'held'>;
   readonly tracing: Tracing;
   readonly heldMax: number;
   readonly weights: Weights;
@@ -57,7 +57,7 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, telemetry, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
+  const { clock, load, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
   const running = new Set<InHand>();
   let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
@@ -83,12 +83,12 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
       turnSlow() {
         if (slow.has(weight)) return;
         slow.add(weight);
-        telemetry.held(slow.size);
+        load.held(slow.size);
         noLongerFast();
       },
       isLastReceive: isLast(message),
       weightMaxBytes,
-      holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
+      holdLeftMs: (forMs = HOLD_MAX_MS) => message.receivedAtMonotonicMs + forMs - clock.monotonicMs(),
     };
   }
 
@@ -105,7 +105,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     } finally {
       running.delete(hand);
       weights.ended(hand.weight);
-      if (slow.delete(hand.weight)) telemetry.held(slow.size);
+      if (slow.delete(hand.weight)) load.held(slow.size);
       else noLongerFast();
       if (running.size === 0) endIdleWait();
     }

@@ -30,6 +30,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
 import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
+import { createLiveLoad } from '../serving/live-load.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
@@ -84,6 +85,8 @@ export interface IngestRole {
   /** Stops receiving, then finishes or gives back every message in hand, at most one second after the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
   readonly admission: Pick<Admission, 'state'>;
+  /** Whether the live path is under load: re-index yields to it then. */
+  readonly isBusy: () => boolean;
   /** How many messages were deleted since the start. */
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
@@ -98,10 +101,11 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const weights = createWeights(limits.weightMaxBytes);
-  const held = createHeldSet({ ...limits, weights, clock, telemetry, tracing, maxReceiveCount, stopping: stopping.signal });
+  const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
+  const held = createHeldSet({ ...limits, weights, clock, load, tracing, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const write = withPlainFallback(
-    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, circuits, limits: limits.bulk }),
+    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, circuits, limits: limits.bulk, load }),
     telemetry,
   );
   const stopped = aborting.signal;
@@ -114,6 +118,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     circuits,
     concurrency: limits.headConcurrency,
     stopped,
+    load,
   });
   const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
@@ -136,7 +141,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     topics: parts.topics,
     gaps,
     waiting,
-    circuits,
     clock,
     telemetry,
   });
@@ -183,6 +187,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
       settler.close();
     },
     admission,
+    isBusy: load.isBusy,
     storeLastEvents: () => lastEvents.store(),
     get settledTotal() {
       return settler.removedTotal;

@@ -14,9 +14,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { RETRY_MS } from './after-fault.ts';
 import type { Waiting } from './waiting.ts';
-import type { Circuits } from '../serving/circuits.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
@@ -28,24 +26,16 @@ interface ServiceDependencies {
   readonly state: StateStore;
   readonly topics: TopicClient;
   readonly gaps: GapReports;
-  readonly waiting: Pick<Waiting, 'forCluster'>;
-  readonly circuits: Pick<Circuits, 'clusterFailed'>;
+  readonly waiting: Pick<Waiting, 'afterStoreFault'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }
 
 /** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */
-export function createFinishServiceMessage({
-  state,
-  topics,
-  gaps,
-  waiting,
-  circuits,
-  clock,
-  telemetry,
-}: ServiceDependencies): FinishServiceMessage {
+export function createFinishServiceMessage({ state, topics, gaps, waiting, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
   return async function finishServiceMessage(message, hand) {
-    telemetry.serviceMessage(message.kind);
+    telemetry.count('tally_service_messages_total', 1, { kind: message.kind });
+    telemetry.info('service message received', { kind: message.kind });
     for (;;) {
       const outcome = await finish(message, hand).catch((error: unknown) => afterFault(faultOf(error), hand));
       if (outcome !== undefined) return outcome;
@@ -56,11 +46,7 @@ export function createFinishServiceMessage({
   async function afterFault(fault: Fault, hand: InHand): Promise<Outcome | undefined> {
     hand.signal.throwIfAborted();
     if (circuitOf(fault.code) === 'never') return { kind: 'rejected', fault };
-    if (circuitOf(fault.code) === 'cluster') {
-      circuits.clusterFailed(fault);
-      await clock.sleep(RETRY_MS, hand.signal);
-      if (await waiting.forCluster(hand)) return undefined;
-    }
+    if (await waiting.afterStoreFault(fault, hand)) return undefined;
     return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount) };
   }
 

@@ -14,7 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import type { Attempt, Place } from '../serving/waiting-line.ts';
+import { NO_PLACE, type Attempt, type Place } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
@@ -29,24 +29,15 @@ const HIDDEN_BETWEEN_READINGS_MAX = 1_000;
 /** Nothing waits to the end of the retention: SQS deletes a message then without a trace. */
 const RETENTION_MARGIN_MS = 43_200_000;
 
-/** Why a record cannot be served. */
-export interface Unserved {
-  readonly record: ChangeRecord;
-  readonly attempt: Attempt;
-}
-
-/**
- * Resolves with the places for the next attempt, which is decided again from the beginning, or with the outcome of the
- * record. Rejects with the reason of the stop.
- */
-export type WaitOrFold = (unserved: Unserved, hand: InHand) => Promise<Place | Outcome>;
+/** A failure that has not opened its circuit yet may be chance: the record tries again soon, and the third failure opens the circuit. */
+export const RETRY_MS = 500;
 
 interface WaitingDependencies {
   readonly circuits: Circuits;
   readonly folding: Folding;
   readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'maxReceiveCount' | 'retentionMs'>;
   readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'folded' | 'requestFailed'>;
+  readonly telemetry: Telemetry;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   /** Receiving stops when more messages are in flight. */
@@ -54,15 +45,29 @@ interface WaitingDependencies {
 }
 
 export interface Waiting {
-  readonly waitOrFold: WaitOrFold;
-  /** Waits in hand until the index store answers. Resolves to false if that takes longer than a message may be held. */
-  forCluster(hand: InHand): Promise<boolean>;
+  /**
+   * What becomes of a record that cannot be served now. Resolves with the places for the next attempt, which is decided again
+   * from the beginning, or with the outcome of the record. Rejects with the reason of the stop.
+   */
+  waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome>;
+  /**
+   * After a fault that concerns the whole message: waits in hand until the index store answers, if the fault is the store's.
+   * Resolves to false if it is not, or if that takes longer than a message may be held.
+   */
+  afterStoreFault(fault: Fault, hand: InHand): Promise<boolean>;
   /** Takes room in the held set for a record of the bucket that waits for something else. Returns the function that gives it back; undefined if there is none. */
   enter(bucket: string, hand: InHand): (() => void) | undefined;
   /** Whether a record whose bucket is not connected must not wait any longer: it would become a dead letter, or keep others from being received. */
   isLastChance(hand: InHand): boolean;
   /** The outcome of a record that failed alone: its message is deferred, or folded when too many messages are in flight. */
-  alone(unserved: Unserved, failure: { readonly fault: Fault; readonly delayS: number }, hand: InHand): Promise<Outcome>;
+  alone(record: ChangeRecord, failure: { readonly fault: Fault; readonly delayS: number }, hand: InHand): Promise<Outcome>;
+}
+
+/** A record that cannot be served now, what its attempt needs, and its message. */
+interface Waiter {
+  readonly record: ChangeRecord;
+  readonly attempt: Attempt;
+  readonly hand: InHand;
 }
 
 /** Creates the waiting. */
@@ -82,28 +87,25 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return clock.nowMs() - aheadMs;
   }
 
-  function leftMs({ message }: InHand, maxMs: number): number {
-    return message.receivedAtMonotonicMs + maxMs - clock.monotonicMs();
-  }
-
-  async function forCluster(hand: InHand): Promise<boolean> {
+  async function afterStoreFault(fault: Fault, hand: InHand): Promise<boolean> {
+    if (circuitOf(fault.code) !== 'cluster') return false;
+    circuits.clusterFailed(fault);
     hand.turnSlow();
-    const place = await circuits.wait(CLUSTER, leftMs(hand, HOLD_MAX_MS), hand.signal);
+    await clock.sleep(RETRY_MS, hand.signal);
+    const place = await circuits.wait(CLUSTER, hand.holdLeftMs(), hand.signal);
     place?.leave();
     return place !== undefined;
   }
 
-  async function waitOrFold(unserved: Unserved, hand: InHand): Promise<Place | Outcome> {
-    const { attempt } = unserved;
+  async function waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome> {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
-    if (open === undefined) return FREE;
-    if (open.level === 'cluster') return waitForCluster(unserved, open.fault, hand);
-    const place = await inHandForNow(unserved, hand);
-    if (place !== undefined) return place;
-    const still = circuits.openOf(attempt.ids);
-    if (still === undefined || still.level === 'cluster') return FREE;
-    return (await folded(unserved, still.fault, hand)) ?? (await hide(unserved, still.fault, hand));
+    if (open === undefined) return NO_PLACE;
+    const waiter: Waiter = { record, attempt, hand };
+    if (open.level === 'cluster') return waitForCluster(waiter, open.fault);
+    const isFolded = folding.isPermitted && isFoldDue(hand);
+    const place = isFolded ? undefined : await inHand(waiter, holdMaxMs);
+    return place ?? (await folded(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
   }
 
   /**
@@ -112,32 +114,22 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
    * alone (a role that was not given its permission), so the first receives of a message are given back for another. What was
    * received often all the same, because workers are restarted again and again, is folded.
    */
-  async function waitForCluster(unserved: Unserved, fault: Fault, hand: InHand): Promise<Place | Outcome> {
-    const { attempt, record } = unserved;
+  async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+    const { attempt, record, hand } = waiter;
     const isByIndices = circuits.cluster().isOpenByIndices;
-    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await folded(unserved, fault, hand) : undefined;
+    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await folded(record, fault, hand) : undefined;
     if (outcome !== undefined) return outcome;
     // the index store may fail for hours, and what is received then must not become a letter
     const isGivenBack = isByIndices && !isUsed(hand.message, 1 / 4) && !isExpiring(hand.message);
-    const forMs = leftMs(hand, isGivenBack ? holdMaxMs : HOLD_MAX_MS);
+    const forMs = hand.holdLeftMs(isGivenBack ? holdMaxMs : HOLD_MAX_MS);
     const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
-    return place ?? (isGivenBack ? hide(unserved, fault, hand) : deferred(record, fault, 0));
-  }
-
-  /** Waits for the time that each receive gives, unless the record can be folded. Keys that have not failed yet have half as much room again, so that they are found among those that have. */
-  async function inHandForNow(unserved: Unserved, hand: InHand): Promise<Place | undefined> {
-    if (folding.isPermitted && isFoldDue(hand)) return undefined;
-    return inHand(unserved, hand, { maxMs: holdMaxMs, ofShare: unserved.attempt.isNewKey ? 1.5 : 1 });
+    return place ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
-  async function inHand(
-    { attempt, record: { bucket } }: Unserved,
-    hand: InHand,
-    { maxMs, ofShare }: { readonly maxMs: number; readonly ofShare: number },
-  ): Promise<Place | undefined> {
-    const forMs = leftMs(hand, maxMs);
-    const leave = forMs > 0 ? shares.enter(bucket, hand, ofShare) : undefined;
+  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Place | undefined> {
+    const forMs = hand.holdLeftMs(maxMs);
+    const leave = forMs > 0 ? shares.enter(bucket, hand) : undefined;
     if (leave === undefined) return undefined;
     try {
       return await circuits.wait(attempt, forMs, hand.signal);
@@ -174,10 +166,10 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return queueNowMs(message) - message.sentAtMs > retentionMs - Math.min(RETENTION_MARGIN_MS, retentionMs / 4);
   }
 
-  async function folded(unserved: Unserved, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
+  async function folded(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
     if (!folding.isPermitted || !isFoldDue(hand)) return undefined;
     try {
-      await folding.fold(foldedRecord(unserved, fault, hand), hand.signal);
+      await folding.fold(foldedRecord(record, fault, hand), hand.signal);
     } catch (error) {
       hand.signal.throwIfAborted();
       const { code, reason } = faultOf(error);
@@ -185,36 +177,33 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
-    telemetry.folded(fault.code);
+    telemetry.count('tally_folded_total', 1, { fault: fault.code });
     return { kind: 'gap' };
   }
 
   /** Hides the message. At its last permitted receive it is held instead, because SQS would move it to the dead-letter queue. */
-  async function hide(unserved: Unserved, fault: Fault, hand: InHand): Promise<Place | Outcome> {
+  async function hide(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+    const { record, hand } = waiter;
     const { message } = hand;
-    const { bucket } = unserved.record;
+    const { bucket } = record;
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket };
-    if (hand.isLastReceive) {
-      // half as much room again, for those that would become dead letters
-      const place = await inHand(unserved, hand, { maxMs: HOLD_MAX_MS, ofShare: 1.5 });
-      if (place !== undefined) return place;
-    }
+    const place = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
+    if (place !== undefined) return place;
     hidden.sinceReading += 1;
     const waitedS = Math.max(0, queueNowMs(message) - message.firstReceivedAtMs) / 1_000;
-    return deferred(unserved.record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));
+    return deferred(record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));
   }
 
   return {
     waitOrFold,
-    forCluster,
-    enter: (bucket, hand) => shares.enter(bucket, hand, 1),
+    afterStoreFault,
+    enter: (bucket, hand) => shares.enter(bucket, hand),
     isLastChance: (hand) => hand.isLastReceive || isCrowded() || isExpiring(hand.message),
-    async alone(unserved, { fault, delayS }, hand) {
-      const { bucket, key } = unserved.record;
+    async alone(record, { fault, delayS }, hand) {
       const isDue = isCrowded() || isExpiring(hand.message);
-      const outcome = isDue ? await folded(unserved, fault, hand) : undefined;
+      const outcome = isDue ? await folded(record, fault, hand) : undefined;
       if (outcome !== undefined) return outcome;
-      const loss = { bucket, key, change: changeOf(unserved.record) };
+      const loss = { bucket: record.bucket, key: record.key, change: changeOf(record) };
       return isExpiring(hand.message) ? { kind: 'rejected', fault, ...loss } : { kind: 'deferred', fault, delayS, ...loss };
     },
   };
@@ -231,14 +220,11 @@ function createIsUsed(queueWatch: Pick<QueueWatch, 'maxReceiveCount'>) {
 
 const CLUSTER: Attempt = { ids: ['cluster'], isNewKey: false };
 
-/** Nothing is in the way any more. */
-const FREE: Place = { ids: [], leave: () => undefined };
-
 function deferred({ bucket }: ChangeRecord, fault: Fault, delayS: number): Outcome {
   return { kind: 'deferred', fault, delayS, bucket };
 }
 
-function foldedRecord({ record }: Unserved, fault: Fault, { message }: InHand): FoldedRecord {
+function foldedRecord(record: ChangeRecord, fault: Fault, { message }: InHand): FoldedRecord {
   return {
     bucket: record.bucket,
     change: changeOf(record),
@@ -272,7 +258,7 @@ const ALL_SHARE = 1 / 2;
 
 interface Shares {
   /** Takes a place in the held set for a waiting record. Returns the function that gives it back; undefined if there is no room. */
-  enter(bucket: string, hand: InHand, factor: number): (() => void) | undefined;
+  enter(bucket: string, hand: InHand): (() => void) | undefined;
 }
 
 /** Counts the messages of waiting records, each message once for each bucket, and what they weigh. */
@@ -289,14 +275,14 @@ function createShares(heldMax: number): Shares {
   }
 
   return {
-    enter(bucket, hand, factor) {
+    enter(bucket, hand) {
       const waiting = buckets.get(bucket) ?? new Map<InHand, number>();
       const records = waiting.get(hand) ?? 0;
       const hasRoom =
-        waiting.size < heldMax * BUCKET_SHARE * factor &&
-        messages < heldMax * ALL_SHARE * factor &&
-        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE * factor &&
-        weight < hand.weightMaxBytes * ALL_SHARE * factor;
+        waiting.size < heldMax * BUCKET_SHARE &&
+        messages < heldMax * ALL_SHARE &&
+        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE &&
+        weight < hand.weightMaxBytes * ALL_SHARE;
       if (records === 0 && !hasRoom) return undefined;
       buckets.set(bucket, waiting);
       waiting.set(hand, records + 1);

@@ -9,7 +9,7 @@ import {
   type DeadLetterRecord,
   type LetterNotes,
 } from '../../domain/messages/dead-letter.ts';
-import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
+import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { lossesOf } from './moved.ts';
@@ -100,7 +100,9 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     if (attributes === undefined || lettersIn(queue) <= RECORDS_MAX) {
       await keep({ messageId: letterId, fault: fault.code, reason, context, queueUrl: queue.queueUrl, keptAtMs: clock.nowMs() });
     }
-    telemetry.deadLettered({ code: fault.code, reason, messageId });
+    telemetry.count('tally_dead_letters_total', 1, { fault: fault.code });
+    // never its body
+    telemetry.error('message dead-lettered', { code: fault.code, reason, messageId, advice: faults[fault.code].advice });
   };
 
   const list: DeadLetters['list'] = async (limit, signal) => {

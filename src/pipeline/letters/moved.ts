@@ -3,6 +3,7 @@
  * often (a worker was killed each time, or another consumer received them): their events may never have been indexed. Every
  * letter that has no stored record counts as moved, whatever its attributes say: those may be the sender's.
  */
+import { LRUCache } from 'lru-cache';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
 import { faultOf } from '../../domain/fault.ts';
@@ -58,7 +59,7 @@ interface MovedLettersDependencies {
  */
 export function createMovedLetters(dependencies: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
   const { browse, state, gaps, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
-  const known = new Set<string>();
+  const known = new LRUCache<string, true>({ max: KNOWN_MAX });
   const takeLease = createTakeLease({ state, clock });
 
   async function look(queue: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
@@ -116,8 +117,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
       const context = { queue: '', messageId, firstReceived, records: [] };
       await updateRecord(state, ref, () => ({ messageId, ...MOVED, context, queueUrl, keptAtMs: clock.nowMs() }));
     }
-    if (known.size >= KNOWN_MAX) known.clear();
-    known.add(messageId);
+    known.set(messageId, true);
   }
 
   async function reportOverflow({ queueUrl, bucketQueueUrls: sources }: DeadLetterQueue, letters: number): Promise<void> {

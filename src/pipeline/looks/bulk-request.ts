@@ -7,6 +7,7 @@ import { enrichedBytes } from '../../domain/enrichment.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
+import { labelOf } from '../ports/series.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 
@@ -91,6 +92,9 @@ export interface Unfinished<Entry> {
   readonly isWholePushedBack: boolean;
   /** The store holds the same clock. */
   readonly equal: readonly Entry[];
+  /** How long the store took, and whether it took the request as a whole. */
+  readonly durationMs: number;
+  readonly isTaken: boolean;
 }
 
 /** What a bulk request shows about the index store. */
@@ -108,11 +112,19 @@ export function createBulkSender({ objects, clock, telemetry, circuits }: Sender
   return async function sendBulk<Entry extends QueuedWrite>(batch: readonly Entry[]): Promise<Unfinished<Entry>> {
     const startedMs = clock.monotonicMs();
     const { result, answers } = await write(batch);
-    telemetry.bulkSent({ actions: batch.length, sizeBytes: bytesOf(batch), durationMs: clock.monotonicMs() - startedMs, result });
-    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) telemetry.bulkAnswered(kind, alike.length);
+    const durationMs = clock.monotonicMs() - startedMs;
+    const sizeBytes = bytesOf(batch);
+    telemetry.count('tally_bulk_requests_total', 1, { result });
+    telemetry.observe('tally_bulk_duration_seconds', durationMs / 1_000);
+    telemetry.observe('tally_bulk_size_bytes', sizeBytes);
+    telemetry.debug('bulk request answered', { actions: batch.length, sizeBytes, durationMs, result });
+    for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) {
+      telemetry.count('tally_bulk_actions_total', alike.length, { answer: labelOf(kind) });
+    }
     if (result === 'ok') reportItems(batch, answers, startedMs);
     else reportRequest(batch, answers[0] ?? UNANSWERED, startedMs);
-    return { ...deliver(batch, answers, startedMs), isWholePushedBack: result === 'index.overloaded' };
+    const isWholePushedBack = result === 'index.overloaded';
+    return { ...deliver(batch, answers, startedMs), isWholePushedBack, durationMs, isTaken: result === 'ok' };
   };
 
   /** Before the writes are answered: whatever waits for an answer finds the circuits as this answer leaves them. */

@@ -9,6 +9,7 @@ import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 import {
   answerExpired,
   backoffMs,
@@ -32,6 +33,8 @@ interface WriterDependencies {
   readonly telemetry: Telemetry;
   readonly circuits: IndexReports;
   readonly limits: BulkLimits;
+  /** The load of the live path; absent: the writer serves something else. */
+  readonly load?: Pick<LiveLoad, 'bulkQueue' | 'bulkSent'>;
 }
 
 /** A backlog fills requests faster than this; single events do not. */
@@ -46,7 +49,7 @@ const INDEX_PUSH_BACK_MAX_MS = 1_500;
 const PUSHED_BACK: Fault = { code: 'bucket.index-overloaded', reason: 'the index pushed the write back again and again' };
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
-export function createBulkWriter({ objects, clock, telemetry, circuits, limits }: WriterDependencies): WriteDocument {
+export function createBulkWriter({ objects, clock, telemetry, circuits, limits, load }: WriterDependencies): WriteDocument {
   const requests = new PQueue({ concurrency: limits.concurrency });
   const linger = createLinger(clock, limits.lingerMs, () => pump(true));
   const sendBulk = createBulkSender({ objects, clock, telemetry, circuits });
@@ -79,8 +82,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
     }
     const mustWait = pending.length > 0 && requests.pending < limits.concurrency;
     // not at each of a thousand writes between which no linger begins or ends
-    if ((mustWait && linger.begin()) || lingered)
-      telemetry.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
+    if ((mustWait && linger.begin()) || lingered) load?.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
   }
 
   function isFull(): boolean {
@@ -97,7 +99,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
   async function send(batch: readonly QueuedWrite[]): Promise<void> {
     const nowMs = clock.monotonicMs();
     const expired = batch.filter(({ request }) => request.expiresAtMs <= nowMs);
-    if (expired.length > 0) telemetry.bulkAnswered('expired', expired.length);
+    if (expired.length > 0) telemetry.count('tally_bulk_actions_total', expired.length, { answer: 'expired' });
     // the store pushed the write back until it expired
     const overloaded = expired.findLast(({ pushBack }) => pushBack?.code === 'index.overloaded');
     if (overloaded?.pushBack !== undefined)
@@ -105,7 +107,8 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits }
     expired.forEach(answerExpired);
     const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
     if (live.length === 0) return;
-    const { pushedBack, equal, isWholePushedBack } = await sendBulk(live);
+    const { pushedBack, equal, isWholePushedBack, durationMs, isTaken } = await sendBulk(live);
+    load?.bulkSent({ durationMs, isTaken });
     if (!isWholePushedBack) waitInLanes(live, pushedBack);
     await Promise.all([answerEqual(equal), isWholePushedBack ? sendAgain(pushedBack) : undefined]);
     if (pushedBack.length === 0) pushBacks = 0;

@@ -6,8 +6,9 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
-import { createAbsenceBrake } from './absence-brake.ts';
+import { createAbsenceLimit } from './absence-limit.ts';
 import { createHeadQueue } from './head-queue.ts';
 
 interface LooksDependencies {
@@ -21,6 +22,8 @@ interface LooksDependencies {
   readonly concurrency: number;
   /** Aborted at the deadline of the stop; looks end then. */
   readonly stopped: AbortSignal;
+  /** The load of the live path; absent: the looks serve something else. */
+  readonly load?: Pick<LiveLoad, 'heads'>;
 }
 
 export interface Looks {
@@ -29,10 +32,10 @@ export interface Looks {
 }
 
 /** Joins the parts. */
-export function createLooks({ storage, index, write, clock, telemetry, circuits, concurrency, stopped }: LooksDependencies): Looks {
-  const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: circuits.isFailing });
+export function createLooks({ storage, index, write, clock, telemetry, circuits, concurrency, stopped, load }: LooksDependencies): Looks {
+  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
-  const brake = createAbsenceBrake({ ...shared, index });
-  return { enricher, observe: createObserver({ ...shared, write, enricher, brake }) };
+  const absences = createAbsenceLimit({ ...shared, index });
+  return { enricher, observe: createObserver({ ...shared, write, enricher, absences }) };
 }

@@ -11,7 +11,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
 import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
 import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
-import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { circuitOf, faultOf, faults, isFaultCode, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -23,6 +23,9 @@ import type { HeadQueue } from './head-queue.ts';
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;
 const LATE = new Error('the time for enrichment is over');
+const PAUSED = { result: 'paused' } as const;
+const LISTED = { result: 'listed' } as const;
+const NOT_ASKED_FOR = { result: 'ok' } as const;
 const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
 
 export interface EnrichRequest<State extends ObjectState> {
@@ -33,11 +36,17 @@ export interface EnrichRequest<State extends ObjectState> {
   readonly expiresAtMs: number;
 }
 
+/** How the reading of an object's tags ended. */
+export type TagsRead = { readonly result: 'ok' } | Refusal;
+
 export interface Enricher {
   /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
   ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
-  /** Returns the state that a look saw, as far as the bucket asks for it, with the tags. The caller has a slot of the HEAD queue. Never rejects. */
-  ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState>;
+  /**
+   * Returns the state that a look saw, as far as the bucket asks for it, with the tags, and how they were read: `ok` if the bucket
+   * does not ask for them. The caller has a slot of the HEAD queue. Never rejects.
+   */
+  ofLook(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
 }
 
 export interface EnricherDependencies {
@@ -64,7 +73,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
     // a request of enrichment is a trial as well; while S3 does not answer, the document is written without it and does not wait
     const place = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
-    if (place === undefined) return withoutReading(request, { result: 'paused' });
+    if (place === undefined) return withoutReading(request, PAUSED);
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
       const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, place }, signal));
@@ -73,19 +82,24 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     }).finally(() => place.leave());
   }
 
-  async function ofLook(request: EnrichRequest<ObjectState>): Promise<ObjectState> {
+  async function ofLook(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofLook']> {
     const { bucket, state } = request;
-    if (!state.present) return state;
+    if (!state.present) return { state, tags: NOT_ASKED_FOR };
     const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
-    if (bucket.enrich === 'none') return asked.state;
+    if (bucket.enrich === 'none') return { state: asked.state, tags: NOT_ASKED_FOR };
     // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
-    if (state.userMetadata === undefined) return withoutReading(asked, { result: 'listed' });
+    if (state.userMetadata === undefined) {
+      return { state: withoutReading(asked, LISTED), tags: bucket.enrich === 'tags' ? LISTED : NOT_ASKED_FOR };
+    }
     report(bucket, 'head', { result: 'ok' });
-    if (bucket.enrich === 'head') return asked.state;
+    if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const place = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
-    if (place === undefined) return withTags(asked, { result: 'paused' });
-    const tags = withinTime(request, (signal) => readLookTags({ ...asked, place }, signal));
-    return withTags(asked, await tags.finally(() => place.leave()));
+    const tags = place === undefined ? PAUSED : await lookTagsInTime({ ...asked, place });
+    return { state: withTags(asked, tags), tags };
+  }
+
+  function lookTagsInTime(request: Placed<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
+    return withinTime(request, (signal) => readLookTags(request, signal)).finally(() => request.place.leave());
   }
 
   /** Runs the work with a signal that is aborted when the time for enrichment is over. */
@@ -189,9 +203,32 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     enrich: EnrichRequestKind,
     how: Refusal | { readonly result: 'ok' },
   ): void {
-    const reason = 'reason' in how && how.reason !== undefined ? { reason: how.reason } : {};
-    telemetry.enriched({ bucket, enrich, result: how.result, ...reason });
+    reportEnriched(telemetry, { bucket, enrich, result: how.result, ...('reason' in how && { reason: how.reason }) });
   }
 
   return { ofEvent, ofLook };
+}
+
+/** How one step of enriching one live document ended. */
+interface EnrichFact {
+  readonly bucket: string;
+  readonly enrich: EnrichRequestKind;
+  readonly result: EnrichResult;
+  /** The reason of a fault. It may contain the key. */
+  readonly reason?: string | undefined;
+}
+
+/** Counts a step of enrichment, and warns if the document is written without what it would have added. */
+export function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }: EnrichFact): void {
+  telemetry.count('tally_enrich_total', 1, { enrich, result });
+  // an object that was overwritten or deleted since has an event that reports it
+  if (result === 'ok' || result === 'gone') return;
+  const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
+  telemetry.warnOnce('documents are written without enrichment', `${bucket} ${enrich} ${result}`, {
+    bucket,
+    enrich,
+    result,
+    reason,
+    ...advice,
+  });
 }

@@ -3,9 +3,11 @@
  * serves the buckets in turn. Requests that hang must not take every place, so one bucket, one region, and all that fails
  * together have a share only.
  */
+import type { FaultCode } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 
 /** Of the places, when other buckets or regions need some as well: what one bucket, one region, and all that fails may have. */
 const BUCKET_SHARE = 1 / 2;
@@ -24,7 +26,8 @@ export interface HeadQueue {
 interface HeadQueueDependencies {
   readonly concurrency: number;
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'heads'>;
+  /** The load of the live path; absent: the queue serves something else. */
+  readonly load?: Pick<LiveLoad, 'heads'> | undefined;
   /** Whether the latest requests of this bucket failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
 }
@@ -38,7 +41,7 @@ interface Lane {
 }
 
 /** Creates an empty queue. It is bounded by the held set: each held message waits for its own tasks. */
-export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: HeadQueueDependencies): HeadQueue {
+export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQueueDependencies): HeadQueue {
   /** In the order in which they are served next. */
   const lanes = new Map<string, Lane>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
@@ -131,7 +134,7 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
   }
 
   function report(): void {
-    telemetry.heads({ queued, inFlight: running });
+    load?.heads({ queued, inFlight: running });
   }
 
   return {
@@ -150,4 +153,13 @@ export function createHeadQueue({ concurrency, clock, telemetry, isFailing }: He
     },
     report,
   };
+}
+
+/** What a HEAD saw, or why it failed. */
+export type HeadResult = 'present' | 'absent' | FaultCode;
+
+/** Counts a HEAD and measures it. */
+export function reportHead(telemetry: Telemetry, durationMs: number, result: HeadResult): void {
+  telemetry.count('tally_head_requests_total', 1, { result });
+  telemetry.observe('tally_head_duration_seconds', durationMs / 1_000);
 }

@@ -12,10 +12,10 @@ import { faultOf } from '../../domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Verdict } from '../../domain/ordering/observation.ts';
 import { planObservedWrite } from '../../domain/ordering/observation.ts';
-import type { AbsenceBrake } from './absence-brake.ts';
+import type { AbsenceLimit } from './absence-limit.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { Enricher } from './enricher.ts';
-import type { HeadQueue } from './head-queue.ts';
+import { reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -28,7 +28,7 @@ export interface LookRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
-  /** Whether an event reports that the object is gone: then its absence is not braked. */
+  /** Whether an event reports that the object is gone: then its absence is not limited. */
   readonly reportsDeletion?: boolean;
   /** Asks by LIST, because HEAD has failed several times for this object. */
   readonly byListing?: boolean;
@@ -57,7 +57,7 @@ interface ObserverDependencies {
   readonly heads: HeadQueue;
   readonly circuits: Pick<Circuits, 'looked'>;
   readonly enricher: Pick<Enricher, 'ofLook'>;
-  readonly brake: AbsenceBrake;
+  readonly absences: AbsenceLimit;
   /** Aborted at the deadline of the stop; looks end then. */
   readonly stopped: AbortSignal;
 }
@@ -69,7 +69,7 @@ interface Member {
 
 /** Creates the observer. */
 export function createObserver(dependencies: ObserverDependencies): Observe {
-  const { storage, write, clock, telemetry, heads, circuits, enricher, brake, stopped } = dependencies;
+  const { storage, write, clock, telemetry, heads, circuits, enricher, absences, stopped } = dependencies;
   /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
   const joinable = new Map<string, Member[]>();
 
@@ -101,28 +101,28 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const byListing = members.some(({ request }) => request.byListing === true);
-    const seen = await headBraked({ ...first, byListing }, members);
+    const seen = await headWithLimit({ ...first, byListing }, members);
     if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
-    const state = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
+    const { state } = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write does not keep a slot of the HEAD queue
     void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
       answerAll(members, { kind: 'fault', fault: faultOf(error) }),
     );
   }
 
-  /** The HEAD, and its absence once more if the brake wants the bucket to show an object before it. */
-  async function headBraked(request: LookRequest, members: readonly Member[]): Promise<Observation | { readonly fault: Fault }> {
+  /** The HEAD, and its absence once more if the deletion limit wants the bucket to show an object before it. */
+  async function headWithLimit(request: LookRequest, members: readonly Member[]): Promise<Observation | { readonly fault: Fault }> {
     const { bucket, key } = request;
     const traces = tracesOf(members);
     const sentAtMs = clock.monotonicMs();
     const seen = await head(request, traces);
     if ('fault' in seen || members.some((member) => member.request.reportsDeletion === true)) return seen;
     if (seen.state.present) {
-      brake.found(bucket.bucket);
+      absences.found(bucket.bucket);
       return seen;
     }
     try {
-      return (await brake.judge({ bucket, key, sentAtMs })) === 'believed' ? seen : await head(request, traces);
+      return (await absences.judge({ bucket, key, sentAtMs })) === 'believed' ? seen : await head(request, traces);
     } catch (error) {
       return { fault: faultOf(error) };
     }
@@ -133,8 +133,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     traces: Traces,
   ): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
-    const sent = (result: Parameters<Telemetry['headSent']>[0]['result']): void =>
-      telemetry.headSent({ durationMs: clock.monotonicMs() - startedMs, result });
+    const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
     try {
       const observation = await storage.observe({ bucket, region, account, traces }, key, stopped, { byListing });
       sent(observation.state.present ? 'present' : 'absent');

@@ -4,6 +4,7 @@ import type { Fault, FaultCode } from '../../domain/fault.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { reportEnriched } from './enricher.ts';
 
 /**
  * The faults of a field that the index does not accept: because of its value, or because the mapping does not contain
@@ -12,7 +13,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-misconfigured']);
 
 /** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
-export function withPlainFallback(write: WriteDocument, telemetry: Pick<Telemetry, 'enriched'>): WriteDocument {
+export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
   async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
     const answer = await write(request);
     const refusal = refusalOf(answer);
@@ -27,7 +28,7 @@ export function withPlainFallback(write: WriteDocument, telemetry: Pick<Telemetr
 type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
 
 /** Wraps a writer of many documents in the same way. The refused ones are written again together. */
-export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Pick<Telemetry, 'enriched'>): WriteDocuments {
+export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
   return async function writeAllOrPlain(writes, signal) {
     const answers = [...(await writeAll(writes, signal))];
     const refused = writes.flatMap((request, index) => {
@@ -53,10 +54,10 @@ function refusalOf(answer: WriteAnswer | undefined): Fault | undefined {
   return answer?.kind === 'fault' && REFUSALS.has(answer.fault.code) ? answer.fault : undefined;
 }
 
-function reportRefusal(telemetry: Pick<Telemetry, 'enriched'>, { document }: WriteRequest, { code, reason }: Fault): void {
+function reportRefusal(telemetry: Telemetry, { document }: WriteRequest, { code, reason }: Fault): void {
   const { bucket, tags } = document;
-  telemetry.enriched({ bucket, enrich: 'head', result: code, reason });
-  if (tags !== undefined) telemetry.enriched({ bucket, enrich: 'tags', result: code, reason });
+  reportEnriched(telemetry, { bucket, enrich: 'head', result: code, reason });
+  if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result: code, reason });
 }
 
 function plain(request: WriteRequest): WriteRequest {

@@ -81,11 +81,3 @@ export const noTracing: Tracing = {
   s3Request: () => untraced,
   bulk: () => untraced,
 };
-
-/** Facts about tracing itself, for log lines and metrics. */
-export interface TracingTelemetry {
-  /** Spans were dropped, because the queue was full or an export failed for good. */
-  spansDropped(reason: 'queue-full' | 'export-failed', count: number, error?: string): void;
-  /** The OpenTelemetry SDK reported a problem. */
-  tracingTroubled(text: string): void;
-}

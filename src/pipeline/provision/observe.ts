@@ -1,4 +1,5 @@
 /** Reads what a wish is about. Nothing is written. */
+import { defined } from '../../domain/defined.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
@@ -73,7 +74,7 @@ export function createObserve(aws: AwsReads): Observe {
     const found = await aws.ruleOf(wish.region, rule.name, signal);
     const handMadeRule = found === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { rule: found, ...(handMadeRule !== undefined && { handMadeRule }), ...(trails !== undefined && { trails }) };
+    return { rule: found, ...defined({ handMadeRule, trails }) };
   }
 
   /** A rule of another name that sends the bucket's events where Tally's would: one that is enabled comes first. */

@@ -1,6 +1,7 @@
 /** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { printable } from '../../domain/printable.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema } from '../../domain/provisioning/connection.ts';
 import { afterLook, isBeingMade, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
@@ -8,7 +9,7 @@ import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { CalendarTelemetry } from '../ports/telemetry.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import { noteProof } from '../gaps/proven-events.ts';
@@ -19,7 +20,7 @@ interface WatchDependencies {
   readonly provisioning: Pick<Provisioning, 'diagnose'>;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<CalendarTelemetry, 'connectionSeen'>;
+  readonly telemetry: Telemetry;
 }
 
 /** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
@@ -41,9 +42,15 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
     await updateRecord(state, refs.bucket(bucket), (current) =>
       current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
     );
-    if (check.state !== record.connectionCheck?.state) telemetry.connectionSeen({ bucket, state: check.state, findings: check.findings });
+    if (check.state !== record.connectionCheck?.state) report(bucket, check);
     return findings;
   };
+
+  function report(bucket: string, { state: found, findings }: AfterLook['check']): void {
+    const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
+    if (found === 'ok') telemetry.info('the connection of the bucket is in order', fields);
+    else telemetry.warn('the connection of the bucket is not in order', fields);
+  }
 
   async function openGap(record: BucketRecord, { check, gap }: AfterLook, signal?: AbortSignal): Promise<void> {
     const { bucket } = record;

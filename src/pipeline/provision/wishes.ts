@@ -1,4 +1,5 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
+import { defined } from '../../domain/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -160,11 +161,9 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
     source,
     enrich,
     queueArn,
-    ...(topicArn !== undefined && { topicArn }),
-    ...(deadLetterArn !== undefined && { deadLetterArn }),
+    ...defined({ topicArn, deadLetterArn }),
     ...(minimal === true && { minimal }),
-    ...(trailArn !== undefined && { trailArn }),
-    ...(trailBucket !== undefined && { trailBucket }),
+    ...defined({ trailArn, trailBucket }),
   };
 }
 

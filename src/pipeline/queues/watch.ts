@@ -98,10 +98,12 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     }
   }
 
-  function report(queue: Parameters<Telemetry['queueDepth']>[0], urls: readonly string[]): void {
+  function report(queue: 'bucket' | 'dead-letter', urls: readonly string[]): void {
     const known = urls.flatMap((url) => attributes.get(url) ?? []);
     const sum = (field: 'visible' | 'inFlight' | 'delayed'): number => known.reduce((total, each) => total + each[field], 0);
-    telemetry.queueDepth(queue, { visible: sum('visible'), inFlight: sum('inFlight'), delayed: sum('delayed') });
+    telemetry.set('tally_queue_messages', sum('visible'), { queue, state: 'visible' });
+    telemetry.set('tally_queue_messages', sum('inFlight'), { queue, state: 'in-flight' });
+    telemetry.set('tally_queue_messages', sum('delayed'), { queue, state: 'delayed' });
   }
 
   return {

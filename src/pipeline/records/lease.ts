@@ -4,6 +4,7 @@
  * lease's whole life by its own steady clock, and it swaps the record at the version that it watched. The holder counts the life by
  * its monotonic clock, which never runs behind the steady one.
  */
+import { LRUCache } from 'lru-cache';
 import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
 import { z } from 'zod';
@@ -24,15 +25,15 @@ export type Watch = (id: string, version: string) => number;
 
 /** Creates the memory of what a process watches. */
 export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
-  const watched = new Map<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>();
+  const watched = new LRUCache<string, { readonly version: string; readonly sinceMs: number; readonly lookedAtMs: number }>({
+    max: WATCHED_MAX,
+  });
   return function watchedMs(id, version) {
     const nowMs = clock.steadyMs();
     const before = watched.get(id);
     const isSame = before?.version === version && nowMs - before.lookedAtMs <= LOOK_GAP_MAX_MS;
     const sinceMs = isSame ? before.sinceMs : nowMs;
-    watched.delete(id);
     watched.set(id, { version, sinceMs, lookedAtMs: nowMs });
-    if (watched.size > WATCHED_MAX) for (const [oldest] of watched.entries().take(1)) watched.delete(oldest);
     return nowMs - sinceMs;
   };
 }

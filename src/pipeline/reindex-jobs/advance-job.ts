@@ -10,10 +10,10 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
-import { FaultError } from '../../domain/fault.ts';
+import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
-import type { JobRecord } from '../../domain/reindex/job.ts';
+import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { isAnyHeld } from '../gaps/held-deletes.ts';
 import { closesDeletesOf } from './announced-deletes.ts';
@@ -24,9 +24,14 @@ import { LISTING_PAGE } from '../compare/page-feeds.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
-import { createFirstPage, firstOf } from './first-page.ts';
 import { cutKeys, probeIndex, probeListing } from './key-probes.ts';
 import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
+import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
+import { answerAtStart, FAULT_WAIT_MS, waitMs, answerTo } from '../../domain/reindex/range-transitions.ts';
+import type { HeldJob } from './held-job.ts';
+import { hasPassedMore, passedPages, placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { StateStore } from '../ports/state.ts';
 
 /** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
 const FLOOR_SLACK_MS = 3_000;
@@ -68,10 +73,10 @@ interface AdvanceDependencies extends EndsDependencies {
 }
 
 /** When the job is due again, and whether ranges of it are due now that were not; `over`: nothing is to be done, because it was paused or has ended. */
-export type StepEnd = 'over' | { readonly againMs: number; readonly hasMadeDue?: boolean };
+type StepEnd = 'over' | { readonly againMs: number; readonly hasMadeDue?: boolean };
 
 /** Creates the function that takes the next step of a job. It throws the faults of S3 and of the store; the job is unchanged then. */
-export function createAdvanceJob(dependencies: AdvanceDependencies): (job: JobRecord, signal: AbortSignal) => Promise<StepEnd> {
+function createAdvanceJob(dependencies: AdvanceDependencies): (job: JobRecord, signal: AbortSignal) => Promise<StepEnd> {
   const { state, clock, listing, scan, occupancy, ends, limits } = dependencies;
   const firstPage = createFirstPage(dependencies);
 
@@ -225,5 +230,137 @@ async function cutsOfListing(part: Omit<Parameters<typeof probeListing>[0], 'isW
   } catch (error) {
     if (!(error instanceof FaultError)) throw error;
     return { cuts: [], requests: probe.requests() };
+  }
+}
+
+/** Until the next attempt at a step that failed because of the job itself, or that has passed no more pages without keys than an earlier one. */
+const RETRY_MS = 10_000;
+
+/** Why a job fails whose every step ended with its process. */
+export const diedAtStep = {
+  code: 'internal.unexpected',
+  reason: `${FRUITLESS_MAX} workers in a row ended while they took a step of this job`,
+} as const;
+
+/** Creates the function that takes the next step of a claimed job, and stores when the job is due again: after a fault, too. It resolves with whether something of the job is due now that was not. Never rejects. */
+export function createTakeStep(dependencies: AdvanceDependencies, aborted: AbortSignal) {
+  const { clock, telemetry, ends } = dependencies;
+  const advance = createAdvanceJob(dependencies);
+  return async function takeStep(held: HeldJob): Promise<boolean> {
+    try {
+      const end = await advance(held.job, aborted);
+      const againMs = end === 'over' ? FAULT_WAIT_MS : end.againMs;
+      await held.release((job) => ({ ...job, fruitless: 0, dueAtMs: clock.nowMs() + againMs }));
+      // not where it was put off: it may be due at once for this worker, whose clock may be wrong
+      return end !== 'over' && (end.hasMadeDue === true || againMs === 0);
+    } catch (error) {
+      const { code, reason } = faultOf(error);
+      if (!aborted.aborted) telemetry.requestFailed('start a re-index job', code, reason);
+      // the store may be what fails
+      await afterFault(held, { code, reason }).catch(() => undefined);
+      return false;
+    }
+  };
+
+  async function afterFault(held: HeldJob, fault: Fault): Promise<void> {
+    if (aborted.aborted) return held.release((job) => ({ ...job, dueAtMs: clock.nowMs() }));
+    const { fruitless = 0 } = held.job;
+    switch (answerAtStart(fault.code, held.job)) {
+      case 'wait':
+        return held.release((job) => waitingToStart(job, fault, clock.nowMs()));
+      case 'retry':
+        if (fruitless + 1 < FRUITLESS_MAX)
+          return held.release((job) => ({ ...job, fruitless: fruitless + 1, dueAtMs: clock.nowMs() + RETRY_MS }));
+        break;
+      case 'fail':
+    }
+    await ends.fail(held.job, fault);
+    // a job that was paused meanwhile does not fail
+    await held.release((job) => ({ ...job, dueAtMs: clock.nowMs() }));
+  }
+}
+
+/** The job keeps its place, shows why it waits, and is due again when the fault may be over. */
+function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): JobRecord {
+  const sinceMs = job.waits?.sinceMs ?? nowMs;
+  return { ...job, waits: { ...fault, sinceMs }, dueAtMs: nowMs + waitMs(sinceMs, nowMs) };
+}
+
+/*
+ * The first page of a job's listing that has keys: it says whether the bucket is empty, and whether its listing must be cut.
+ *
+ *   request ─► a key, or the end of the listing ──────────────────────────► the job begins
+ *     ▲  └───► no key, and more follow ─► 10 s are over: the place is stored, the job is due again ─┐
+ *     └────────────────────────────────────────────────────────────────────────────────────────────┘
+ */
+
+/** How long one step follows pages without keys: a crash repeats no more, and other work gets the worker's slot. */
+const FOLLOWED_MS_MAX = 10_000;
+
+/** When the job is due again, if the page was not found yet. */
+interface Later {
+  readonly againMs: number;
+}
+
+/** The first page, and the number of requests that this attempt took. */
+interface FirstPage {
+  readonly first: ListingPage;
+  readonly requests: number;
+}
+
+interface Wanted {
+  readonly job: JobRecord;
+  readonly bucket: BucketRecord;
+  /** Until this time, by S3's clock, the job does not begin. */
+  readonly waitUntilMs: number;
+}
+
+interface FirstPageDependencies {
+  readonly state: StateStore;
+  readonly listing: BucketListing;
+  readonly clock: Clock;
+}
+
+/** The first page of the job's listing, as one request. */
+function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, place?: ListingPlace): Parameters<BucketListing['page']>[1] {
+  return { prefix, after: '', limit: LISTING_PAGE, from: place ?? 'start' };
+}
+
+/** Creates the function. It resolves with the page, or with when to look again. It throws the faults of S3 and of the store. */
+function createFirstPage({ state, listing, clock }: FirstPageDependencies) {
+  return async function firstPage({ job, bucket, waitUntilMs }: Wanted, signal: AbortSignal): Promise<FirstPage | Later> {
+    const startedMs = clock.monotonicMs();
+    let place = placeAfter(job.passed, '');
+    let requests = 0;
+    try {
+      while (requests === 0 || clock.monotonicMs() - startedMs < FOLLOWED_MS_MAX) {
+        requests += 1;
+        const first = await listing.page(bucket, firstOf(job, place), signal);
+        const leftMs = waitUntilMs - first.observedAtMs;
+        if (leftMs > 0 && place === undefined) return { againMs: leftMs };
+        if (first.place === undefined) return { first, requests };
+        ({ place } = first);
+      }
+    } catch (error) {
+      // so that the next attempt continues there, or at the beginning if the place is what was refused
+      await keep(job, { place, requests, isRefused: !signal.aborted && answerTo(faultOf(error).code) === 'retry' });
+      throw error;
+    }
+    await keep(job, { place, requests, isRefused: false });
+    return { againMs: hasPassedMore(job.passed, '', place) ? 0 : RETRY_MS };
+  };
+
+  /** Stores the place in the job, unless it has begun or ended meanwhile. */
+  async function keep(
+    { id }: JobRecord,
+    { requests, ...at }: { readonly place: ListingPlace | undefined; readonly requests: number; readonly isRefused: boolean },
+  ): Promise<void> {
+    await updateRecord(state, refs.job(id), (current) => {
+      if (current === undefined || hasEnded(current) || current.comparingAtMs !== undefined) return undefined;
+      const { passed: before, ...rest } = current;
+      const passed = passedPages(before, '', at);
+      const listRequestsAtStart = (current.listRequestsAtStart ?? 0) + requests;
+      return { ...rest, listRequestsAtStart, ...(passed !== undefined && { passed }) };
+    });
   }
 }

@@ -25,7 +25,7 @@ export async function closesDeletesOf(state: StateStore, { bucket, prefix, gapId
  */
 export async function needsConsent(state: StateStore, job: JobRecord): Promise<boolean> {
   if (await isAnyHeld(state, job)) return true;
-  const isUnlimited = job.brake !== undefined && job.brake.limit === undefined;
+  const isUnlimited = job.deletions !== undefined && job.deletions.limit === undefined;
   return isUnlimited && !(await closesDeletesOf(state, job));
 }
 

@@ -1,7 +1,6 @@
 /** Changes of a job's record, and of the records that end and go with it. */
 import { afterTransition, type JobSums, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
-import { sumOf, withLost } from '../../domain/reindex/job-view.ts';
+import { sumOf } from '../../domain/reindex/job-view.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
 import { noteEarlyReport } from './compared.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -37,15 +36,6 @@ async function keepHeldOf(state: StateStore, id: string, { sums, atMs }: { reado
   // it may be paused now, and cannot be resumed then
   if (job !== undefined)
     await keepHeld(state, { ...job, counts, state: 'cancelled' }, { held: counts?.held ?? 0, isWhole: false, nowMs: atMs });
-}
-
-/**
- * Counts what a turn has written whose range was lost, so that its result could not be stored. Nothing is counted if the store
- * fails: the work does not depend on it. Never rejects.
- */
-export async function countLost(state: StateStore, id: string, written: ReconcileCounts): Promise<void> {
-  if (written.written + written.tombstones === 0) return;
-  await updateRecord(state, refs.job(id), (job) => job && withLost(job, written)).catch(() => undefined);
 }
 
 /** Stores the examples of a job that is about to end. Throws the store's fault. */

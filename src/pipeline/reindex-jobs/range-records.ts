@@ -39,8 +39,12 @@ export function boundsCut({ cuts = [] }: Pick<JobRecord, 'cuts'>, number: number
   return { from: cuts[number - 1] ?? '', to: cuts[number] };
 }
 
-/** A new range, of which nothing is compared yet. It is due. */
-export function freshRange(jobId: string, number: number, { from, to, nowMs }: Bounds & { readonly nowMs: number }): RangeRecord {
+/** A new range, of which nothing is compared yet. It is due. `isCounted`: it is a part of a range whose keys are counted. */
+export function freshRange(
+  jobId: string,
+  number: number,
+  { from, to, nowMs, isCounted }: Bounds & { readonly nowMs: number; readonly isCounted?: boolean | undefined },
+): RangeRecord {
   return {
     jobId,
     number,
@@ -49,6 +53,7 @@ export function freshRange(jobId: string, number: number, { from, to, nowMs }: B
     cursor: from,
     done: false,
     counts: noCounts,
+    ...(isCounted === true && { isCounted }),
     fruitless: 0,
     dueAtMs: nowMs,
   };

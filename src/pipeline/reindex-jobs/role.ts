@@ -20,7 +20,6 @@ import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/receive-fault.ts';
 import { repeat } from '../serving/repeat.ts';
-import { createAdvanceJob } from './advance-job.ts';
 import { createClaimRange, type ClaimedRange } from './claim-range.ts';
 import { createClaimJob } from './held-job.ts';
 import { createJobEnds } from './job-ends.ts';
@@ -28,7 +27,7 @@ import { createLeaseWatch } from './lease-watch.ts';
 import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
-import { createTakeStep, diedAtStep } from './take-step.ts';
+import { createTakeStep, diedAtStep } from './advance-job.ts';
 import { createWorkerSlots } from './worker-slots.ts';
 
 /** How long aborted turns have after the deadline to give their ranges back. */
@@ -97,7 +96,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const runRange = createRunRange(work);
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const takeStep = createTakeStep({ ...work, advance: createAdvanceJob(work) }, aborting.signal);
+  const takeStep = createTakeStep(work, aborting.signal);
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
   const lookFault = createReceiveFault('look for re-index work', telemetry);
   let looking: Promise<void> = Promise.resolve();
@@ -124,8 +123,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       lookFault.polled();
       const claimed = await claimSome(found);
       if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
-      // more may be left for it; the others have had their chance by then
-      if (claimed > 0 && soon.length === 0) soon = [SHARE_MS];
+      // what is left is for it as well, once the others have had their chance
+      if (claimed > 0 && claimed < found.length && soon.length === 0) soon = [SHARE_MS];
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();

@@ -78,7 +78,7 @@ export function createWorkerSlots({ state, clock, telemetry, slotsMax, stopping 
       partsWanted: () => (slot.isOver || stopping.aborted ? 1 : slot.parts),
       isRunning(isRunning) {
         slot.turningSinceMs = isRunning ? clock.monotonicMs() : undefined;
-        telemetry.reindexRanges(turning().length);
+        telemetry.set('tally_reindex_ranges', turning().length);
       },
       splitWanted: slot.splitWanted.promise,
       notSplit() {

@@ -8,7 +8,7 @@
 import { circuitOf, opensAtOnce, type Fault } from '../../domain/fault.ts';
 import type { BucketLocation } from '../ports/storage.ts';
 import { createOpenCircuits, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
-import type { CircuitId } from './waiting-line.ts';
+import { isExplained, type CircuitId } from './waiting-line.ts';
 
 /** Five looks in a row at three objects: one object that always fails, however often, never opens the circuit of its bucket. */
 const LOOKS_MAX = 5;
@@ -43,6 +43,13 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
    * `sentAtMs`: when the request was sent, if that may be before the circuit closed last: then it says nothing about now.
    */
   clusterFailed(fault: Fault, how?: { readonly isLasting: boolean; readonly sentAtMs?: number }): void;
+}
+
+/** A request about one object, as far as its circuits need it. */
+interface Look {
+  readonly key: string;
+  readonly sentAtMs: number;
+  readonly enriches: boolean;
 }
 
 interface Streak {
@@ -96,16 +103,12 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     explainedBy.set(id, bucket);
   }
 
-  function endpointFailed(
-    { region, bucket }: BucketLocation,
-    fault: Fault,
-    look: { key: string; sentAtMs: number; inner: CircuitId },
-  ): void {
-    const { key, sentAtMs, inner } = look;
+  function endpointFailed(target: BucketLocation, fault: Fault, { key, sentAtMs, enriches }: Look): void {
+    const { region, bucket } = target;
     const id: CircuitId = `endpoint ${region}`;
-    // the bucket's own circuit explains it: it must neither open the outer one nor decide its trials for the other buckets
-    const isExplained = circuits.has(inner) || circuits.has(`bucket ${bucket}`);
-    if (isExplained && !opensAtOnce(fault.code)) return noteExplained(id, bucket);
+    const ids = enriches ? enrichmentCircuits(target) : storageCircuits(target);
+    // it must neither open the outer circuit nor decide its trials for the other buckets
+    if (isExplained(id, ids, circuits) && !opensAtOnce(fault.code)) return noteExplained(id, bucket);
     const { keys, buckets } = countFailure(id, key, bucket);
     // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone
     failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
@@ -143,7 +146,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     looked(target, { key, sentAtMs, fault, enriches = false }) {
       const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
-      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs, inner: id });
+      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs, enriches });
       // any answer, even a refusal, shows that the endpoint works
       else succeeded(`endpoint ${target.region}`);
       if (enriches && !circuits.isQuiet) enrichmentTried(target.bucket, fault, sentAtMs);

@@ -1,6 +1,7 @@
 /**
- * Decides from the live path's own telemetry whether the live path of this process is under load; re-index yields to it
- * then. Work that is done at once does not count, or a bucket that changes all the time would never be re-indexed.
+ * The load of the live path of this process: its parts say what waits in them and how their writes end, the gauges show it, and
+ * re-index yields to the path while it is busy. Work that is done at once does not count, or a bucket that changes all the time
+ * would never be re-indexed.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -12,44 +13,49 @@ const RECENT_MS = 2_000;
 
 export interface LiveLoad {
   readonly isBusy: () => boolean;
-  /** Wraps the telemetry of the live path, to read its facts. Every fact is passed on. */
-  watching(telemetry: Telemetry): Telemetry;
+  /** How many writes wait for a bulk request, and how many requests are in flight. */
+  bulkQueue(now: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
+  /** A bulk request was answered. `isTaken`: the store took it as a whole. */
+  bulkSent(answer: { readonly durationMs: number; readonly isTaken: boolean }): void;
+  /** How many looks and enrichments wait to be sent, and how many are in flight. */
+  heads(now: { readonly queued: number; readonly inFlight: number }): void;
+  /** How many messages are held. */
+  held(messages: number): void;
 }
 
 interface LoadDependencies {
   readonly clock: Clock;
+  readonly telemetry: Telemetry;
   /** The limits of the live path. */
   readonly heldMax: number;
   readonly bulkConcurrency: number;
 }
 
 /** Creates the measure of a live path that has not begun. */
-export function createLiveLoad({ clock, heldMax, bulkConcurrency }: LoadDependencies): LiveLoad {
+export function createLiveLoad({ clock, telemetry, heldMax, bulkConcurrency }: LoadDependencies): LiveLoad {
   /** Writes wait, and no request is free. */
   let isFull = false;
   let slowAtMs = Number.NEGATIVE_INFINITY;
   let headsQueued = 0;
-  let held = 0;
+  let heldNow = 0;
   return {
-    isBusy: () => isFull || headsQueued > 0 || held > heldMax / 2 || clock.monotonicMs() - slowAtMs < RECENT_MS,
-    watching: (telemetry) => ({
-      ...telemetry,
-      bulkQueue(fact) {
-        isFull = fact.actionsQueued > 0 && fact.requestsInFlight >= bulkConcurrency;
-        telemetry.bulkQueue(fact);
-      },
-      bulkSent(fact) {
-        if (fact.durationMs > SLOW_MS || fact.result !== 'ok') slowAtMs = clock.monotonicMs();
-        telemetry.bulkSent(fact);
-      },
-      heads(fact) {
-        headsQueued = fact.queued;
-        telemetry.heads(fact);
-      },
-      held(messages) {
-        held = messages;
-        telemetry.held(messages);
-      },
-    }),
+    isBusy: () => isFull || headsQueued > 0 || heldNow > heldMax / 2 || clock.monotonicMs() - slowAtMs < RECENT_MS,
+    bulkQueue({ actionsQueued, requestsInFlight }) {
+      isFull = actionsQueued > 0 && requestsInFlight >= bulkConcurrency;
+      telemetry.set('tally_bulk_queued_actions', actionsQueued);
+      telemetry.set('tally_bulk_in_flight_requests', requestsInFlight);
+    },
+    bulkSent({ durationMs, isTaken }) {
+      if (durationMs > SLOW_MS || !isTaken) slowAtMs = clock.monotonicMs();
+    },
+    heads({ queued, inFlight }) {
+      headsQueued = queued;
+      telemetry.set('tally_head_queued_requests', queued);
+      telemetry.set('tally_head_in_flight_requests', inFlight);
+    },
+    held(messages) {
+      heldNow = messages;
+      telemetry.set('tally_held_messages', messages);
+    },
   };
 }

@@ -4,9 +4,18 @@
  */
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { CircuitLevel, Telemetry } from '../ports/telemetry.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import { createCircuit, type Circuit } from './circuit.ts';
-import { createWaitingLine, isExplained, type Attempt, type CircuitId, type LineDependencies, type Place } from './waiting-line.ts';
+import { reportClosed, reportOpened, type CircuitLevel } from './circuit-telemetry.ts';
+import {
+  createWaitingLine,
+  isExplained,
+  NO_PLACE,
+  type Attempt,
+  type CircuitId,
+  type LineDependencies,
+  type Place,
+} from './waiting-line.ts';
 
 /** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
 const PROBE_MIN_MS = 1_000;
@@ -53,7 +62,7 @@ export interface OpenCircuits {
 
 export interface CircuitsDependencies {
   readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'circuitOpened' | 'circuitClosed' | 'warn'>;
+  readonly telemetry: Telemetry;
   /** Reads and swaps a record of the state index; throws the fault that every write would meet. */
   readonly probeCluster: (signal: AbortSignal) => Promise<void>;
   /** Aborted when the process stops. */
@@ -63,8 +72,6 @@ export interface CircuitsDependencies {
 interface OpenCircuitsDependencies extends CircuitsDependencies {
   readonly failuresOf: LineDependencies['failuresOf'];
 }
-
-const NO_PLACE: Place = { ids: [], leave: () => undefined };
 
 /** Creates the circuits, all closed. Their memory is bounded by the buckets and regions of failing requests. */
 export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, failuresOf }: OpenCircuitsDependencies): OpenCircuits {
@@ -86,7 +93,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
   function openCircuit(id: CircuitId, fault: Fault): void {
     if (stopped.aborted || !circuitOfId(id).open(fault)) return;
     open.add(id);
-    telemetry.circuitOpened({ ...partsOf(id), code: fault.code, reason: fault.reason });
+    reportOpened(telemetry, { ...partsOf(id), fault }, shownAll());
     if (id === 'cluster' && !isByIndices) probeUntilClosed();
     else roundAt(circuitOfId(id).trialAtMs);
   }
@@ -95,8 +102,12 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
     const circuit = circuitOfId(id);
     open.delete(id);
     if (id === 'cluster') clusterClosedAtMs = clock.monotonicMs();
-    telemetry.circuitClosed({ ...partsOf(id), openMs: Math.max(0, clock.nowMs() - circuit.sinceMs) });
+    reportClosed(telemetry, partsOf(id), Math.max(0, clock.nowMs() - circuit.sinceMs), shownAll());
     line.startRound();
+  }
+
+  function shownAll(): readonly OpenCircuit[] {
+    return [...open].map((id) => shown(id, circuitOfId(id)));
   }
 
   function succeeded(id: CircuitId): void {
@@ -161,9 +172,9 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
   }
 
   function forgetIdle(): void {
-    const awaited = line.awaited();
     for (const id of open) {
-      const isIdle = id !== 'cluster' && !awaited.has(id) && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
+      // where something waits, a trial is due each minute
+      const isIdle = id !== 'cluster' && clock.monotonicMs() - circuitOfId(id).freshAtMs >= FORGOTTEN_MS;
       if (isIdle) forget(id);
     }
   }
@@ -179,7 +190,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
     },
     all() {
       forgetIdle();
-      return [...open].map((id) => shown(id, circuitOfId(id)));
+      return shownAll();
     },
     take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
     wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),

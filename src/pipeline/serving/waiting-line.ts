@@ -1,6 +1,6 @@
 /** The attempts that wait for open circuits: which of them goes first, and what an attempt needs and has. */
 import type { Clock } from '../ports/clock.ts';
-import type { CircuitLevel } from '../ports/telemetry.ts';
+import type { CircuitLevel } from './circuit-telemetry.ts';
 
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 
@@ -9,6 +9,9 @@ export interface Place {
   readonly ids: readonly CircuitId[];
   leave(): void;
 }
+
+/** What an attempt has while none of the circuits that it needs is open. */
+export const NO_PLACE: Place = { ids: [], leave: () => undefined };
 
 /** What an attempt needs, and whether it is the first for its key since it began to wait. */
 export interface Attempt {
@@ -47,7 +50,7 @@ function orderOf({ waiters: [first] }: Lane): number {
  * Whether an attempt that needs these circuits says nothing about the circuit of its endpoint (`id`) if it fails: the circuit of its
  * own bucket, or of the bucket's enrichment, is open too, and explains the failure.
  */
-export function isExplained(id: CircuitId, ids: readonly CircuitId[], open: ReadonlySet<CircuitId>): boolean {
+export function isExplained(id: CircuitId, ids: readonly CircuitId[], open: Pick<ReadonlySet<CircuitId>, 'has'>): boolean {
   return id.startsWith('endpoint ') && ids.some((each) => /^(bucket|enrichment) /.test(each) && open.has(each));
 }
 
@@ -149,5 +152,5 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
     }
   }
 
-  return { wait, startRound, awaited };
+  return { wait, startRound };
 }

@@ -111,37 +111,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     };
   }
 
-  it.each(['notification', 'eventbridge', 'routed'] as const)(
-    'is made for %s, found complete, and taken away without a trace',
-    async (source) => {
-      const { bucket, queue, provisioning, foreign, topics, store, installation } = await startWorld();
-      const before = await foreign();
-      const { plan } = await provisioning.plan({ bucket, source });
-      expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
-      const { applied } = await provisioning.apply({ bucket, source }, { token: plan.token });
-      expect(applied).toMatchObject({ state: 'applied' });
-      expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
-      expect(await foreign()).toEqual(before);
-      const connected = (await readRecord(store.state, refs.bucket(bucket)))!;
-      const found = await provisioning.diagnose({ ...connected, source });
-      expect(found.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
-      if (source !== 'routed') {
-        await aws.put(bucket, 'a.txt', 'x');
-        await eventArrives(queue.url);
-        await aws.remove(bucket, 'a.txt');
-      }
-      expect(await provisioning.remove(bucket, { keepAws: false })).toEqual(
-        source === 'routed' ? [expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })] : [],
-      );
-      expect(await topics()).toEqual([]);
-      expect(await foreign()).toEqual(before);
-      expect((await provisioning.plan({ bucket, source: 'notification' })).plan.wish.installation).toBe(installation);
-      expect(JSON.stringify(await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket })))).not.toContain(
-        installation,
-      );
-    },
-  );
-
+  // each source, whole: flow/connections-story.test.ts
   it.each(['notification', 'eventbridge'] as const)(
     'of another deployment with the same name stays as it is for %s, and both can be told apart',
     async (source) => {
@@ -169,21 +139,6 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       expect(await production.topics()).toEqual([]);
     },
   );
-
-  it('is made for the topic of somebody else, which stays', async () => {
-    const { bucket, provisioning, queue } = await startWorld();
-    const topicArn = await aws.createTopic();
-    await aws.notify(bucket, { topicArn });
-    const wish = { bucket, source: 'topic', topic_arn: topicArn } as const;
-    const { applied } = await provisioning.apply(wish, {});
-    expect(applied).toMatchObject({ state: 'applied' });
-    await aws.put(bucket, 'a.txt', 'x');
-    await eventArrives(queue.url);
-    await aws.remove(bucket, 'a.txt');
-    expect(await provisioning.remove(bucket, { keepAws: false })).toEqual([]);
-    const { Attributes } = await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }));
-    expect(Attributes).toMatchObject({ TopicArn: topicArn });
-  });
 
   it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
     const { bucket, provisioning, queue, topics, store } = await startWorld();

@@ -5,8 +5,7 @@ import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adap
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { faultOf, type Fault } from '../../../src/domain/fault.ts';
-import { auditContract } from '../../contracts/audit-contract.ts';
-import { storeContract } from '../../contracts/store-contract.ts';
+import { storeTour } from '../../contracts/store-tour.ts';
 import { openTestStore, type Ask, type TestStore } from '../../support/servers/opensearch.ts';
 import { securedOpensearch } from '../../support/servers/found.ts';
 
@@ -55,8 +54,7 @@ describe.skipIf(securedOpensearch() === undefined)('OpenSearch with TLS and user
     };
   }
 
-  storeContract('the OpenSearch store of a user with that role', openWithRole);
-  auditContract('the OpenSearch store of a user with that role', openWithRole);
+  storeTour('the OpenSearch store of a user with that role', openWithRole);
 
   async function prepareFault(options: { readonly url: string; readonly caFile?: string }): Promise<Fault> {
     const store = createOpenSearchStore({ urls: [options.url], ...options, prefix: 'absent', shards: 1, replicas: 0, clock: systemClock });

@@ -5,7 +5,7 @@ import { signingRegion } from '../../../src/adapters/opensearch/signing.ts';
 import { awsEnvironment } from '../../../src/settings/aws.ts';
 import { parseSettings } from '../../../src/settings/settings.ts';
 import { openControl } from '../../../src/app/core.ts';
-import { storeContract } from '../../contracts/store-contract.ts';
+import { storeTour } from '../../contracts/store-tour.ts';
 import { openTestStore, raw, startProxy, type Proxy, type ProxiedRequest } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
@@ -49,7 +49,7 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
     mistakes.length = 0;
   });
 
-  storeContract('the OpenSearch store through signed requests', async () =>
+  storeTour('the OpenSearch store through signed requests', async () =>
     openTestStore(
       { urls: [proxy.url], signing: { region: signer.region, credentials: chainCredentials({ region: signer.region }) } },
       (method, path, body) => raw(method, path, body),

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOtelTracing, type OtelOptions } from '../../../src/adapters/otel/tracing.ts';
 import type { TracedMessage } from '../../../src/pipeline/ports/tracing.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { until } from '../../support/servers/aws.ts';
 import { startOtlpReceiver, type OtlpReceiver } from '../../support/servers/otlp-receiver.ts';
 
@@ -26,8 +27,7 @@ afterEach(async () => {
 });
 
 function createWorld(options: Partial<OtelOptions> = {}) {
-  const dropped: (readonly [reason: string, count: number, error: string | undefined])[] = [];
-  const troubles: string[] = [];
+  const telemetry = createFakeTelemetry();
   const world = createOtelTracing({
     sampler: 'parentbased_always_on',
     samplerRatio: 1,
@@ -35,13 +35,20 @@ function createWorld(options: Partial<OtelOptions> = {}) {
     bulkActionsMax: 1_000,
     index: { 'db.system.name': 'opensearch' },
     version: '1.2.3',
-    telemetry: {
-      spansDropped: (reason, count, error) => dropped.push([reason, count, error]),
-      tracingTroubled: (text) => troubles.push(text),
-    },
+    telemetry,
     ...options,
   });
-  return { ...world, dropped, troubles };
+  return {
+    ...world,
+    telemetry,
+    troubles: () => telemetry.logged('the OpenTelemetry SDK reported a problem'),
+    /** The spans that were dropped each time: why, how many, and the error. */
+    dropped: () => {
+      const lines = telemetry.logged('spans dropped: the trace collector is too slow, unreachable or refused them');
+      const counts = telemetry.values('tally_spans_dropped_total');
+      return lines.map(({ reason, error }, at) => [reason, counts[at], error]);
+    },
+  };
 }
 
 function message(change: Partial<TracedMessage> = {}): TracedMessage {
@@ -120,7 +127,7 @@ describe('the span of a message', () => {
         attributes: expect.objectContaining({ 'error.type': 'object.denied', 'tally.settlement': 'defer' }) as unknown,
       }),
     ]);
-    expect(troubles).toEqual([]);
+    expect(troubles()).toEqual([]);
   });
 });
 
@@ -247,7 +254,7 @@ describe('a collector that fails', () => {
     for (let each = 0; each < 5; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
     await until('an export hangs', () => otlp.exports.length === 1);
     for (let each = 0; each < 14; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
-    expect(dropped).toEqual(Array.from({ length: 4 }, () => ['queue-full', 1, undefined]));
+    expect(dropped()).toEqual(Array.from({ length: 4 }, () => ['queue-full', 1, undefined]));
     expect(await stop(0)).toBe(15);
   });
 
@@ -260,12 +267,12 @@ describe('a collector that fails', () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer%20s3cret');
     vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs);
     otlp.behave(behaviour);
-    const { tracing, stop, dropped, troubles } = createWorld();
+    const { tracing, stop, dropped, telemetry } = createWorld();
     for (let each = 0; each < 7; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
     expect(await stop(STOP_MS)).toBe(0);
     expect(otlp.exports[0]?.['authorization']).toBe('Bearer s3cret');
-    expect(dropped).toEqual([['export-failed', 7, error]]);
-    expect(JSON.stringify([dropped, troubles])).not.toContain('s3cret');
+    expect(dropped()).toEqual([['export-failed', 7, error]]);
+    expect(JSON.stringify(telemetry.facts)).not.toContain('s3cret');
   });
 
   it('and is not there costs the export', async () => {
@@ -275,7 +282,7 @@ describe('a collector that fails', () => {
     const { tracing, stop, dropped } = createWorld();
     for (const trace of tracing.message(message())) trace.settled('delete');
     expect(await stop(STOP_MS)).toBe(0);
-    expect(dropped).toEqual([['export-failed', 1, 'ECONNREFUSED']]);
+    expect(dropped()).toEqual([['export-failed', 1, 'ECONNREFUSED']]);
   });
 
   it('and recovers gets what ends from then on', async () => {
@@ -284,7 +291,7 @@ describe('a collector that fails', () => {
     const limits = { queueMax: 10, batchMax: 1, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 };
     const { tracing, stop, dropped } = createWorld({ limits });
     for (const trace of tracing.message(message())) trace.settled('delete');
-    await until('the first export failed', () => dropped.length === 1);
+    await until('the first export failed', () => dropped().length === 1);
     otlp.behave({ kind: 'take' });
     for (const trace of tracing.message(message({ messageId: 'm2' }))) trace.settled('delete');
     await until('the second arrived', () => otlp.spans.length === 1);

@@ -1,7 +1,6 @@
 /** One run: a consumer on an empty queue, idle; the queue is filled; the consumer empties it; what it did is checked. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicUs, until, type MeasuredProcess, type Usage } from '../processes.ts';
-import type { Span } from '../cpu-profile.ts';
 import { BUCKET, startConsumer, type Consumer, type ConsumerKind, type ConsumerOptions } from './consumers.ts';
 import { benchObject } from './messages.ts';
 import type { BenchQueue } from './queue.ts';
@@ -17,7 +16,6 @@ export interface BacklogRun {
   readonly idleRssMib: number;
   /** Cores that the queue's own process had: near 1, it was what limited the run. */
   readonly queueCores: number;
-  readonly span: Span;
 }
 
 export interface BacklogOptions extends Omit<ConsumerOptions, 'queueUrl' | 'endpoint'> {
@@ -42,7 +40,6 @@ export async function runBacklog(kind: ConsumerKind, options: BacklogOptions): P
     runs += 1;
     const run = `run${runs}`;
     const before = usages(consumer.processes);
-    const fromUs = monotonicUs();
     const filled = await queue.putMessages({ queue: name, dialect: 'native', bucket: BUCKET, run, messages, repeats: 1, ageMs: 0 });
     const filledUs = monotonicUs();
     const drained = await drainedBy(consumer.processes, queue, 60_000 + messages * MESSAGE_MS_MAX);
@@ -56,7 +53,6 @@ export async function runBacklog(kind: ConsumerKind, options: BacklogOptions): P
       peakRssMib: Math.max(...after.map(({ peakRssBytes }) => peakRssBytes)) / MIB,
       idleRssMib: Math.max(...before.map(({ peakRssBytes }) => peakRssBytes)) / MIB,
       queueCores: (drained.cpuUs - filled.cpuUs) / (toUs - filledUs),
-      span: { fromUs, toUs },
     };
   } finally {
     await consumer.stop();

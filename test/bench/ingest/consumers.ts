@@ -17,8 +17,6 @@ export interface ConsumerOptions {
   readonly endpoint: string;
   /** Processes on the one queue. */
   readonly workers: number;
-  /** Where each process leaves its CPU profile when it ends. */
-  readonly profileDir: string | undefined;
   readonly opensearchUrl: string | undefined;
 }
 
@@ -60,12 +58,8 @@ function awsOf(endpoint: string): Environment {
   return { AWS_REGION: 'us-east-1', AWS_ENDPOINT_URL: endpoint, AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' };
 }
 
-function profileOptions({ profileDir }: ConsumerOptions): readonly string[] {
-  return profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-}
-
 async function startNull(options: ConsumerOptions): Promise<Consumer> {
-  const args = [...profileOptions(options), NULL_CONSUMER, options.queueUrl, String(NULL_POLLERS)];
+  const args = [NULL_CONSUMER, options.queueUrl, String(NULL_POLLERS)];
   const processes = Array.from({ length: options.workers }, () => startProcess(args, awsOf(options.endpoint)));
   for (const each of processes) await untilReady(each, () => each.text().includes('ready'));
   return { processes, index: undefined, metrics: undefined, stop: () => stopAll(processes) };
@@ -93,7 +87,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     TALLY_INDEX_REPLICAS: '0',
     TALLY_ROLES: 'ingest',
   };
-  const args = [...nodeOptions(), ...profileOptions(options), MAIN, 'serve'];
+  const args = [...nodeOptions(), MAIN, 'serve'];
   const workers = Array.from({ length: options.workers }, () => startProcess(args, { ...env, TALLY_HEALTH_ADDRESS: ANY_PORT }));
   const healthUrls: string[] = [];
   const stop = async (): Promise<void> => {

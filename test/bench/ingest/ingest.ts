@@ -1,11 +1,8 @@
 /** The bench `ingest`: what taking bucket events into the index costs, beside what receiving alone costs. */
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { commandOf, listOf, whole } from '../bench-command.ts';
-import { costsOf, type ProfileCost } from '../cpu-profile.ts';
 import { runBacklog, type BacklogRun } from './backlog.ts';
 import { BUCKET, consumerKinds, type ConsumerKind } from './consumers.ts';
 import { runLatency, type LatencyRun } from './latency.ts';
@@ -29,7 +26,6 @@ export interface IngestReport {
   readonly backlog: readonly BacklogRun[];
   readonly routed: readonly (RoutedRun & { readonly consumer: TallyKind })[];
   readonly latency: readonly (LatencyRun & { readonly consumer: TallyKind })[];
-  readonly profiles: readonly { readonly consumer: ConsumerKind; readonly messages: number; readonly costs: readonly ProfileCost[] }[];
   /** What was left out, and why. */
   readonly leftOut: readonly string[];
 }
@@ -42,7 +38,6 @@ interface IngestOptions {
   readonly workers: number;
   readonly routedEvents: number;
   readonly latencyEvents: number;
-  readonly profile?: string;
 }
 
 /** The bench's command. */
@@ -68,7 +63,6 @@ function describe(command: Command): Command {
     .addOption(new Option('--workers <count>', 'processes on the one queue (one with SQLite)').argParser(whole(1, 9)).default(1))
     .addOption(new Option('--routed-events <count>', 'events that need a HEAD').argParser(whole(10, 1_000_000)).default(10_000))
     .addOption(new Option('--latency-events <count>', 'events that are searched for').argParser(whole(1, 10_000)).default(100))
-    .option('--profile <folder>', 'profile one backlog of each consumer more, keep the .cpuprofile files there and name the largest costs')
     .addHelpText(
       'after',
       `
@@ -108,11 +102,10 @@ async function run(options: IngestOptions, tell: (text: string) => void): Promis
   const queue = await startQueue();
   try {
     await queue.ask({ kind: 'create-bucket', bucket: BUCKET });
-    const common = { queue, opensearchUrl, profileDir: undefined };
+    const common = { queue, opensearchUrl };
     const tallyKinds = kinds.filter((kind) => kind !== 'null');
     const wants = (measure: Measure): boolean => options.measure.includes(measure);
     const backlog = wants('backlog') ? await backlogs(kinds, { ...common, ...options }, tell) : [];
-    const profiles = options.profile === undefined ? [] : await profileAll(kinds, { ...common, ...options, folder: options.profile }, tell);
     const routed = [];
     for (const kind of wants('routed') ? tallyKinds : []) {
       tell(`routed, ${kind}`);
@@ -134,7 +127,6 @@ async function run(options: IngestOptions, tell: (text: string) => void): Promis
       backlog,
       routed,
       latency,
-      profiles,
       leftOut,
     };
   } finally {
@@ -145,7 +137,6 @@ async function run(options: IngestOptions, tell: (text: string) => void): Promis
 interface BacklogsOptions {
   readonly queue: BenchQueue;
   readonly opensearchUrl: string | undefined;
-  readonly profileDir: string | undefined;
   readonly messages: number;
   readonly rounds: number;
   readonly workers: number;
@@ -173,25 +164,6 @@ async function backlogs(
 /** Only one process may serve a SQLite file. */
 function workersOf(kind: ConsumerKind, { workers }: { readonly workers: number }): number {
   return kind === 'sqlite' ? 1 : workers;
-}
-
-async function profileAll(
-  kinds: readonly ConsumerKind[],
-  options: BacklogsOptions & { readonly folder: string },
-  tell: (text: string) => void,
-): Promise<IngestReport['profiles']> {
-  await mkdir(options.folder, { recursive: true });
-  const profiles = [];
-  for (const kind of kinds) {
-    tell(`profile, ${kind}`);
-    const profileDir = join(options.folder, kind);
-    await rm(profileDir, { recursive: true, force: true });
-    const { span } = await runBacklog(kind, { ...options, workers: 1, profileDir });
-    const [file] = await readdir(profileDir);
-    if (file === undefined) throw new Error(`${kind} left no profile in ${profileDir}`);
-    profiles.push({ consumer: kind, messages: options.messages, costs: costsOf(await readFile(join(profileDir, file), 'utf8'), span) });
-  }
-  return profiles;
 }
 
 function machine(): IngestReport['machine'] {

@@ -4,9 +4,6 @@ import { consumerKinds, type ConsumerKind } from './consumers.ts';
 import type { BacklogRun } from './backlog.ts';
 import type { IngestReport } from './ingest.ts';
 
-/** Largest costs that are named. */
-const COSTS_TOLD = 5;
-
 /** The whole report; parts that were not measured are left out. */
 export function reportText(report: IngestReport): string {
   const { machine } = report;
@@ -23,10 +20,6 @@ export function reportText(report: IngestReport): string {
       ({ consumer, events, p50Ms, p95Ms }) =>
         `\nevent → found by search, ${consumer}, idle: p50 ${p50Ms.toFixed(0)} ms, p95 ${p95Ms.toFixed(0)} ms (${events} events)`,
     ),
-    ...report.profiles.flatMap(({ consumer, messages, costs }) => [
-      `\nlargest costs, ${consumer}, µs of self time a message:`,
-      ...costs.slice(0, COSTS_TOLD).map(({ part, us }) => `  ${(us / messages).toFixed(1).padStart(6)}  ${part}`),
-    ]),
     ...report.leftOut.map((each) => `\nleft out: ${each}`),
   ].join('\n');
 }

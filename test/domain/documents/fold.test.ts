@@ -3,8 +3,9 @@ import { fold } from '../../../src/domain/documents/fold.ts';
 
 describe('the folded form', () => {
   it('of every character is folded already', () => {
+    // the planes behind have no letters
     const others: string[] = [];
-    for (let point = 0; point <= 0x10_ff_ff; point += 1) {
+    for (let point = 0; point <= 0x3_ff_ff; point += 1) {
       const character = String.fromCodePoint(point);
       const folded = fold(character);
       // most are their own fold, which the next fold would only repeat

@@ -24,14 +24,6 @@ describe('an EventBridge record', () => {
   });
 
   test.each([
-    ['its lifecycle expiration', { reason: 'Lifecycle Expiration', 'deletion-type': 'Delete Marker Created' }, 'lifecycle-expired'],
-    ['its delete marker', { reason: 'DeleteObject', 'deletion-type': 'Delete Marker Created' }, 'marker-created'],
-    ['its delete', { reason: 'DeleteObject', 'deletion-type': 'Permanently Deleted' }, 'deleted'],
-  ])('of a deletion tells %s', (_, detail, kind) => {
-    expect(recordOf(eventBridgeBody({}, detail, { 'detail-type': 'Object Deleted' })).change).toEqual({ kind });
-  });
-
-  test.each([
     ['key', 1, 'record.invalid'],
     ['size', '1', 'record.invalid'],
     ['sequencer', 1, 'record.invalid'],

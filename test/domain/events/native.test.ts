@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { faultOf, nativeBody, recordOf, resultsOf } from '../../support/event-fixtures.ts';
+import { faultOf, nativeBody, recordOf } from '../../support/event-fixtures.ts';
 
 describe('a native record', () => {
   test('is known by a source that ends in :s3, or by having a version', () => {
@@ -47,10 +47,6 @@ describe('a native record', () => {
       { eventTime: nothing },
     );
     expect(Object.keys(recordOf(body)).toSorted()).toEqual(['bucket', 'change', 'dialect', 'eventName', 'key', 'keyUncertain']);
-  });
-
-  test('with a malformed escape keeps the key as it stands, uncertain', () => {
-    expect(recordOf(nativeBody({ key: '100%+' }))).toMatchObject({ key: '100%+', keyUncertain: true });
   });
 
   test.each([
@@ -156,20 +152,5 @@ describe('a native record', () => {
     const { eventName } = recordOf(nativeBody({}, { eventName: `${'x'.repeat(127)}😀` }));
     expect(eventName).toHaveLength(128);
     expect(eventName.isWellFormed()).toBe(true);
-  });
-
-  test('that is bad leaves its neighbours alone', () => {
-    const records = [{}, { eventVersion: '3.0' }, { s3: 1 }].map((over) => nativeBody({}, over).Records[0]);
-    const results = resultsOf({ Records: [...records, null, 5, [], { eventSource: 'aws:sqs' }, ...nativeBody({ key: 'z' }).Records] });
-    expect(results.map((result) => (result.ok ? result.record.key : result.fault.code))).toEqual([
-      'a',
-      'record.version-unknown',
-      'record.invalid',
-      'record.invalid',
-      'record.invalid',
-      'record.invalid',
-      'record.invalid',
-      'z',
-    ]);
   });
 });

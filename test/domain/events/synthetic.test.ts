@@ -52,18 +52,6 @@ describe('a synthetic record', () => {
     expect(recordOf(syntheticBody({ key: 'a+b%20c' }))).toMatchObject({ key: 'a+b%20c', keyUncertain: false });
   });
 
-  test.each([
-    ['PutObject', { kind: 'created', copied: false }],
-    ['PostObject', { kind: 'created', copied: false }],
-    ['RenameObject', { kind: 'created', copied: false }],
-    ['CopyObject', { kind: 'created', copied: true }],
-    ['CompleteMultipartUpload', { kind: 'multipart-completed' }],
-    ['HeadObject', { kind: 'ignored', reason: 'no-effect' }],
-    ['PutObjectLegalHold', { kind: 'ignored', reason: 'unknown-event' }],
-  ])('of %s says what the call says', (eventName, change) => {
-    expect(recordOf(syntheticBody({}, { eventName })).change).toEqual(change);
-  });
-
   test.each(['', undefined, null, 'told-anyway'])('of DeleteObjects with key %j is a bulk delete without a key', (key) => {
     expect(recordOf(syntheticBody({ key }, { eventName: 'DeleteObjects' }))).toMatchObject({
       bucket: 'media',

@@ -114,8 +114,12 @@ describe('a gap after a look at its job', () => {
     expect(gapAfterLook(after, jobOf({ coversBeforeMs: SEEN_MS }), NOW_MS)).toBe(after);
   });
 
-  it.each(['requested', 'brake'] as const)('of a loss is open for another job when its job is paused (%s)', (pausedBecause) => {
-    const job = jobOf({ state: 'paused', pausedBecause, coversBeforeMs: SEEN_MS + 1 });
+  it.each([
+    ['requested', { pausedBecause: 'requested' }],
+    ['deletion-limit', { pausedBecause: 'deletion-limit' }],
+    ['requested', {}],
+  ] as const)('of a loss is open for another job when its job is paused (%s)', (pausedBecause, because) => {
+    const job = jobOf({ state: 'paused', ...because, coversBeforeMs: SEEN_MS + 1 });
     const after = gapAfterLook({ ...closing, kind: 'loss' }, job, NOW_MS);
     expect(after).toMatchObject({ state: 'open', waits: { reason: `job-1 is paused (${pausedBecause}), so another job follows` } });
     expect(after).not.toHaveProperty('jobId');
@@ -123,7 +127,7 @@ describe('a gap after a look at its job', () => {
 
   it.each<[GapRecord['kind'], Partial<JobRecord>, string]>([
     ['bulk-delete', { state: 'paused', pausedBecause: 'requested' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
-    ['lifecycle', { state: 'paused', pausedBecause: 'brake' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
+    ['lifecycle', { state: 'paused', pausedBecause: 'deletion-limit' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
     ['bulk-delete', { state: 'cancelled' }, 'run `tally reindex photos`'],
     ['lifecycle', { state: 'cancelled' }, 'run `tally reindex photos`'],
   ])('Fix: of kind %s whose job a person has stopped (%o) waits for a person', (kind, stopped, act) => {
@@ -136,7 +140,7 @@ describe('a gap after a look at its job', () => {
     const due = gapOf({ kind: 'loss' });
     expect(jobsOf({ due: [due], open: [again, due], requestsOf: () => 1, requestsPerDay: 10 })).toEqual([{ prefix: '', gaps: [due] }]);
     // the job that is resumed closes it
-    const resumed = jobOf({ gapIds: [after.id], brake: { reserved: 0, waiting: 0 }, coversBeforeMs: SEEN_MS + 1 });
+    const resumed = jobOf({ gapIds: [after.id], deletions: { reserved: 0, waiting: 0 }, coversBeforeMs: SEEN_MS + 1 });
     expect(gapAfterOther(after, resumed, NOW_MS)).toEqual(gapOf({ kind, state: 'closing', jobId: 'job-1' }));
   });
 
@@ -229,9 +233,14 @@ describe('an open gap after a look at the bucket’s latest job', () => {
   it.each<[string, Partial<JobRecord>, Partial<GapRecord>, GapRecord['state']]>([
     ['is closing by one that may cover it', {}, { kind: 'loss' }, 'closing'],
     ['of deletes is closing by one that was begun for it', { gapIds: ['gap:photos:bulk-delete'] }, {}, 'closing'],
-    ['of deletes is closing by one without a limit', { brake: { reserved: 0, waiting: 0 } }, {}, 'closing'],
-    ['of deletes stays open beside one that the brake may stop', {}, {}, 'open'],
-    ['of deletes stays open beside one whose brake has a limit', { brake: { limit: 1_000, reserved: 0, waiting: 0 } }, {}, 'open'],
+    ['of deletes is closing by one without a limit', { deletions: { reserved: 0, waiting: 0 } }, {}, 'closing'],
+    ['of deletes stays open beside one that the deletion limit may stop', {}, {}, 'open'],
+    [
+      'of deletes stays open beside one whose deletion limit has a limit',
+      { deletions: { limit: 1_000, reserved: 0, waiting: 0 } },
+      {},
+      'open',
+    ],
     ['of tags is closing by one that reads them', { tags: true }, { kind: 'loss', tags: true }, 'closing'],
     ['of tags stays open beside one that does not read them', {}, { kind: 'loss', tags: true }, 'open'],
     ['of tags stays open after one that did not read them', { state: 'done', coversBeforeMs: SEEN_MS + 1 }, { tags: true }, 'open'],

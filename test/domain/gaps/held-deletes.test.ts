@@ -34,7 +34,7 @@ function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
 
 describe('the gap of what a job holds back', () => {
   it.each<[string, Partial<JobRecord>, RegExp, RegExp]>([
-    ['it allows no more', {}, /^job-1 held back 7 deletions, more than its brake allows$/, /`tally reindex photos --allow-deletes 7`$/],
+    ['it allows no more', {}, /^job-1 held back 7 deletions, more than its deletions allows$/, /`tally reindex photos --allow-deletes 7`$/],
     [
       'the bucket is empty',
       { counts: { ...noCounts, held: 7 } },
@@ -44,13 +44,13 @@ describe('the gap of what a job holds back', () => {
     [
       'it allows no more under a prefix',
       { prefix: "it's $HOME/", counts: { ...noCounts, held: 7 } },
-      /more than its brake allows$/,
+      /more than its deletions allows$/,
       /`tally reindex photos --allow-deletes 7 --prefix 'it'\\''s \$HOME\/'`$/,
     ],
     [
       'it is paused',
-      { state: 'paused', pausedBecause: 'brake', brake: { limit: 1_000, reserved: 1_000, waiting: 7 } },
-      /more than its brake allows$/,
+      { state: 'paused', pausedBecause: 'deletion-limit', deletions: { limit: 1_000, reserved: 1_000, waiting: 7 } },
+      /more than its deletions allows$/,
       /`tally jobs resume job-1 --allow-deletes 1007`$/,
     ],
   ])('names the whole number and what to run when %s', (_, more, reason, waits) => {
@@ -76,7 +76,10 @@ describe('the gap of what a job holds back', () => {
   });
 
   it('stays as its job has stored it, and is stored again if a look came in between', () => {
-    for (const job of [jobOf(), jobOf({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, reserved: 0, waiting: 7 } })]) {
+    for (const job of [
+      jobOf(),
+      jobOf({ state: 'paused', pausedBecause: 'deletion-limit', deletions: { limit: 0, reserved: 0, waiting: 7 } }),
+    ]) {
       const gap = heldOf(job);
       expect(gapAfterOther(gap, job, NOW_MS)).toBe(gap);
       const between = closing(gap, { ...job, state: 'running' });

@@ -161,6 +161,10 @@ describe('a record is observed', () => {
     const observed = { ...observeFrom(T + 500, T + 500), futureMs: year2099 };
     expect(hintOf(future, unversioned, times)).toEqual(observed);
     expect(hintOf({ ...future, dialect: 'synthetic' }, unversioned, times)).toEqual(observed);
+    // its sequencer is not, but its time is
+    const latestMs = times.sentAtMs + FUTURE_MS;
+    const ahead = { ...created, eventTimeMs: latestMs + 1_000, sequencer: sequencerAt(latestMs - 1_000) };
+    expect(hintOf(ahead, unversioned, times)).toMatchObject({ kind: 'observe', futureMs: latestMs + 1_000 });
     const late = { sentAtMs: T - FUTURE_MS - 1, nowMs: T };
     expect(hintOf(created, unversioned, late)).toEqual({ ...observeFrom(late.sentAtMs, late.sentAtMs), futureMs: T });
     expect(hintOf(created, unversioned, { sentAtMs: T - FUTURE_MS, nowMs: T }).kind).toBe('exact');

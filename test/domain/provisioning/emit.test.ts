@@ -5,21 +5,7 @@ import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { findProgram } from '../../docs/programs.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
-
-const wish: Wish = {
-  bucket: 'photos',
-  partition: 'aws',
-  region: REGION,
-  account: ACCOUNT,
-  bucketAccount: ACCOUNT,
-  installation: INSTALLATION,
-  registry: REGISTRY,
-  source: 'notification',
-  enrich: 'tags',
-  queueArn: QUEUE_ARN,
-  deadLetterArn: LETTERS_ARN,
-};
+import { ACCOUNT, INSTALLATION, MARK, REGISTRY, THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
 
 const scriptOf = (change: Partial<Wish>): string => emitScript({ ...wish, ...change }, wiringOf({ ...wish, ...change }));
 

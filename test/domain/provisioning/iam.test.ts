@@ -5,6 +5,23 @@ import { iamPolicy, permissions } from '../../../src/domain/provisioning/iam.ts'
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 
+const names = {
+  partition: 'aws',
+  region: 'us-east-1',
+  account: '123456789012',
+  bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+  letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+  bucket: 'photos',
+  installation: '0a1b2c3d',
+};
+const inChina = {
+  ...names,
+  partition: 'aws-cn',
+  region: 'cn-north-1',
+  bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a'],
+  letterQueues: [],
+};
+
 /** The actions that the adapter names with each of its calls. */
 const called = new Set(
   globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT }).flatMap((file) =>
@@ -29,15 +46,6 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const names = {
-      partition: 'aws',
-      region: 'us-east-1',
-      account: '123456789012',
-      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
-      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      bucket: 'photos',
-      installation: '*',
-    };
     const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
     expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
     expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
@@ -47,15 +55,6 @@ describe('the table of permissions', () => {
   });
 
   it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {
-    const names = {
-      partition: 'aws',
-      region: 'us-east-1',
-      account: '123456789012',
-      bucketQueues: ['a'],
-      letterQueues: [],
-      bucket: 'photos',
-      installation: '*',
-    };
     const topic = 'arn:aws:sns:us-east-1:123456789012:ops';
     const policy = iamPolicy('connecting', ['routed'], { ...names, topicArns: [topic] });
     expect(policy).toMatchObject({
@@ -69,15 +68,6 @@ describe('the table of permissions', () => {
   });
 
   it('permits no writes to the topics of others, although the source topic reads them', () => {
-    const names = {
-      partition: 'aws',
-      region: 'us-east-1',
-      account: '123456789012',
-      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
-      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      bucket: 'photos',
-      installation: '0a1b2c3d',
-    };
     const { Statement } = iamPolicy('connecting', bucketSources, names) as {
       Statement: { Action: string[]; Resource: string | string[] }[];
     };
@@ -86,15 +76,6 @@ describe('the table of permissions', () => {
   });
 
   it('names the topics of the source topic where they are given, those of other accounts included', () => {
-    const names = {
-      partition: 'aws',
-      region: 'us-east-1',
-      account: '123456789012',
-      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
-      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      bucket: 'photos',
-      installation: '0a1b2c3d',
-    };
     const theirs = 'arn:aws:sns:us-east-1:999999999999:changes';
     const resourcesOf = (sources: Parameters<typeof iamPolicy>[1], topicArns?: readonly string[]): readonly unknown[] => {
       const { Statement } = iamPolicy('connecting', sources, { ...names, topicArns }) as {
@@ -110,18 +91,9 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the key of its queues by way of SQS only', () => {
-    const names = {
-      partition: 'aws-cn',
-      region: 'cn-north-1',
-      account: '123456789012',
-      bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
-      letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
-      bucket: 'photos',
-      installation: '*',
-    };
     const keyArn = 'arn:aws-cn:kms:cn-north-1:123456789012:key/1';
-    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('kms:');
-    expect(iamPolicy('daemon', bucketSources, { ...names, keyArn })).toMatchObject({
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, inChina))).not.toContain('kms:');
+    expect(iamPolicy('daemon', bucketSources, { ...inChina, keyArn })).toMatchObject({
       Statement: expect.arrayContaining([
         {
           Sid: 'UseTheKeyOfTheQueues',
@@ -135,18 +107,9 @@ describe('the table of permissions', () => {
   });
 
   it('makes policies in which each statement has a separate name, and only what the source needs', () => {
-    const names = {
-      partition: 'aws-cn',
-      region: 'cn-north-1',
-      account: '123456789012',
-      bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a', 'arn:aws-cn:sqs:cn-north-1:123456789012:b'],
-      letterQueues: [],
-      bucket: 'photos',
-      installation: '0a1b2c3d',
-    };
     for (const role of ['daemon', 'connecting'] as const) {
       for (const source of bucketSources) {
-        const { Statement } = iamPolicy(role, [source], names) as { Statement: { Sid: string; Resource: string | string[] }[] };
+        const { Statement } = iamPolicy(role, [source], inChina) as { Statement: { Sid: string; Resource: string | string[] }[] };
         expect(new Set(Statement.map(({ Sid }) => Sid)).size).toBe(Statement.length);
         for (const resource of Statement.flatMap(({ Resource }) => Resource)) expect(resource).toMatch(/^arn:aws-cn:|^\*$/);
         expect(JSON.stringify(Statement).includes('events:')).toBe(source === 'eventbridge' || source === 'routed');

@@ -15,7 +15,7 @@ import {
   type Statement,
 } from '../../../src/domain/provisioning/policy.ts';
 import { queueStatements, sidsOf, topicStatement, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, REGISTRY, THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
 
 const statement: fc.Arbitrary<Statement> = fc.record(
   {
@@ -36,20 +36,6 @@ const policy: fc.Arbitrary<Policy> = fc.record({
 });
 const OURS = new Set(['ours']);
 const wanted: Statement = { Sid: 'ours', Effect: 'Allow', Action: 'sqs:SendMessage' };
-
-const wish: Wish = {
-  bucket: 'photos',
-  partition: 'aws',
-  region: REGION,
-  account: ACCOUNT,
-  bucketAccount: ACCOUNT,
-  installation: INSTALLATION,
-  registry: REGISTRY,
-  source: 'notification',
-  enrich: 'none',
-  queueArn: QUEUE_ARN,
-  deadLetterArn: LETTERS_ARN,
-};
 
 describe('a policy', () => {
   it('keeps every statement of others, in its order, when ours is merged and when it is taken away', () => {

@@ -2,22 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { queueChecks } from '../../../src/domain/provisioning/checks/all.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { ObservedQueue } from '../../../src/domain/provisioning/observed.ts';
-import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
+import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
+import { LETTERS_ARN, QUEUE_ARN, wish } from '../../support/fakes/aws-parts.ts';
 
-const wish: Wish = {
-  bucket: 'photos',
-  partition: 'aws',
-  region: REGION,
-  account: ACCOUNT,
-  bucketAccount: ACCOUNT,
-  installation: INSTALLATION,
-  registry: REGISTRY,
-  source: 'notification',
-  enrich: 'none',
-  queueArn: QUEUE_ARN,
-  deadLetterArn: LETTERS_ARN,
-};
 const DAY_S = 86_400;
 
 /** What the checks of the queues say: those of docs/connect.md, with these differences. */

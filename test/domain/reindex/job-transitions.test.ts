@@ -23,7 +23,7 @@ const steps: Record<JobTransition['kind'], JobTransition> = {
   wait,
   compare,
   pause: { kind: 'pause', atMs: 4 },
-  brake: { kind: 'brake', atMs: 4, waiting: 7 },
+  'deletion-limit': { kind: 'deletion-limit', atMs: 4, waiting: 7 },
   resume: { kind: 'resume', atMs: 5 },
   cancel: { kind: 'cancel', atMs: 6, sums: {} },
   finish: { kind: 'finish', atMs: 6, sums: { rangesDone: 2 } },
@@ -42,7 +42,7 @@ describe('a job', () => {
   it('goes from its request over the wait and the comparison to its end', () => {
     const done = after(queued, 'wait', 'compare', 'finish');
     expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1, rangesCut: 2 });
-    expect(done.brake).toEqual({ limit: 5, reserved: 0, waiting: 0 });
+    expect(done.deletions).toEqual({ limit: 5, reserved: 0, waiting: 0 });
   });
 
   it('that has nothing to wait for compares at once, and covers nothing', () => {
@@ -94,7 +94,7 @@ describe('a job', () => {
   });
 });
 
-describe('the brake', () => {
+describe('the deletion limit', () => {
   const comparing = after(queued, 'compare');
 
   it('grants what is left, and nothing more', () => {
@@ -106,13 +106,13 @@ describe('the brake', () => {
   });
 
   it('grants some ahead of their need while plenty are left, exactly what is asked for when few are, and takes back what was not used', () => {
-    const plenty: JobRecord = { ...comparing, brake: { limit: 6_400, reserved: 0, waiting: 0 } };
+    const plenty: JobRecord = { ...comparing, deletions: { limit: 6_400, reserved: 0, waiting: 0 } };
     const first = reserved(plenty, 1);
     expect(first.granted).toBe(100);
-    expect(reserved({ ...plenty, brake: { limit: 1_000_000, reserved: 0, waiting: 0 } }, 1).granted).toBe(500);
-    expect(reserved({ ...plenty, brake: { limit: 6_400, reserved: 6_340, waiting: 0 } }, 1).granted).toBe(1);
-    expect(givenBackTo(first.job, 99).brake).toEqual({ limit: 6_400, reserved: 1, waiting: 0 });
-    const unlimited: JobRecord = { ...comparing, brake: { reserved: 0, waiting: 0 } };
+    expect(reserved({ ...plenty, deletions: { limit: 1_000_000, reserved: 0, waiting: 0 } }, 1).granted).toBe(500);
+    expect(reserved({ ...plenty, deletions: { limit: 6_400, reserved: 6_340, waiting: 0 } }, 1).granted).toBe(1);
+    expect(givenBackTo(first.job, 99).deletions).toEqual({ limit: 6_400, reserved: 1, waiting: 0 });
+    const unlimited: JobRecord = { ...comparing, deletions: { reserved: 0, waiting: 0 } };
     expect(givenBackTo(unlimited, 99)).toBe(unlimited);
   });
 
@@ -124,19 +124,19 @@ describe('the brake', () => {
   });
 
   it('pauses a job with all that waits, once, and counts from nothing after the release', () => {
-    const held = after(comparing, 'brake');
-    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { waiting: 7 } });
-    expect(afterTransition(held, steps.brake)).toBe('refused');
+    const held = after(comparing, 'deletion-limit');
+    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit', deletions: { waiting: 7 } });
+    expect(afterTransition(held, steps['deletion-limit'])).toBe('refused');
     const resumed = after(held, 'resume');
-    expect(resumed.brake?.waiting).toBe(0);
-    expect(after(resumed, 'brake').brake?.waiting).toBe(7);
+    expect(resumed.deletions?.waiting).toBe(0);
+    expect(after(resumed, 'deletion-limit').deletions?.waiting).toBe(7);
   });
 
   it('is released up to a total, which what was reserved is part of', () => {
     const { job } = reserved(comparing, 5);
-    const resumed = afterTransition(after(job, 'brake'), { kind: 'resume', atMs: 5, allowDeletes: 15 });
+    const resumed = afterTransition(after(job, 'deletion-limit'), { kind: 'resume', atMs: 5, allowDeletes: 15 });
     if (resumed === 'refused') throw new Error('refused');
-    expect(resumed.brake).toEqual({ limit: 15, reserved: 5, waiting: 0 });
+    expect(resumed.deletions).toEqual({ limit: 15, reserved: 5, waiting: 0 });
     expect(reserved(resumed, 100).granted).toBe(10);
     expect(tombstonesLeft(resumed)).toBe(10);
     expect(tombstonesLeft(job)).toBe(0);
@@ -160,11 +160,11 @@ describe('the brake', () => {
   });
 
   it('that is resumed while deletions wait for a person keeps no limit of its own', () => {
-    for (const brake of [
+    for (const deletions of [
       { reserved: 3, waiting: 0 },
       { limit: 1_000, reserved: 3, waiting: 0 },
     ]) {
-      const paused = { ...comparing, state: 'paused', pausedBecause: 'requested', brake } as const;
+      const paused = { ...comparing, state: 'paused', pausedBecause: 'requested', deletions } as const;
       for (const [allowed, left] of [
         [{}, 0],
         [{ allowDeletes: 10 }, 7],

@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { rangeSchema, type RangeRecord } from '../../../src/domain/reindex/job.ts';
-import { afterTurn, answerTo, givenBack, rewound, splitRange, takeRange } from '../../../src/domain/reindex/range-transitions.ts';
+import {
+  afterTurn,
+  answerTo,
+  duringTurn,
+  givenBack,
+  rewound,
+  splitRange,
+  takeRange,
+} from '../../../src/domain/reindex/range-transitions.ts';
 
 const fresh: RangeRecord = {
   jobId: 'job',
@@ -58,12 +66,20 @@ describe('taking a range', () => {
 });
 
 describe('a range with deletions that were held back', () => {
-  it('still counts, when it is compared again, what a turn wrote that was given back', () => {
-    const heldBack = { cursor: 'c', counts: { ...noCounts, listed: 2 } };
-    const range = { ...taken(fresh), counts: { ...noCounts, listed: 9, held: 4 }, heldBack };
-    const back = givenBack(range, 7, { ...noCounts, written: 3 });
-    expect(back).toMatchObject({ counts: { listed: 9, written: 3 }, heldBack: { counts: { listed: 2, written: 3 } } });
-    expect(rewound({ ...back, done: true }, 5)).toMatchObject({ done: false, cursor: 'c', counts: { listed: 2, written: 3, held: 0 } });
+  it('is compared again from the first of them, and counts only what becomes of them', () => {
+    const counts = { ...noCounts, listed: 9, scanned: 14, phantom: 5, tombstones: 1, held: 4 };
+    const again = rewound({ ...fresh, counts, heldBack: 'c', cursor: 'z', done: true }, 5);
+    expect(again).toMatchObject({
+      done: false,
+      cursor: 'c',
+      dueAtMs: 5,
+      counts: { listed: 9, scanned: 14, phantom: 1, tombstones: 1, held: 0 },
+    });
+    expect(rewound(again, 5)).toBe(again);
+    const found = { ...noCounts, listed: 7, scanned: 11, phantom: 4, tombstones: 3, held: 1, listRequests: 1 };
+    const ended = afterTurn(taken(again), { cursor: 'z', done: true, counts: found, heldBack: 'd', examples: {} }, 9_000);
+    expect(ended).toMatchObject({ heldBack: 'd', counts: { listed: 9, scanned: 14, phantom: 5, tombstones: 4, held: 1, listRequests: 1 } });
+    expect(rangeSchema.parse(ended)).toEqual(ended);
   });
 });
 
@@ -107,6 +123,19 @@ describe('a turn', () => {
     expect(by('s3.unavailable')).toBe(0);
     expect(by('index.overloaded')).toBe(0);
     expect(afterTurn(taken(fresh), nothing, 0).fruitless).toBe(0);
+  });
+
+  it('that goes on leaves its cursor and counts together, which the next worker continues with, and its own end replaces', () => {
+    const begun = { ...taken(fresh), fruitless: 2 };
+    const progress = { ...nothing, cursor: 'f', counts: { ...noCounts, listed: 5 } };
+    const stored = duringTurn(begun, { begun, progress, nowMs: 9_000 });
+    expect(stored).toEqual({ ...begun, cursor: 'f', counts: { ...noCounts, listed: 5 }, fruitless: 0 });
+    // its worker has died
+    expect(taken(stored, 100_000, true)).toMatchObject({ cursor: 'f', counts: { listed: 5 }, fruitless: 1 });
+    const end = { ...nothing, cursor: 'k', counts: { ...noCounts, listed: 8 } };
+    expect(afterTurn(begun, end, 9_000)).toMatchObject({ cursor: 'k', counts: { listed: 8 } });
+    const given = givenBack(stored, 0);
+    expect(duringTurn(given, { begun, progress, nowMs: 9_000 })).toBe(given);
   });
 
   it('that was broken off changes nothing', () => {

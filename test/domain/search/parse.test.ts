@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseQuery, type ParsedQuery } from '../../../src/domain/search/parse.ts';
 import { isLong } from '../../support/breadth.ts';
 import { growthOf } from '../../support/growth.ts';
+import { anyCharacter } from '../../support/random/characters.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z');
 const options = { nowMs: NOW, timeZone: 'UTC' };
@@ -70,6 +71,7 @@ describe('the one box', () => {
     ['cat extn:pdf', 4, 'did you mean ext:?'],
     ['-extension:pdf', 1, 'did you mean ext:?'],
     ['modifed>3d', 0, 'did you mean modified<7d?'],
+    ['etg:x', 0, 'did you mean etag:?'],
     ['foo:bar', 0, 'there is no field foo'],
     ['über:x', 0, 'there is no field über'],
     ['http://', 0, 'names no bucket'],
@@ -176,7 +178,7 @@ describe('the one box', () => {
       '😀',
     );
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit, maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 60 })), (text) => {
+      fc.property(fc.oneof(fc.string({ unit, maxLength: 40 }), fc.string({ unit: anyCharacter, maxLength: 60 })), (text) => {
         const query = parseQuery(text, options);
         if (!('message' in query)) return;
         expect(query.position).toBeGreaterThanOrEqual(0);
@@ -188,7 +190,7 @@ describe('the one box', () => {
 
   it('finds any text in quotes, whatever it contains', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), (text) => {
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 }), (text) => {
         const quoted = `"abc${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
         expect(parsed(quoted).clauses).toMatchObject([{ field: 'contains', values: [`abc${text}`] }]);
       }),
@@ -200,7 +202,7 @@ describe('the one box', () => {
     const clause = fc.record({
       field: fc.constantFrom('key', 'prefix', 'etag', 'class'),
       negated: fc.boolean(),
-      values: fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 3 }),
+      values: fc.array(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 3 }),
     });
     const space = fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u3000', '  ');
     fc.assert(
@@ -215,11 +217,11 @@ describe('the one box', () => {
   });
 
   it('takes a time that is linear in the length of its text', () => {
-    for (const unit of ['a', '-', '"\\', 'a:', 'a ', '*a', '1G', 'ext:a,', 'é', '\u0301']) {
+    for (const unit of ['-', '"\\', '*a', 'ext:a,', '\u0301']) {
       expect(growthOf((text) => parseQuery(text, options), unit)).toBeLessThanOrEqual(15);
     }
     // a group that matches in many ways takes seconds for forty hyphens
-    for (const unit of ['-', '.', 's3.', 's3-', '.s3-a']) {
+    for (const unit of ['-', '.s3-a']) {
       const address = (text: string): string => `https://s3${text.slice(0, text.length / 250)}.example/a`;
       expect(growthOf((text) => parseQuery(address(text), options), unit)).toBeLessThanOrEqual(15);
     }

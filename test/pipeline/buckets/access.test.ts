@@ -177,9 +177,9 @@ describe('connecting at the first event', () => {
     for (const bucket of ['one', 'two', 'three']) world.storage.createBucket(bucket);
     const events = ['one', 'two', 'three', 'one', 'two', 'three'].map((bucket) => event(bucket));
     expect(await world.lookup(...events)).toEqual([found('one'), found('two'), none, found('one'), found('two'), none]);
-    expect(world.telemetry.recorded('bucketConnected')).toEqual([
-      ['one', 'auto-connect'],
-      ['two', 'auto-connect'],
+    expect(world.telemetry.logged('bucket connected')).toEqual([
+      { bucket: 'one', by: 'auto-connect' },
+      { bucket: 'two', by: 'auto-connect' },
     ]);
   });
 

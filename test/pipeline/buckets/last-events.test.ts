@@ -4,22 +4,13 @@ import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const DAY_MS = 86_400_000;
 
-const photos = {
-  bucket: 'photos',
-  region: 'eu-west-1',
-  source: 'notification',
-  versioning: { status: 'never', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-};
+const photos = recordOf('photos');
 
 const native = (bucket: string) => ({ bucket, dialect: 'native' }) as const;
 

@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema, type BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
 async function store(state: StateStore, floor: number): Promise<void> {
-  const facts = { bucket: 'b', region: 'r', source: 'topic', versioning: { status: 'never', observedAtMs: 0 }, enrich: 'none' };
-  const record: BucketRecord = bucketRecordSchema.parse({ ...facts, floor, createdAtMs: 0, createdBy: 'test', checkedAtMs: 0 });
-  await updateRecord(state, refs.bucket('b'), () => record);
+  await updateRecord(state, refs.bucket('b'), () => recordOf('b', { source: 'topic', floor }));
 }
 
 function setUp() {

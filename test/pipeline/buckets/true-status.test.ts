@@ -40,7 +40,7 @@ type Step =
   | { readonly kind: 'wiring'; readonly severity: Severity | 'ok' }
   | { readonly kind: 'report' | 'reindex'; readonly prefix: '' | 'a/' }
   | { readonly kind: 'job'; readonly ends: 'done' | 'failed' | 'cancelled' }
-  | { readonly kind: 'brake'; readonly isOn: boolean }
+  | { readonly kind: 'deletion-limit'; readonly isOn: boolean }
   | { readonly kind: 'pass'; readonly forMs: number };
 
 const steps: fc.Arbitrary<Step> = fc.oneof(
@@ -62,7 +62,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   }),
   fc.record({ kind: fc.constant('wiring' as const), severity: fc.constantFrom('ok', 'broken', 'degraded', 'unknown') }),
   fc.record({ kind: fc.constantFrom('report' as const, 'reindex' as const), prefix: fc.constantFrom('' as const, 'a/' as const) }),
-  fc.record({ kind: fc.constant('brake' as const), isOn: fc.boolean() }),
+  fc.record({ kind: fc.constant('deletion-limit' as const), isOn: fc.boolean() }),
 );
 
 const minute = { kind: 'pass', forMs: MINUTE_MS } as const;
@@ -96,7 +96,7 @@ async function createWorld() {
   const visitConnection = createVisitConnection({ state, clock, look });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
-  let isBraked = false;
+  let isHeldBack = false;
   /** Changes of keys that the product knows to be missing: each is one that was reported, or that a report found. */
   const known = new Set<string>();
 
@@ -115,16 +115,16 @@ async function createWorld() {
     known.delete(key);
   }
 
-  /** The job compares everything now. Its brake may hold each deletion back. */
+  /** The job compares everything now. Its deletion limit may hold each deletion back. */
   async function finish(job: JobRecord): Promise<void> {
     const keys = differing(job.prefix);
     const phantoms = keys.filter((key) => !inBucket.has(key));
-    const held = job.mode === 'apply' && isBraked ? phantoms : [];
+    const held = job.mode === 'apply' && isHeldBack ? phantoms : [];
     const nowMs = clock.nowMs();
     const beginOrder = await beginOrderNow(state, BUCKET, nowMs);
     await keepHeld(state, { ...job, coversBeforeMs: nowMs, beginOrder }, { held: held.length, isWhole: true, nowMs });
     if (held.length > 0 && job.holds !== true)
-      return set(job, { state: 'paused', pausedBecause: 'brake', brake: { reserved: 0, waiting: held.length } });
+      return set(job, { state: 'paused', pausedBecause: 'deletion-limit', deletions: { reserved: 0, waiting: held.length } });
     const [missing, stale] = [
       keys.filter((key) => !inIndex.has(key)).length,
       keys.filter((key) => inBucket.has(key) && inIndex.has(key)).length,
@@ -144,7 +144,7 @@ async function createWorld() {
 
   async function endJobs(ends: 'done' | 'failed' | 'cancelled'): Promise<void> {
     for (const job of await listAllRecords(state, 'job', jobSchema)) {
-      const isReleased = job.state === 'paused' && !isBraked;
+      const isReleased = job.state === 'paused' && !isHeldBack;
       if (job.state !== 'queued' && !isReleased) continue;
       if (ends === 'done') await finish(job);
       else await set(job, { state: ends });
@@ -200,8 +200,8 @@ async function createWorld() {
       const finding = { code: 'connect.found', what: 'a part is not right', why: '', fix: '', blocks: false };
       findings = severity === 'ok' ? [] : [{ ...finding, severity }];
     },
-    brake: (isOn: boolean) => {
-      isBraked = isOn;
+    deletions: (isOn: boolean) => {
+      isHeldBack = isOn;
     },
     async status(): Promise<BucketStatus> {
       const record = await readRecord(state, refs.bucket(BUCKET));
@@ -220,8 +220,8 @@ async function createWorld() {
           return request(step);
         case 'job':
           return endJobs(step.ends);
-        case 'brake':
-          return this.brake(step.isOn);
+        case 'deletion-limit':
+          return this.deletions(step.isOn);
         case 'pass':
           await clock.advance(step.forMs);
           return calendar();
@@ -244,7 +244,7 @@ describe('the status of a bucket in a world that changes', () => {
         await world.pass(3 * WEEK_MS, 6 * HOUR_MS);
         if (world.differing().length > 0) expect((await world.status()).state).not.toBe('ok');
         world.wire('ok');
-        world.brake(false);
+        world.deletions(false);
         await world.pass(2 * WEEK_MS, 6 * HOUR_MS);
         expect(world.differing()).toEqual([]);
         expect((await world.status()).sentence).toMatch(/^No known difference; compared/);
@@ -265,7 +265,7 @@ describe('the status of a bucket in a world that changes', () => {
       [
         ...repaired,
         { kind: 'put', key: 'a/1', event: 'arrives' },
-        { kind: 'brake', isOn: true },
+        { kind: 'deletion-limit', isOn: true },
         { kind: 'delete', key: 'a/1', event: 'reported' },
         ...repaired,
       ],

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { gapKinds, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
@@ -41,6 +42,22 @@ async function setUp() {
   };
 }
 
+type World = Awaited<ReturnType<typeof setUp>>;
+
+/** How many of what the gauge counted last have these labels; undefined if it counted nothing yet. */
+function countOf({ telemetry }: World, metric: MetricName, labels: Readonly<Record<string, string>>): number | undefined {
+  const counted = telemetry.recorded('setCounts').findLast(([name]) => name === metric)?.[1];
+  const has = (each: object): boolean => Object.entries(labels).every(([label, value]) => Reflect.get(each, label) === value);
+  return counted?.filter(has).length;
+}
+
+/** The ages of the oldest open gaps that the gauge shows, by kind. */
+function agesMs({ telemetry }: World): Readonly<Record<string, number>> {
+  const kinds = telemetry.labels('tally_gaps_oldest_age_seconds').map(({ kind }) => kind);
+  const ages = telemetry.values('tally_gaps_oldest_age_seconds').map((ageS, at) => [kinds[at], ageS * 1_000] as const);
+  return Object.fromEntries(ages.slice(-gapKinds.length).filter(([, ageMs]) => ageMs > 0));
+}
+
 describe('the watch of the records', () => {
   it('counts what gaps are open, and how old the oldest is, by kind, every 15 s', async () => {
     const world = await setUp();
@@ -50,19 +67,18 @@ describe('the watch of the records', () => {
     await world.gaps.report({ ...sighting, bucket: 'bbb', seenAtMs: 5 });
     await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss', seenAtMs: 7 });
     await world.run(15_000);
-    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
-      [
-        { kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 },
-        { kind: 'loss', count: 1, oldestAgeMs: world.clock.nowMs() - 7 },
-      ],
-    ]);
+    expect(countOf(world, 'tally_gaps_open', { kind: 'bulk-delete' })).toBe(3);
+    expect(countOf(world, 'tally_gaps_open', { kind: 'loss' })).toBe(1);
+    expect(countOf(world, 'tally_gaps', { kind: 'loss', state: 'open' })).toBe(1);
+    expect(agesMs(world)).toEqual({ 'bulk-delete': world.clock.nowMs() - 1, loss: world.clock.nowMs() - 7 });
     const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
     await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
     await world.run(15_000);
-    expect(world.telemetry.recorded('gapsOpen').at(-1)).toEqual([
-      [{ kind: 'bulk-delete', count: 3, oldestAgeMs: world.clock.nowMs() - 1 }],
-    ]);
-    expect(world.telemetry.recorded('jobs').at(-1)).toEqual([[]]);
+    expect(countOf(world, 'tally_gaps_open', { kind: 'bulk-delete' })).toBe(3);
+    expect(countOf(world, 'tally_gaps_open', { kind: 'loss' })).toBe(0);
+    expect(countOf(world, 'tally_gaps', { kind: 'loss', state: 'closed' })).toBe(1);
+    expect(agesMs(world)).toEqual({ 'bulk-delete': world.clock.nowMs() - 1 });
+    expect(countOf(world, 'tally_jobs', {})).toBe(0);
   });
 
   it('reads region and versioning of each bucket again once they are a day old', async () => {
@@ -90,14 +106,14 @@ describe('the watch of the records', () => {
     expect(world.telemetry.recorded('requestFailed')).toEqual([['count gaps and jobs', 'index.unreachable', 'gone']]);
     world.store.broken.all = undefined;
     await world.run(15_000);
-    expect(world.telemetry.recorded('gapsOpen')).toHaveLength(1);
+    expect(countOf(world, 'tally_gaps_open', {})).toBe(0);
   });
 
   it('ends with the process', async () => {
     const world = await setUp();
     world.stopping.abort();
     await world.run(60_000);
-    expect(world.telemetry.recorded('gapsOpen')).toEqual([]);
+    expect(countOf(world, 'tally_gaps_open', {})).toBeUndefined();
     expect(world.clock.sleepers()).toBe(0);
   });
 });

@@ -1,6 +1,5 @@
 /** Work of the calendar that goes bucket by bucket: what hangs does not delay its neighbours. */
 import { expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
@@ -9,6 +8,7 @@ import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { settled } from '../../support/worlds/ingest.ts';
@@ -26,19 +26,7 @@ async function setUp(healthyRegion: string, autoAdvance = false) {
   const names = [...Array.from({ length: 300 }, (_, count) => `hangs-${count}`), HEALTHY];
   for (const bucket of names) {
     const region = bucket === HEALTHY ? healthyRegion : 'us-east-1';
-    const versioning = { status: 'never', observedAtMs: 0 };
-    const fields = {
-      bucket,
-      region,
-      source: 'routed',
-      versioning,
-      enrich: 'none',
-      floor: 0,
-      createdAtMs: 0,
-      createdBy: 'test',
-      checkedAtMs: 0,
-    };
-    await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse(fields));
+    await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { region, source: 'routed' }));
   }
   return { state, clock, telemetry, names };
 }

@@ -14,7 +14,7 @@ import { createJobsWorld } from '../../support/worlds/jobs.ts';
 const MINUTE_MS = 60_000;
 const never = new AbortController().signal;
 
-/** A bucket of five objects and `index` documents without one, of which the brake of a job deletes a thousand. */
+/** A bucket of five objects and `index` documents without one, of which the deletion limit of a job deletes a thousand. */
 async function createWorld(index = 1_205) {
   const world = await createJobsWorld();
   const { state, clock, telemetry, store, jobs } = world;
@@ -108,10 +108,18 @@ describe('deletions that wait for a person', () => {
     const world = await createHeldWorld();
     // as the weekly sweep starts it
     const sweep = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [] });
-    expect(await world.ended(sweep.id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 205 } });
+    expect(await world.ended(sweep.id)).toMatchObject({
+      state: 'paused',
+      pausedBecause: 'deletion-limit',
+      deletions: { limit: 0, waiting: 205 },
+    });
     for (const now of [true, false]) {
       const { id } = await world.request({ now });
-      expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake', brake: { limit: 0, waiting: 205 } });
+      expect(await world.ended(id)).toMatchObject({
+        state: 'paused',
+        pausedBecause: 'deletion-limit',
+        deletions: { limit: 0, waiting: 205 },
+      });
       expect(await world.left()).toBe(205);
     }
   });
@@ -128,10 +136,10 @@ describe('deletions that wait for a person', () => {
       world.s3.onPage = async () => {};
       expect(await world.left()).toBe(1_205);
       const other = await world.request({ now: true });
-      expect(await world.ended(other.id)).toMatchObject({ state: 'paused', brake: { waiting: 205 } });
+      expect(await world.ended(other.id)).toMatchObject({ state: 'paused', deletions: { waiting: 205 } });
       await world.jobs.cancel(other.id);
       await world.jobs.resume(id, {});
-      expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'brake' });
+      expect(await world.ended(id)).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit' });
       expect(await world.left()).toBe(205);
     }
   });
@@ -139,7 +147,7 @@ describe('deletions that wait for a person', () => {
   it('are deleted when a person allows it, no more than that, and their gap is closed', async () => {
     const world = await createHeldWorld();
     const first = await world.request({ allow_deletes: 100 });
-    expect(await world.ended(first.id)).toMatchObject({ state: 'paused', brake: { limit: 100, waiting: 105 } });
+    expect(await world.ended(first.id)).toMatchObject({ state: 'paused', deletions: { limit: 100, waiting: 105 } });
     await world.calm(MINUTE_MS);
     expect(await world.held()).toMatchObject({ state: 'open', heldDeletes: 105 });
     expect(await world.left()).toBe(105);
@@ -169,12 +177,12 @@ describe('deletions that wait for a person', () => {
   });
 });
 
-describe('a person’s job that its brake stops', () => {
+describe('a person’s job that its deletion limit stops', () => {
   it('has an open gap that names the number and what to run, before it is paused and after it is cancelled', async () => {
     const world = await createWorld();
     const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'paused', brake: { reserved: 1_000, waiting: 205 } });
-    const held = { state: 'open', heldDeletes: 205, reason: `${id} held back 205 deletions, more than its brake allows` };
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', deletions: { reserved: 1_000, waiting: 205 } });
+    const held = { state: 'open', heldDeletes: 205, reason: `${id} held back 205 deletions, more than its deletion limit allows` };
     expect(await world.held()).toMatchObject({
       ...held,
       waits: { reason: expect.stringContaining(`\`tally jobs resume ${id} --allow-deletes 1205\``) },

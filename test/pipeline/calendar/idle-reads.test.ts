@@ -81,8 +81,8 @@ async function startIdle(buckets: number) {
   return { ...world, round, looked };
 }
 
-it('at idle the calendar reads as often for 200 buckets with an open gap each as for 50', async () => {
-  const [few, many] = [await startIdle(50), await startIdle(200)];
+it('at idle the calendar reads as often for 60 buckets with an open gap each as for 20', async () => {
+  const [few, many] = [await startIdle(20), await startIdle(60)];
   // the first round looks at what is new to this process
   for (const { round } of [few, many]) await round();
   const [ofFew, ofMany] = [await few.round(), await many.round()];

@@ -84,21 +84,6 @@ describe('schedules', () => {
     }
   });
 
-  it('let nobody else begin while one is at it, however the clocks of the workers differ', async () => {
-    const { clock, worker } = setUp();
-    const { runs, work } = createWork();
-    const first = worker(-14 * MINUTE_MS).runIfDue(purge, work, never);
-    await settled();
-    const others = [worker(), worker(14 * MINUTE_MS)];
-    for (let minutes = 0; minutes < 9; minutes += 1) {
-      for (const other of others) expect(await other.runIfDue(purge, work, never)).toBe(false);
-      await clock.advance(MINUTE_MS);
-    }
-    runs[0]?.end();
-    expect(await first).toBe(true);
-    expect(runs).toHaveLength(1);
-  });
-
   it('begin anew after a worker died, once its claim was not renewed for its life, however fast its clock was', async () => {
     const { clock, worker } = setUp();
     const dead = worker(14 * 60 * MINUTE_MS);

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { addCounts, noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import { ANSWER_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
+import type { TurnControls } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { fill } from '../../support/worlds/jobs-fill.ts';
 import { createReindexWorld } from '../../support/worlds/reindex.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -12,7 +14,8 @@ type Write = Store['objects']['write'];
 const patient = { durationMaxMs: 1_000_000 };
 
 /** The sum that holds of every job: each listed key is counted once. */
-function expectWhole({ listed, equal, incomplete, missing, stale, inFlight }: ReconcileCounts): void {
+function expectWhole(counts: ReconcileCounts): void {
+  const { listed, equal, incomplete, missing, stale, inFlight } = shownCounts(counts);
   expect(equal + incomplete + missing + stale + inFlight).toBe(listed);
 }
 
@@ -67,7 +70,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
     expect(first.examples).toMatchObject({ missing: [{ key: 'a' }], phantom: [{ key: 'd' }] });
     Object.assign(store.objects, objects);
     const second = await world.run();
-    const both = addCounts(first.counts, second.counts);
+    const both = shownCounts(addCounts(first.counts, second.counts));
     expect(both).toMatchObject({ listed: 3, equal: 1, missing: 2, phantom: 1, written: 2, tombstones: 1 });
     expectWhole(both);
   });
@@ -87,7 +90,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
     await world.clock.advance(15_000);
     world.hooks.scanned = () => [];
     const second = await world.run({ readsFirst: true });
-    const both = addCounts(first.counts, second.counts);
+    const both = shownCounts(addCounts(first.counts, second.counts));
     expect(both).toMatchObject({ listed: 3, equal: 0, missing: 3, written: 3 });
     expectWhole(both);
     expect(await world.found()).toEqual(world.bucketHolds());
@@ -104,18 +107,18 @@ describe('what was written is counted whatever becomes of the slice', () => {
       throw new FaultError('index.unreachable', 'it is written no more');
     };
     let heard: ReconcileCounts = noCounts;
-    const wrote = (counts: ReconcileCounts): void => {
-      heard = addCounts(heard, counts);
+    const progressed: TurnControls['progressed'] = ({ counts }) => {
+      heard = counts;
     };
-    await expect(world.run({}, { wrote }, stop.signal)).rejects.toThrow('stopped');
+    await expect(world.run({}, { progressed }, stop.signal)).rejects.toThrow('stopped');
     const stored = (await world.found()).length;
     expect(stored).toBeGreaterThan(0);
-    expect(heard).toMatchObject({ missing: stored, written: stored, equal: -stored, listed: 0 });
+    expect(heard).toMatchObject({ missing: stored, written: stored, differed: stored });
   });
 });
 
 describe('the counts of a job', () => {
-  it.each([100, 500, 1_000, 2_000, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
+  it.each([100, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
     const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100, splitKeysMin: 100 } });
     for (let number = 0; number < 400; number += 1) {
       await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');
@@ -176,27 +179,50 @@ describe('the counts of a job', () => {
     },
   );
 
-  it('contain what a turn wrote whose range was taken from it', async () => {
-    const world = await createJobsWorld();
-    for (const key of ['a', 'b', 'c']) await world.has(key, 'bucket');
-    await world.has('gone', 'index');
-    const { state } = world;
-    // the worker's own record of its range is replaced while it writes
-    const stolen = Promise.withResolvers<void>();
-    world.startWorker({
-      tap: async (call, moment) => {
-        if (call !== 'objects.write' || moment !== 'after') return;
-        const [entry] = await state.list('range', { limit: 1 });
-        if (entry === undefined) throw new Error('there is no range');
-        const lease = { worker: 'thief', untilMs: world.clock.nowMs() + 1 };
-        await state.put({ ...entry, record: { ...(entry.record as object), lease } }, entry.version);
-        stolen.resolve();
+  it.each([1, 3, 5])('lack at most what a worker wrote in the five seconds before it died (death %i)', async (death) => {
+    const store = createMemoryStore();
+    // one turn that nothing splits: its progress alone is stored
+    const world = await createJobsWorld({ store, limits: { splitKeysMin: 10_000 } });
+    const takenAtMs = { document: [] as number[], tombstone: [] as number[] };
+    const before = { ...store.objects };
+    Object.assign(store.objects, {
+      write: async (...asked: Parameters<Write>) => {
+        const answers = await before.write(...asked);
+        for (const [at, { document }] of asked[0].entries())
+          if (answers[at]?.kind === 'written') takenAtMs[document.deleted ? 'tombstone' : 'document'].push(world.clock.nowMs());
+        return answers;
       },
     });
+    await fill(world, { bucket: 400, index: 1_300 });
+    // both of its slices take some ten seconds
+    world.s3.pageSize = 20;
+    world.s3.onPage = ({ objects }) => (objects.length > 1 ? world.clock.sleep(500) : undefined);
+    world.s3.onHead = () => world.clock.sleep(150);
+    for (const taken of Object.values(takenAtMs)) taken.length = 0;
+    const worker = world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
-    await world.during(stolen.promise);
-    const { state: ended, counts } = await world.ended(id);
-    expect({ ended, counts }).toMatchObject({ ended: 'done', counts: { listed: 3, missing: 3, written: 3, phantom: 1, tombstones: 1 } });
-    expectWhole(counts!);
+    await world.run(1_300 + death * 2_700);
+    worker.kill();
+    const diedMs = world.clock.nowMs();
+    world.startWorker({ name: 'next' });
+    const { state, counts, deletions } = await world.ended(id);
+    // the limit is 1,000, and what the dead worker had reserved is spent
+    expect({ state, limit: deletions?.limit }).toEqual({ state: 'paused', limit: 1_000 });
+    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(1_000);
+    expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(deletions?.reserved ?? 0);
+    const view = (await world.jobs.get(id)).counts!;
+    expect(counts).toBeUndefined();
+    expectWhole(view);
+    expect(view).toMatchObject({ listed: 400 });
+    const lateOf = (taken: readonly number[]): number => taken.filter((atMs) => atMs > diedMs - 5_500 && atMs <= diedMs).length;
+    for (const [counted, taken] of [
+      [view.written, takenAtMs.document],
+      [view.tombstones, takenAtMs.tombstone],
+    ] as const) {
+      expect(counted).toBeLessThanOrEqual(taken.length);
+      expect(counted).toBeGreaterThanOrEqual(taken.length - lateOf(taken));
+    }
+    expect(view.missing).toBe(view.written);
+    expect(view.phantom).toBe(view.tombstones + view.held);
   });
 });

@@ -122,18 +122,6 @@ describe('a turn that fills in', () => {
     expect(most).toBe(16);
   });
 
-  it('ends with the fault of S3 where tags cannot be read now, and is not stopped where they may not be read', async () => {
-    world.s3.onTags = (key) => {
-      if (key === 'b') throw new FaultError('s3.throttled', 'slow down');
-    };
-    expect((await world.run({ bucket: tags, fill: true })).fault).toMatchObject({ code: 's3.throttled' });
-    world.s3.onTags = () => {
-      throw new FaultError('object.denied', 'no s3:GetObjectTagging');
-    };
-    expect(await world.run({ bucket: tags, fill: true })).toMatchObject({ done: true, counts: { equal: 3, unenriched: 2, written: 2 } });
-    expect(await world.stored('a')).toMatchObject({ user_metadata: { owner: 'me' } });
-  });
-
   it('leaves an object alone whose tags S3 refuses, and fills in the others', async () => {
     world.s3.onTags = (key) => {
       if (key === 'b') throw new FaultError('object.failed', '501 NotImplemented');

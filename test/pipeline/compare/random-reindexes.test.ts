@@ -127,7 +127,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
     await fc.assert(property, { numRuns, ...ended });
   }, 600_000);
 
-  test('ends equal with changes made while it lists, turns ended, braked and killed, and told late', async () => {
+  test('ends equal with changes made while it lists, turns ended, limited and killed, and told late', async () => {
     const changing = fc.tuple(planOf, fc.integer({ min: 1, max: 80 }));
     const property = fc.asyncProperty(changing, ([{ keys, pageMax, ...plan }, changes]) =>
       inBucket(async (bucket) => {

@@ -3,8 +3,6 @@ import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { FaultCode } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { fill } from '../../support/worlds/jobs-fill.ts';
-import { createJobsWorld } from '../../support/worlds/jobs.ts';
 import { bucketRecord, createReindexWorld } from '../../support/worlds/reindex.ts';
 
 /** A store that refuses some documents, and takes all others of the same request. */
@@ -42,7 +40,7 @@ describe('a document that the index refuses', () => {
       for (const field of ['content_type', 'user_metadata', 'tags']) expect(plain).not.toHaveProperty(field);
       for (const key of ['a', 'c'])
         expect(await world.stored(key)).toMatchObject({ user_metadata: { owner: 'me' }, tags: { colour: 'red' } });
-      const refusals = world.telemetry.recorded('enriched').map(([fact]) => fact);
+      const refusals = world.telemetry.labels('tally_enrich_total');
       expect(refusals.filter(({ result }) => result === code)).toMatchObject([{ enrich: 'head' }, { enrich: 'tags' }]);
     },
   );
@@ -73,20 +71,5 @@ describe('a document that the index refuses', () => {
       examples: { refused: [{ key: 'b', reason: 'mapper_parsing_exception: b' }] },
     });
     expect(await world.found()).toEqual(['a etag-0', 'c etag-2']);
-  });
-
-  it('does not fail its job, which names it once it is done', async () => {
-    const world = await createJobsWorld({ store: refusing(({ key }) => key === 'bucket-00001') });
-    await fill(world, { bucket: 3, index: 2, both: 1 });
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { missing: 3, written: 2, refused: 1, tombstones: 2 } });
-    expect(await world.jobs.get(id)).toMatchObject({ examples: { refused: [{ key: 'bucket-00001' }] } });
-  });
-
-  it('for another reason ends the turn as before, so that it is tried again', async () => {
-    const world = await createReindexWorld({ store: refusing(({ key }) => key === 'b', 'bucket.index-blocked') });
-    for (const key of ['a', 'b']) world.put(key);
-    expect(await world.run()).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.index-blocked' } });
   });
 });

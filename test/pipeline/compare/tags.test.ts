@@ -56,12 +56,6 @@ describe('a turn that reads all tags', () => {
     expect((await world.stored('changed'))?.tags).toEqual({ colour: 'blue' });
   });
 
-  it('of more objects than one slice looks at reads all of them', async () => {
-    for (let number = 0; number < 250; number += 1) await indexed(`key-${String(number).padStart(3, '0')}`, { colour: 'red' });
-    for (const key of world.s3.objects.keys()) retag(key, { colour: 'blue' });
-    expect((await turn()).counts).toMatchObject({ listed: 250, stale: 250, written: 250 });
-  });
-
   it.each<[string, Parameters<typeof turn>[0]]>([
     ['a bucket whose documents have none', { bucket: bucketRecord }],
     ['a bucket whose documents have those of a HEAD only', { bucket: { ...bucketRecord, enrich: 'head' } }],

@@ -1,22 +1,35 @@
 import { describe, expect, it } from 'vitest';
+import { shownCounts } from '../../../src/domain/reindex/counts.ts';
 import { createTurnProgress } from '../../../src/pipeline/compare/turn-progress.ts';
 import type { Ending } from '../../../src/pipeline/compare/settle-slice.ts';
 
 const state = { present: true, etag: 'e', sizeBytes: 1 } as const;
+const missing: Ending = { key: 'd', kind: 'missing', fields: [], isListed: true, effect: 'document' };
+const deleted: Ending = { key: 'e', kind: 'phantom', fields: [], isListed: false, effect: 'tombstone' };
 
-describe('the counts of a turn from which deletions were held back', () => {
-  it('contain each write once, also one behind the key at which the turn was cut', () => {
+describe('the counts of a turn', () => {
+  it('contain each write at once, and once: with its slice, or where it is compared again and equal', () => {
+    for (const isAgain of [false, true]) {
+      const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
+      progress.written([missing, deleted]);
+      const ahead = progress.sofar();
+      expect(ahead).toMatchObject({ cursor: '', readsFirst: true, counts: { listed: 0, missing: 1, written: 1, tombstones: 1 } });
+      expect(shownCounts(ahead.counts).equal).toBe(0);
+      const sides = { listed: [{ key: 'd', state }], through: 'e' };
+      if (isAgain) progress.commit({ ...sides, scanned: [{ key: 'd' }] }, []);
+      else progress.commit({ ...sides, scanned: [{ key: 'e' }] }, [missing, deleted]);
+      const { cursor, readsFirst = false, counts, examples } = progress.sofar();
+      expect({ cursor, readsFirst }).toEqual({ cursor: 'e', readsFirst: isAgain });
+      expect(shownCounts(counts)).toMatchObject({ listed: 1, equal: 0, missing: 1, written: 1, phantom: 1, tombstones: 1 });
+      expect(examples).toEqual({ missing: [{ key: 'd' }], phantom: [{ key: 'e' }] });
+    }
+  });
+
+  it('name the cursor before the first deletion that was held back', () => {
     const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
-    const held: Ending = { key: 'a', kind: 'phantom', fields: [], effect: 'held' };
-    const first = progress.openSlice();
-    progress.commit({ listed: [], scanned: [{ key: 'a' }], equal: 0, through: 'a' }, first, { kind: 'ended', endings: [held] });
-    const second = progress.openSlice();
-    const ending: Ending = { key: 'd', kind: 'missing', fields: [], effect: 'document' };
-    second.written([{ finding: { key: 'd', state, kind: 'missing', fields: [], isInexact: false }, ending }]);
-    const slice = { listed: [{ key: 'd', state }], scanned: [{ key: 'b' }], equal: 0, through: 'd' };
-    progress.commit(slice, second, { kind: 'braked', beforeKey: 'b', waiting: 1, endings: [] });
-    const { counts, heldBack } = progress.result();
-    expect(counts).toMatchObject({ missing: 1, written: 1, equal: -1, held: 1 });
-    expect(heldBack).toMatchObject({ cursor: '', counts: { missing: 1, written: 1, equal: -1, held: 0 } });
+    const held: Ending = { key: 'b', kind: 'phantom', fields: [], isListed: false, effect: 'held' };
+    progress.commit({ listed: [{ key: 'a', state }], scanned: [{ key: 'a' }], through: 'a' }, []);
+    for (const key of ['b', 'c']) progress.commit({ listed: [], scanned: [{ key }], through: key }, [{ ...held, key }]);
+    expect(progress.sofar()).toMatchObject({ cursor: 'c', heldBack: 'a', counts: { listed: 1, scanned: 3, phantom: 2, held: 2 } });
   });
 });

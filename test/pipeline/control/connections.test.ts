@@ -60,19 +60,19 @@ describe('an apply', () => {
     // the topic of Tally is none that a wish names
     expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
   });
+});
 
-  it.each([
-    [{ topic_arn: THEIR_TOPIC }, /source topic|"source": "topic"/],
-    [{ source: 'topic' as const }, /must be given/],
-    [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /FIFO/],
-  ])('refuses a wish that cannot be: %j', async (wish, message) => {
-    const { connections, aws } = await startWorld();
-    await expect(connections.apply('photos', wish, 'test', signal)).rejects.toMatchObject({
-      code: 'request.invalid',
-      message: expect.stringMatching(message),
-    });
-    expect(aws.writes).toEqual([]);
+it.each([
+  [{ topic_arn: THEIR_TOPIC }, /source topic|"source": "topic"/],
+  [{ source: 'topic' as const }, /must be given/],
+  [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /FIFO/],
+])('refuses a wish that cannot be: %j', async (wish, message) => {
+  const { connections, aws } = await startWorld();
+  await expect(connections.apply('photos', wish, 'test', signal)).rejects.toMatchObject({
+    code: 'request.invalid',
+    message: expect.stringMatching(message),
   });
+  expect(aws.writes).toEqual([]);
 });
 
 describe('a repair', () => {

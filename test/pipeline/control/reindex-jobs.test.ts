@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
@@ -13,11 +13,7 @@ import { reindexRequest } from '../../support/requests.ts';
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
-  for (const bucket of ['photos', 'albums']) {
-    const versioning = { status: 'never', observedAtMs: 0 };
-    const fields = { bucket, region: 'r', source: 'notification', versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
-    await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
-  }
+  for (const bucket of ['photos', 'albums']) await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket));
   return { state, clock, jobs: createReindexJobs({ state: wrap(state), clock, telemetry: createFakeTelemetry() }) };
 }
 

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { bucketRecordSchema, type BucketRecord } from '../../../src/domain/bucket.ts';
+import { type BucketRecord } from '../../../src/domain/bucket.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { createExpiredMessages } from '../../../src/pipeline/gaps/expired-messages.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
@@ -25,11 +26,8 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
     put: (...args) => (broken.put === undefined ? state.put(...args) : Promise.reject(broken.put)),
   };
   const gaps = createGapReports({ state: breakable, clock, telemetry });
-  const connect = (bucket: string, change: Partial<BucketRecord> = {}) => {
-    const fields = { bucket, region: 'r', source: 'notification', versioning: { status: 'never', observedAtMs: 0 }, enrich: 'none' };
-    const times = { floor: 0, createdAtMs: 0, createdBy: 'test', checkedAtMs: 0 };
-    return updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, ...times, ...change }));
-  };
+  const connect = (bucket: string, change: Partial<BucketRecord> = {}) =>
+    updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, change));
   await connect('photos');
   const worker = () =>
     createExpiredMessages({ state: breakable, gaps, clock, telemetry, retentionMs: () => retentionMs, bucketQueueUrls: [ONE, TWO] });

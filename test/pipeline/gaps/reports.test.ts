@@ -1,18 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
 
 async function connect(state: StateStore, bucket: string): Promise<void> {
-  const versioning = { status: 'never', observedAtMs: 0 };
-  const fields = { bucket, region: 'r', source: 'notification', versioning, enrich: 'none', floor: 0, createdAtMs: 0, createdBy: 'test' };
-  await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse({ ...fields, checkedAtMs: 0 }));
+  await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket));
 }
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
@@ -68,7 +66,9 @@ describe('gap reports', () => {
         toldAtMs: world.clock.nowMs(),
       },
     ]);
-    expect(world.telemetry.recorded('gapSeen')).toEqual([['photos', 'bulk-delete', 'DeleteObjects']]);
+    expect(world.telemetry.recorded('warnOnce')).toEqual([
+      [expect.stringMatching(/^gap is open: /), 'photos bulk-delete', { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects' }],
+    ]);
   });
 
   it('of one gap are summed up into one write a second, and resolve with it', async () => {
@@ -178,10 +178,9 @@ describe('reports of unconnected names', () => {
     const record = await readRecord(world.state, refs.unconnected('elsewhere'));
     expect(record).toEqual({ bucket: 'elsewhere', count: 3, firstSeenMs: 300, lastSeenMs: 700 });
     expect(world.puts).toHaveLength(2);
-    expect(world.telemetry.recorded('unconnected')).toEqual([
-      ['elsewhere', 1],
-      ['elsewhere', 2],
-    ]);
+    expect(world.telemetry.values('tally_unconnected_records_total')).toEqual([1, 2]);
+    const bucket = 'elsewhere';
+    expect(world.telemetry.logged('events received for a bucket that is not connected')).toEqual([{ bucket }, { bucket }]);
   });
 
   it('keep at most 1,000 names, and go on counting those that are known', async () => {
@@ -189,7 +188,8 @@ describe('reports of unconnected names', () => {
     await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
     await world.reportUnconnected('one-too-many', 1);
     expect(await world.state.count('unconnected')).toBe(1_000);
-    expect(world.telemetry.recorded('unconnected').at(-1)).toEqual(['one-too-many', 1]);
+    expect(world.telemetry.recorded('warnOnce').at(-1)?.[1]).toBe('one-too-many');
+    expect(world.telemetry.values('tally_unconnected_records_total')).toHaveLength(1_001);
     await world.clock.advance(1_000);
     await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });

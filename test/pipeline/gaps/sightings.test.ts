@@ -25,30 +25,6 @@ describe('a bulk delete of a routed bucket', () => {
     }
   });
 
-  it.each([
-    ['has another request ID', 'A1B2C3D4E5F60708', '1111111111111111'],
-    ['has none, as those of other installations', undefined, undefined],
-  ])('Fix: is not covered by a single delete of the same second that %s', async (_, ofBulk, ofSingle) => {
-    const world = await createIngestWorld({ bucket: { source: 'routed' } });
-    await world.send(singleDelete(world, 'a', { agoMs: 60_000, ...(ofSingle !== undefined && { requestID: ofSingle }) }));
-    await world.send(bulkDelete(world, 60_000, ofBulk));
-    await world.run(3_000);
-    const [gap] = await world.gaps();
-    expect(gap).toMatchObject({ kind: 'bulk-delete' });
-    expect(gap).not.toHaveProperty('covered');
-  });
-
-  it('Fix: is not covered by the keys of an earlier one', async () => {
-    const world = await createIngestWorld({ bucket: { source: 'routed' } });
-    await world.send(singleDelete(world, 'a', { agoMs: 60_000, requestID: 'A1B2C3D4E5F60708' }));
-    await world.send(bulkDelete(world, 60_000, 'A1B2C3D4E5F60708'));
-    await world.run(3_000);
-    expect(await world.gaps()).toMatchObject([{ covered: true }]);
-    await world.send(bulkDelete(world, 0, '2222222222222222'));
-    await world.run(3_000);
-    expect((await world.gaps())[0]).not.toHaveProperty('covered');
-  });
-
   it('is not covered by S3’s own events, which are of single deletes', async () => {
     const world = await createIngestWorld({ bucket: { source: 'routed' } });
     const atMs = world.clock.nowMs() - 60_000;

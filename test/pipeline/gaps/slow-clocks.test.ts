@@ -198,7 +198,7 @@ it('a bulk delete that AWS dated before a job, and the trail delivers after it b
   await world.tell({ kind: 'loss' });
   await world.after(2 * MINUTE_MS);
   await begin(world, { s3Ms: 0, workerMs: 0 });
-  await world.setJob(await world.lastJob(), { brake: { reserved: 0, waiting: 0 } });
+  await world.setJob(await world.lastJob(), { deletions: { reserved: 0, waiting: 0 } });
   await world.tell({ seenAtMs: deletedAtMs });
   await end(world);
   expect(await world.gap()).toMatchObject({ state: 'closed' });

@@ -1,10 +1,9 @@
 /** What takes rights away takes them from everyone who has them, at once, and for good. */
 import { describe, expect, it } from 'vitest';
+import { refusalOf } from '../../../src/domain/identity/authorise.ts';
 import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
-import { refusalOf } from '../../../src/domain/identity/authorise.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
-import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import { createKeyProcess, createKeyWorld } from '../../support/identity/keys.ts';
 import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from '../../support/identity/world.ts';
@@ -107,20 +106,6 @@ describe('a role that the settings give to a person who is logged in', () => {
     const { secret } = await a.create(bob);
     const restarted = createKeyProcess({ store, clock, rules: { allowed: [{ kind: 'any' }], adminEmails: ['bob@example.com'] } });
     expect(await restarted.authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read'] });
-  });
-});
-
-describe('the sessions of programs', () => {
-  it('end after the days of today if these are fewer than those of the login', async () => {
-    const world = createIdentityWorld();
-    const { token } = await logIn(world);
-    await world.clock.advance(3 * 86_400_000);
-    const { store, clock, users } = world;
-    const withDays = (days: number) => createSessions({ state: store.state, clock, users, days });
-    expect(await withDays(3).check('client', token, signal)).toBe('ended');
-    expect(await withDays(4).check('client', token, signal)).toMatchObject({ userId: aliceId });
-    await world.clock.advance(4 * 86_400_000);
-    expect(await withDays(90).check('client', token, signal)).toBe('ended');
   });
 });
 

@@ -73,7 +73,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
       await clock.advance(forMs);
       await settled();
     },
-    recorded: () => telemetry.recorded('receiving').map(([each]) => each),
+    recorded: () => telemetry.logged('the state of receiving changed').map(({ state: each }) => each),
   };
 }
 

@@ -8,7 +8,7 @@ import { nativeRecord } from '../../support/worlds/ingest.ts';
 import { NEAR } from '../../support/worlds/port-faults.ts';
 import { createWorkersWorld } from '../../support/worlds/workers.ts';
 
-const MESSAGES = 16_000;
+const MESSAGES = 8_000;
 /** Ten times as often as is asked for, so that a short backlog meets enough of them; so ten times as much is permitted. */
 const RECEIVES_PER_RESET = 100;
 const LOSS_MAX = 0.02 * (1_000 / RECEIVES_PER_RESET);
@@ -57,8 +57,8 @@ it('one reset in 1,000 requests costs under 2 % of the throughput, opens no circ
   const undisturbed = await takeIn({ receives: Infinity, store: Infinity });
   const disturbed = await takeIn({ receives: RECEIVES_PER_RESET, store: STORE_REQUESTS_PER_RESET });
   const { requests, others } = disturbed;
-  expect(requests.receives.reset).toBeGreaterThan(10);
-  expect(requests.store.reset).toBeGreaterThan(2);
+  expect(requests.receives.reset).toBeGreaterThan(5);
+  expect(requests.store.reset).toBeGreaterThan(0);
   expect(disturbed).toMatchObject({ opened: [], indexed: MESSAGES, deleted: MESSAGES });
   expect(others).toEqual({ 'failed: receive messages': requests.receives.reset });
   expect(disturbed.ms / undisturbed.ms - 1).toBeLessThan(LOSS_MAX);

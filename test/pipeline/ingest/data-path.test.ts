@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
 import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
@@ -9,14 +10,12 @@ import {
   nativeRecord,
   QUEUE,
   sequencerAt,
-  settled,
   syntheticRecord,
   type IngestWorld,
 } from '../../support/worlds/ingest.ts';
 
 const MINUTE_MS = 60_000;
 const unreachable = new FaultError('index.unreachable', 'no route');
-const s3Down = new FaultError('s3.unavailable', '503');
 const denied = new FaultError('object.denied', 'no permission');
 
 /** A routed put that happened now. */
@@ -127,36 +126,6 @@ describe('an exact event', () => {
     expect(world.messages()).toEqual([]);
   });
 
-  it('that is received again after a crash between its write and its delete changes nothing', async () => {
-    const crashed = await createIngestWorld();
-    crashed.queues.broken.beforeSettling = () => new Promise(() => {});
-    await crashed.send(crashed.put('k'));
-    await crashed.run(200);
-    const document = await crashed.document('k');
-    expect(document).toMatchObject({ etag: 'etag-1' });
-    // another worker, after the visibility timeout
-    const body = crashed.messages()[0]!.body;
-    crashed.queues.broken.beforeSettling = undefined;
-    await crashed.sendBody(body);
-    await crashed.run(200);
-    expect(crashed.outcomes()).toEqual(['written', 'superseded']);
-    expect(await crashed.document('k')).toEqual(document);
-  });
-
-  it('with a version id on a bucket that was read as never versioned makes that known', async () => {
-    const world = await createIngestWorld();
-    await world.changeBucket(BUCKET, { versioning: { status: 'never', observedAtMs: world.clock.nowMs() + 9 * MINUTE_MS } });
-    await world.send(world.put('k', { object: { etag: 'e', sizeBytes: 1, versionId: 'v1' } }));
-    await world.run(200);
-    expect((await world.bucketRecord())?.versioning.status).toBe('enabled');
-    // so a delete no longer states its result
-    await world.send(world.remove('k'));
-    await world.run(200);
-    expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
-    expect(world.outcomes()).toEqual(['written', 'written']);
-    expect(await world.document('k')).toMatchObject({ deleted: true });
-  });
-
   it('at or below the floor is resolved instead, once the bucket record is ten seconds old at most', async () => {
     const world = await createIngestWorld();
     await world.send(world.put('before'));
@@ -167,31 +136,6 @@ describe('an exact event', () => {
     await world.run(200);
     expect(world.storage.observed).toEqual([`${BUCKET}/after`]);
     expect(world.outcomes()).toEqual(['written', 'written']);
-  });
-
-  it('of the year 2099 shuts no key: it is observed at the time it was sent', async () => {
-    const world = await createIngestWorld();
-    const atMs = world.clock.nowMs();
-    const year2099 = Date.UTC(2099, 0, 1);
-    await world.send(world.put('k', { eventTimeMs: year2099 }));
-    await world.run(200);
-    expect(world.outcomes()).toEqual(['provisional']);
-    expect(await world.document('k')).toMatchObject({ clock: clockOfMs(atMs), settled: false });
-    await world.run(MINUTE_MS);
-    await world.send(world.put('k'));
-    await world.run(200);
-    expect(world.outcomes()).toEqual(['provisional', 'written', 'written']);
-    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
-  });
-
-  it('with a malformed key is observed under the key as it stands', async () => {
-    const world = await createIngestWorld();
-    const record = world.put('100%');
-    record.s3.object.key = '100%';
-    await world.send(record);
-    await world.run(200);
-    expect(world.storage.observed).toEqual([`${BUCKET}/100%`]);
-    expect(await world.document('100%')).toMatchObject({ etag: 'etag-1', settled: false });
   });
 });
 
@@ -313,26 +257,6 @@ describe('an inexact event', () => {
     expect(world.outcomes()).toEqual(['written', 'provisional', 'provisional']);
     // the tie is due in 4 s
     expect(world.queues.settlements.at(-1)).toMatchObject({ kind: 43 });
-  });
-
-  it('of a copied object settles from when it was sent', async () => {
-    const world = await createIngestWorld();
-    const record = { ...routedPut(world, 'k'), eventName: 'CopyObject' };
-    await world.run(39_000);
-    await world.send(record);
-    await world.run(200);
-    expect(world.queues.settlements.map(({ kind }) => kind)).toEqual([43]);
-  });
-
-  it('whose object S3 is going to expire opens a lifecycle gap where the source cannot tell that', async () => {
-    const world = await createIngestWorld({ bucket: { source: 'routed' } });
-    const record = routedPut(world, 'k');
-    world.storage.put(BUCKET, 'k', { expiresAtMs: 5_000 });
-    await world.send(record);
-    await world.run(1_200);
-    expect((await world.gaps()).map(({ kind, reason }) => ({ kind, reason }))).toEqual([
-      { kind: 'lifecycle', reason: 'S3 answered a HEAD with an expiration date (x-amz-expiration)' },
-    ]);
   });
 });
 
@@ -486,20 +410,11 @@ describe('a fault of one object', () => {
 });
 
 describe('an outage', () => {
-  const blocked = new FaultError('index.blocked', 'flood stage');
-
-  it.each([
-    {
-      name: 'the index unreachable',
-      code: 'index.unreachable',
-      begin: (world: IngestWorld) => void (world.store.broken.all = unreachable),
-    },
-    { name: 'the index blocked', code: 'index.blocked', begin: (world: IngestWorld) => void (world.store.broken.all = blocked) },
-  ])('($name) stops the pollers, defers nothing, spends no receive, is said once and ends by itself', async ({ code, begin }) => {
+  it('stops the pollers, defers nothing, spends no receive, is said once and ends by itself', async () => {
     const world = await createIngestWorld();
     await world.send(world.put('known'));
     await world.run(200);
-    begin(world);
+    world.store.broken.all = new FaultError('index.blocked', 'flood stage');
     await world.send(world.put('exact'), routedPut(world, 'inexact'));
     await world.run(3_000);
     expect(world.role.admission.state).toBe('paused');
@@ -509,13 +424,14 @@ describe('an outage', () => {
     expect(world.receiver.receives).toBe(receives);
     expect(receiveCounts(world)).toEqual([1, 0, 0, 0, 0, 0]);
     expect(hiddenS(world)[0]).toBeGreaterThan(0);
-    expect(world.telemetry.recorded('circuitOpened').map(([fact]) => [fact.level, fact.code])).toEqual([['cluster', code]]);
+    expect(world.telemetry.logged('receiving paused')).toMatchObject([{ code: 'index.blocked' }]);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual(['cluster']);
     expect(world.settlements()).toEqual(['delete']);
 
     world.store.broken.all = undefined;
     world.storage.failWith(undefined);
     await world.run(MINUTE_MS);
-    expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
+    expect(circuitsReported(world.telemetry, 'closed')).toHaveLength(1);
     expect(world.messages()).toEqual([]);
     expect(world.letters()).toEqual([]);
     expect(world.outcomes()).not.toContain('deferred');
@@ -528,9 +444,9 @@ describe('an outage', () => {
     await world.send(world.put('k'));
     await world.run(10_000);
     // at first it is only slower
-    expect(world.telemetry.recorded('circuitOpened')).toEqual([]);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
     await world.run(30_000);
-    expect(world.telemetry.recorded('circuitOpened')[0]).toMatchObject([{ level: 'cluster', code: 'index.overloaded' }]);
+    expect(world.telemetry.logged('receiving paused')[0]).toMatchObject({ code: 'index.overloaded' });
     await world.run(3 * MINUTE_MS);
     expect(receiveCounts(world)).toEqual([1]);
     expect(world.outcomes()).toEqual([]);
@@ -554,18 +470,6 @@ describe('an outage', () => {
     await world.run(10_000);
     expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
     expect(world.messages()).toEqual([]);
-  });
-
-  it('holds each message for hours, so that the outage spends one receive', async () => {
-    const world = await createIngestWorld();
-    await world.send(world.put('k'));
-    world.store.broken.all = unreachable;
-    await world.run(60 * MINUTE_MS);
-    expect(world.queues.settlements.filter(({ kind }) => kind === 0)).toEqual([]);
-    expect(receiveCounts(world)).toEqual([1]);
-    world.store.broken.all = undefined;
-    await world.run(20_000);
-    expect(world.outcomes()).toEqual(['written']);
   });
 
   it('gives a message at its last permitted receive not back at all', async () => {
@@ -615,9 +519,26 @@ describe('a store that hangs', () => {
     await world.run(300);
     // the first look was never written: by now another is settled
     expect(world.storage.observed).toEqual([`${BUCKET}/k`, `${BUCKET}/k`]);
-    expect(world.telemetry.recorded('bulkAnswered').filter(([kind]) => kind === 'expired')).toEqual([['expired', 1]]);
+    expect(world.telemetry.labels('tally_bulk_actions_total').filter(({ answer }) => answer === 'expired')).toHaveLength(1);
     expect(await world.document('k')).toMatchObject({ settled: true });
     expect(world.outcomes()).toEqual(['written', 'written', 'written']);
+  });
+});
+
+describe('the live path', () => {
+  it('is busy while a store that fails or is slow has just answered, and not while it answers at once', async () => {
+    const world = await createIngestWorld();
+    await world.send(world.put('a'));
+    await world.run(200);
+    expect(world.role.isBusy()).toBe(false);
+    world.store.broken.all = new FaultError('index.unreachable', 'as scripted');
+    await world.send(world.put('b'));
+    await world.run(200);
+    expect(world.role.isBusy()).toBe(true);
+    world.store.broken.all = undefined;
+    await world.run(MINUTE_MS);
+    expect(await world.document('b')).toMatchObject({ settled: true });
+    expect(world.role.isBusy()).toBe(false);
   });
 });
 
@@ -628,7 +549,7 @@ describe('the lag of an event', () => {
     await world.send(routedPut(world, 'inexact'));
     await world.run(2 * MINUTE_MS);
     expect(world.outcomes().toSorted()).toEqual(['provisional', 'written', 'written']);
-    const lagsMs = world.telemetry.recorded('eventLag').map(([lagMs]) => lagMs);
+    const lagsMs = world.telemetry.values('tally_event_lag_seconds').map((lagS) => lagS * 1_000);
     expect(lagsMs).toHaveLength(2);
     // far from the settle, which takes some 45 s
     expect(Math.max(...lagsMs)).toBeLessThan(5_000);
@@ -647,18 +568,6 @@ describe('a bucket that is not connected', () => {
     expect(world.messages()).toEqual([]);
   });
 
-  it('is noticed within seconds once it is connected', async () => {
-    const world = await createIngestWorld();
-    await world.send(nativeRecord('before', { bucket: 'new', eventTimeMs: world.clock.nowMs() }));
-    await world.run(500);
-    await world.addBucket('new');
-    await world.run(5_100);
-    await world.send(world.put('after', { bucket: 'new' }));
-    await world.run(300);
-    expect(await world.document('after', 'new')).toBeDefined();
-    expect(await world.gaps()).toMatchObject([{ bucket: 'new', kind: 'loss' }]);
-  });
-
   it('is connected at its first event where that is wished, up to the maximum', async () => {
     const world = await createIngestWorld({ buckets: [], limits: { autoConnectMax: 2 } });
     for (const bucket of ['one', 'two', 'three']) world.storage.createBucket(bucket);
@@ -669,18 +578,26 @@ describe('a bucket that is not connected', () => {
     expect(await world.document('k-3', 'two')).toBeDefined();
     expect(await world.bucketRecord('three')).toBeUndefined();
     expect(await world.unconnected('three')).toMatchObject({ count: 1 });
-    expect(world.telemetry.recorded('bucketConnected')).toHaveLength(2);
+    expect(world.telemetry.logged('bucket connected')).toHaveLength(2);
   });
 
   it('whose first event meets an S3 that does not answer holds nothing up for ever, though it does not exist', async () => {
     const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
-    world.storage.failWith(s3Down);
+    world.storage.failWith(new FaultError('s3.unavailable', '503'));
     await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
     await world.run(20_000);
     expect(world.role.admission.state).toBe('on');
     world.storage.failWith(undefined);
     await world.run(MINUTE_MS);
     expect(world.outcomes()).toEqual(['deferred', 'unconnected']);
+  });
+
+  it('at the last permitted receive of its event is not connected, which is no letter', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 1, limits: { autoConnectMax: 9 } });
+    world.storage.failWith(new FaultError('s3.unavailable', '503'));
+    await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
+    await world.run(20_000);
+    expect([world.outcomes(), world.letters()]).toEqual([['unconnected'], []]);
   });
 
   it('named by nobody in an ignored event is no bucket at all', async () => {
@@ -698,21 +615,8 @@ describe('an event of no consequence', () => {
     await world.send(nativeRecord('k', { eventName: 'ObjectSung:Aloud' }), nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
     await world.run(300);
     expect(world.outcomes()).toEqual(['ignored', 'ignored']);
-    expect(world.telemetry.recorded('unknownEvent')).toEqual([['ObjectSung:Aloud']]);
-    expect(world.messages()).toEqual([]);
-  });
-});
-
-describe('an event of a known family whose own name is not known', () => {
-  it.each(['ObjectCreated:Append', 'ObjectRemoved:DeleteAllVersions'])('Fix: %s is observed, whatever it did', async (eventName) => {
-    const world = await createIngestWorld();
-    await world.send(world.put('stays'), world.put('goes'));
-    await world.run(500);
-    await world.send(world.put('new', { eventName }), world.remove('goes', { eventName }));
-    await world.run(120_000);
-    expect(await world.document('new')).toMatchObject({ deleted: false });
-    expect(await world.document('goes')).toMatchObject({ deleted: true });
-    expect(await world.document('stays')).toMatchObject({ deleted: false });
+    expect(world.telemetry.logged('unknown event ignored')).toEqual([{ eventName: 'ObjectSung:Aloud' }]);
+    expect(world.telemetry.values('tally_unknown_events_total')).toEqual([1]);
     expect(world.messages()).toEqual([]);
   });
 });
@@ -882,19 +786,15 @@ describe('a message that SQS does not delete', () => {
   });
 });
 
-describe('time', () => {
-  it('of this machine decides nothing: a clock hours off leads to the same documents', async () => {
-    const documents = [];
-    for (const skewMs of [0, 7_200_000, -7_200_000]) {
-      const world = await createIngestWorld({ skewMs });
-      await world.send(world.put('exact'), routedPut(world, 'inexact'));
-      await world.run(MINUTE_MS);
-      await settled();
-      const { indexed_at: _1, ...exact } = (await world.document('exact'))!;
-      const { indexed_at: _2, ...inexact } = (await world.document('inexact'))!;
-      documents.push({ exact, inexact });
-    }
-    expect(documents[1]).toEqual(documents[0]);
-    expect(documents[2]).toEqual(documents[0]);
-  });
+it('an event of a bucket whose circuit is open is not attempted with the others', async () => {
+  const world = await createIngestWorld();
+  world.store.broken.buckets.set(BUCKET, 'bucket.index-blocked');
+  for (let count = 0; count < 10; count += 1) await world.send(world.put(`k-${count}`));
+  await world.run(1_000);
+  expect(circuitsReported(world.telemetry, 'opened')).toHaveLength(1);
+  for (let count = 0; count < 50; count += 1) await world.send(world.put(`later-${count}`));
+  await world.run(2_000);
+  const attempted = new Set(world.store.requests.flat().map(({ document }) => document.key));
+  // a trial at a time
+  expect([...attempted].filter((key) => key.startsWith('later-')).length).toBeLessThan(10);
 });

@@ -3,7 +3,7 @@ import { createHeldSet, type InHand } from '../../../src/pipeline/ingest/held-se
 import { createWeights } from '../../../src/pipeline/ingest/weights.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
 import { settled } from '../../support/worlds/ingest.ts';
 
 const times = { sentAtMs: 0, firstReceivedAtMs: 0, receivedAtMonotonicMs: 0 };
@@ -21,7 +21,7 @@ function setUp() {
   const weightMaxBytes = 1_000_000;
   const held = createHeldSet({
     clock: createFakeClock(),
-    telemetry: createFakeTelemetry(),
+    load: { held: () => undefined },
     tracing: noTracing,
     heldMax: 3,
     weights: createWeights(weightMaxBytes),

@@ -16,7 +16,7 @@ describe('S3’s test event', () => {
     await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
     await world.run(200);
     expect(world.messages()).toEqual([]);
-    expect(world.telemetry.recorded('serviceMessage')).toEqual([['test-event']]);
+    expect(world.telemetry.labels('tally_service_messages_total')).toEqual([{ kind: 'test-event' }]);
     expect(world.settlements()).toEqual(['delete']);
   });
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import { circuitMessages } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { refs } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld, QUEUE, nativeRecord, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
@@ -15,8 +17,8 @@ function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
 }
 
 const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
-const opened = (world: IngestWorld) => world.telemetry.recorded('circuitOpened').map(([{ level, name }]) => `${level} ${name}`.trim());
-const closed = (world: IngestWorld) => world.telemetry.recorded('circuitClosed').map(([{ level, name }]) => `${level} ${name}`.trim());
+const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
+const closed = (world: IngestWorld) => circuitsReported(world.telemetry, 'closed');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 
 /** Sends an exact event and a look of the healthy neighbour, and expects both in the index within five seconds. */
@@ -29,7 +31,7 @@ async function expectHealthy(world: IngestWorld, name: string, bucket = OTHER): 
 }
 
 describe('one object that S3 always answers with an error', () => {
-  it.each<FaultCode>(['s3.unavailable', 's3.throttled', 'object.failed', 'object.denied', 'object.undated'])(
+  it.each<FaultCode>(['s3.unavailable', 'object.denied'])(
     '(%s) makes nobody wait: not the other objects of its bucket, and not other buckets',
     async (code) => {
       const world = await twoBuckets();
@@ -41,16 +43,6 @@ describe('one object that S3 always answers with an error', () => {
       expect(world.role.admission.state).toBe('on');
     },
   );
-
-  it('is deferred by itself, and at its last permitted receive becomes a letter and a gap of its key alone', async () => {
-    const world = await createIngestWorld({ maxReceiveCount: 4 });
-    world.storage.failWith(s3Down, { key: 'poison' });
-    await world.send(routedPut(world, 'poison'));
-    await world.run(10 * MINUTE_MS);
-    expect(world.settlements()).toEqual(['defer', 'defer', 'defer', 'dead-letter']);
-    expect(world.letters()).toHaveLength(1);
-    expect(world.folded).toMatchObject([{ bucket: BUCKET, key: 'poison' }]);
-  });
 
   it('is looked at by LIST from its third receive on', async () => {
     const world = await createIngestWorld();
@@ -82,7 +74,7 @@ describe('one object that S3 always answers with an error', () => {
 describe('a bucket that S3 does not serve', () => {
   const fail = (world: IngestWorld, fault = s3Down): void => world.storage.failWith(fault, { bucket: BUCKET });
 
-  it.each<FaultCode>(['s3.unavailable', 's3.throttled', 'bucket.missing', 'bucket.denied', 'object.denied'])(
+  it.each<FaultCode>(['s3.unavailable', 'bucket.missing', 'object.denied'])(
     '(%s) waits alone: its exact events and all of other buckets are indexed',
     async (code) => {
       const world = await twoBuckets();
@@ -172,7 +164,7 @@ describe('a bucket that S3 does not serve', () => {
     fail(world);
     for (let count = 0; count < 100; count += 1) await world.send(routedPut(world, `k-${count}`));
     await world.run(10 * SECOND_MS);
-    expect(world.telemetry.recorded('held').at(-1)?.[0]).toBeLessThanOrEqual(10);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(10);
     await expectHealthy(world, 'beside');
   });
 
@@ -245,14 +237,7 @@ describe('S3 that does not answer in one region', () => {
 });
 
 describe('the index of one bucket', () => {
-  it.each<FaultCode>([
-    'bucket.index-blocked',
-    'bucket.index-missing',
-    'bucket.index-unavailable',
-    'bucket.index-overloaded',
-    'bucket.index-denied',
-    'bucket.index-misconfigured',
-  ])('(%s of its items) waits alone', async (code) => {
+  it.each<FaultCode>(['bucket.index-blocked', 'bucket.index-overloaded'])('(%s of its items) waits alone', async (code) => {
     const world = await twoBuckets();
     await expectHealthy(world, 'before');
     world.store.broken.buckets.set(BUCKET, code);
@@ -281,7 +266,7 @@ describe('the index of one bucket', () => {
     await world.send(world.put('k'));
     await world.send(routedPut(world, 'l'));
     await world.run(5 * SECOND_MS);
-    expect(world.telemetry.recorded('circuitOpened')).toMatchObject([[{ level: 'index', name: BUCKET, code: 'record.newer' }]]);
+    expect(world.telemetry.recorded('error')).toMatchObject([[circuitMessages.index.opened, { bucket: BUCKET, code: 'record.newer' }]]);
     await expectHealthy(world, 'meanwhile');
     const broken = (await world.store.plainState.get(id))!;
     await world.store.plainState.put({ id, kind, record: entry.record }, broken.version);
@@ -405,17 +390,6 @@ describe('the index store', () => {
     await world.run(2 * SECOND_MS);
     expect(await world.document('k')).toBeDefined();
     expect(opened(world)).toEqual([]);
-  });
-
-  it('that refuses every request with one document indexes the documents that were sent beside it', async () => {
-    const world = await twoBuckets();
-    world.store.broken.beforeWrite = async (writes) => {
-      if (writes.some(({ document }) => document.key === 'poison')) throw new FaultError('index.unreachable', 'time-out');
-    };
-    await world.send(world.put('poison'));
-    for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`, { bucket: OTHER }));
-    await world.run(30 * SECOND_MS);
-    expect(await Promise.all(Array.from({ length: 5 }, (_, index) => world.document(`k-${index}`, OTHER)))).not.toContain(undefined);
   });
 });
 

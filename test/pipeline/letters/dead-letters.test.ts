@@ -67,7 +67,10 @@ describe('a dead letter', () => {
       size_bytes: 7,
     });
     expect(world.queues.messages(DLQ)[0]).toMatchObject({ body: '{"a":1}', attributes: { trace: { stringValue: 't' } } });
-    expect(world.telemetry.recorded('deadLettered')).toEqual([[{ code: fault.code, reason: fault.reason, messageId: message.messageId }]]);
+    expect(world.telemetry.logged('message dead-lettered')).toMatchObject([
+      { code: fault.code, reason: fault.reason, messageId: message.messageId },
+    ]);
+    expect(world.telemetry.labels('tally_dead_letters_total')).toEqual([{ fault: fault.code }]);
   });
 
   it('without room for attributes goes alone, and its reason is found all the same', async () => {
@@ -129,7 +132,7 @@ describe('a dead letter', () => {
     const message = await received(world, 'a');
     world.queues.failSends(DLQ);
     await expect(world.letters.send(message, fault, [])).rejects.toMatchObject({ code: 'queue.unreachable' });
-    expect(world.telemetry.recorded('deadLettered')).toEqual([]);
+    expect(world.telemetry.labels('tally_dead_letters_total')).toEqual([]);
   });
 
   it('cannot be made of a message without a body: SQS takes none, and the fault says so', async () => {

@@ -1,4 +1,4 @@
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { circuitsReported, createTestCircuits } from '../../support/fakes/circuits.ts';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { documentOf, type ObjectState } from '../../../src/domain/documents/docu
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import type { BulkLimits, WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-request.ts';
+import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -27,6 +28,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   const nowMs = (): number => running.nowMs() + sleptMs;
   const clock = { ...running, nowMs, monotonicMs: createElapsed({ wallMs: nowMs, steadyMs: () => running.monotonicMs() }) };
   const telemetry = createFakeTelemetry();
+  const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: limits.concurrency ?? LIMITS.concurrency });
   const store = createBreakableStore();
   await store.objects.createBucket('b');
   const writeDocument = createBulkWriter({
@@ -35,6 +37,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
     telemetry,
     circuits: createTestCircuits({ clock, telemetry }),
     limits: { ...LIMITS, ...limits },
+    load,
   });
   const answers = new Map<string, WriteAnswer[]>();
 
@@ -59,7 +62,7 @@ async function setUp(limits: Partial<BulkLimits> = {}) {
   const suspend = (forMs: number): void => {
     sleptMs += forMs;
   };
-  return { clock, suspend, telemetry, store, write, answers, requests: () => store.requests.map(keysOf) };
+  return { clock, suspend, telemetry, load, store, write, answers, requests: () => store.requests.map(keysOf) };
 }
 
 type World = Awaited<ReturnType<typeof setUp>>;
@@ -141,7 +144,10 @@ describe('a bulk request', () => {
     answering.resolve();
     await settled();
     expect(world.requests()).toEqual([['a'], ['b', 'c', 'd']]);
-    expect(world.telemetry.recorded('bulkQueue').at(-1)).toEqual([{ actionsQueued: 0, requestsInFlight: 0 }]);
+    // the store took a second for the first
+    expect(world.load.isBusy()).toBe(true);
+    expect(world.telemetry.values('tally_bulk_queued_actions').at(-1)).toBe(0);
+    expect(world.telemetry.values('tally_bulk_in_flight_requests').at(-1)).toBe(0);
   });
 });
 
@@ -197,7 +203,7 @@ describe('a write', () => {
     await run(world, 60_000);
     expect(world.requests()).toEqual([['a']]);
     expect(world.answers.get('a')).toEqual([{ kind: 'fault', fault: { code: 'index.unreachable', reason: 'gone' } }]);
-    expect(world.telemetry.recorded('bulkSent').map(([fact]) => fact.result)).toEqual(['index.unreachable']);
+    expect(world.telemetry.labels('tally_bulk_requests_total')).toEqual([{ result: 'index.unreachable' }]);
   });
 
   it('that the store leaves without an answer is a fault, not a silence', async () => {
@@ -282,7 +288,7 @@ describe('a push-back', () => {
     }
     await run(world, 10_000);
     expect(kinds).toEqual(Array.from({ length: 300 }, () => 'written'));
-    expect(world.telemetry.recorded('circuitOpened')).toEqual([]);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
   });
 
   it('of a whole request has it sent again in halves, later and later', async () => {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
 
 const a = { bucket: 'a', region: 'us-east-1' };
 const b = { bucket: 'b', region: 'us-east-1' };
@@ -9,9 +9,8 @@ const far = { bucket: 'far', region: 'eu-central-1' };
 
 function setUp(concurrency = 8) {
   const clock = createFakeClock();
-  const telemetry = createFakeTelemetry();
   const failing = new Set<string>();
-  const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: ({ bucket }) => failing.has(bucket) });
+  const heads = createHeadQueue({ concurrency, clock, isFailing: ({ bucket }) => failing.has(bucket) });
   const running: string[] = [];
   const ends = new Map<string, () => void>();
   const ask = (target: typeof a, name: string, signal?: AbortSignal) =>

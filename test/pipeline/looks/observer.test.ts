@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createEnricher } from '../../../src/pipeline/looks/enricher.ts';
-import { createAbsenceBrake } from '../../../src/pipeline/looks/absence-brake.ts';
+import { createAbsenceLimit } from '../../../src/pipeline/looks/absence-limit.ts';
 import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createObserver, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
@@ -38,25 +39,13 @@ async function setUp(concurrency = 4) {
     circuits,
     limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
   });
-  const heads = createHeadQueue({ concurrency, clock, telemetry, isFailing: circuits.isFailing });
+  const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: 4 });
+  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage: slowStorage, heads, clock, telemetry, circuits, stopped: stopping.signal };
   const enricher = createEnricher(shared);
-  const brake = createAbsenceBrake({ ...shared, index: { objects: store.objects, scan: store.scan } });
-  const look = createObserver({ ...shared, write, enricher, brake });
-  const bucket: BucketRecord = {
-    bucket: 'b',
-    region: 'us-east-1',
-    source: 'routed',
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
-    versioning: {
-      status: 'unknown',
-      observedAtMs: 0,
-    },
-  };
+  const absences = createAbsenceLimit({ ...shared, index: { objects: store.objects, scan: store.scan } });
+  const look = createObserver({ ...shared, write, enricher, absences });
+  const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
   const answers: LookAnswer[] = [];
   return {
     clock,
@@ -169,8 +158,9 @@ describe('looks', () => {
     release();
     await world.run();
     expect(world.storage.observed).toHaveLength(1 + 5);
-    expect(world.telemetry.recorded('heads').at(-1)).toEqual([{ queued: 0, inFlight: 0 }]);
-    expect(Math.max(...world.telemetry.recorded('heads').map(([fact]) => fact.inFlight))).toBe(2);
+    expect(world.telemetry.values('tally_head_queued_requests').at(-1)).toBe(0);
+    expect(world.telemetry.values('tally_head_in_flight_requests').at(-1)).toBe(0);
+    expect(Math.max(...world.telemetry.values('tally_head_in_flight_requests'))).toBe(2);
   });
 
   it('that fail tell their fault to all who wait for them', async () => {
@@ -181,7 +171,7 @@ describe('looks', () => {
     await world.run();
     const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
     expect(world.answers).toEqual([fault, fault]);
-    expect(world.telemetry.recorded('headSent').map(([fact]) => fact.result)).toEqual(['s3.throttled']);
+    expect(world.telemetry.labels('tally_head_requests_total')).toEqual([{ result: 's3.throttled' }]);
   });
 
   it('Fix: that may not begin any more when their turn has come are not sent, unless another hint of their key may', async () => {

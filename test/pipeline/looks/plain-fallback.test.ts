@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type PresentState } from '../../../src/domain/documents/document.ts';
-import type { FaultCode } from '../../../src/domain/fault.ts';
+import { faults, type FaultCode } from '../../../src/domain/fault.ts';
 import { withPlainFallback } from '../../../src/pipeline/looks/plain-fallback.ts';
 import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-request.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -32,10 +32,12 @@ describe('an enriched document that the index refuses', () => {
       const { write, written, telemetry } = setUp([refusal(code), { kind: 'written' }]);
       expect(await write(request(enriched))).toEqual({ kind: 'written' });
       expect(written).toEqual([request(enriched), request({})]);
-      expect(telemetry.recorded('enriched').map(([fact]) => fact)).toEqual([
-        { bucket: 'b', enrich: 'head', result: code, reason: 'as scripted' },
-        { bucket: 'b', enrich: 'tags', result: code, reason: 'as scripted' },
-      ]);
+      const refused = ['head', 'tags'].map((enrich) => ({ enrich, result: code }));
+      expect(telemetry.labels('tally_enrich_total')).toEqual(refused);
+      const { advice } = faults[code];
+      expect(telemetry.logged('documents are written without enrichment')).toEqual(
+        refused.map((each) => ({ ...each, bucket: 'b', reason: 'as scripted', advice })),
+      );
     },
   );
 

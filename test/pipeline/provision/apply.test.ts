@@ -227,29 +227,6 @@ describe('an apply', () => {
     expect(world.aws.writes).toEqual([]);
   });
 
-  it('loses nothing that somebody changes in whichever window, but for the moment between its last read and its PUT', async () => {
-    const codes = new Set<unknown>();
-    for (let at = 1; at <= 12; at += 1) {
-      const world = await startPopulated('notification');
-      const { plan } = await world.provisioning.plan({ bucket: 'photos' });
-      let reads = 0;
-      world.aws.before = (call) => {
-        if (call !== 'notificationOf') return;
-        reads += 1;
-        const now = world.aws.parts.notifications.get('photos');
-        if (reads !== at || now === undefined || typeof now === 'string') return;
-        world.aws.parts.notifications.set('photos', { ...now, entries: now.entries.filter(({ id }) => id !== 'thumbnails') });
-      };
-      const answer = await world.apply({}, { token: plan.token }).catch((error: unknown) => error);
-      codes.add(answer instanceof RequestError ? answer.code : 'applied');
-      world.aws.before = () => undefined;
-      const isChanged = reads >= at;
-      await world.agree();
-      expect({ at, entries: foreignOf(world).entries }).toEqual({ at, entries: isChanged ? theirs.slice(1) : theirs });
-    }
-    expect(codes).toEqual(new Set(['connect.plan-outdated', 'connect.changed-meanwhile', 'applied']));
-  });
-
   it('names what it saw before and after its PUT where others are missing, and prints nothing that writes', async () => {
     const world = await startPopulated('notification');
     world.aws.after = (call) => {
@@ -267,27 +244,6 @@ describe('an apply', () => {
     expect(error).toMatchObject(refusal);
     expect(String(error)).toContain(`seen before and not after: thumbnails (${THEIR_QUEUE})`);
     expect(String(error)).not.toContain('put-bucket-notification');
-  });
-
-  it('keeps a statement that others add to a policy in whichever window, but for the moment between its last read and its write', async () => {
-    const added = { ...theirStatement, Sid: 'Added' };
-    for (let at = 1; at <= 12; at += 1) {
-      const world = await startPopulated('eventbridge');
-      const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
-      let reads = 0;
-      world.aws.before = (call) => {
-        if (call !== 'queueOf') return;
-        reads += 1;
-        const queue = world.aws.parts.queues.get(QUEUE_ARN)!;
-        const policy = parsePolicy(queue.policy)!;
-        if (reads === at) queue.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, added] });
-      };
-      await world.apply({ source: 'eventbridge' }, { token: plan.token }).catch(() => undefined);
-      world.aws.before = () => undefined;
-      expect(await world.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
-      const isAdded = world.aws.parts.queues.get(QUEUE_ARN)!.policy!.includes('"Added"');
-      expect({ at, isAdded }).toEqual({ at, isAdded: reads >= at });
-    }
   });
 
   it('says so when the statements of others are gone after its write of a policy', async () => {

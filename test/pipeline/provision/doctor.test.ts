@@ -66,33 +66,12 @@ const healable: readonly Broken[] = [
     'connect.notification-altered',
     (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] }),
   ],
-  [
-    'notification',
-    'the notification has a filter',
-    'connect.notification-altered',
-    (world) => alterEntry(world, { filter: [{ name: 'prefix', value: 'a' }] }),
-  ],
-  [
-    'notification',
-    'the notification goes elsewhere',
-    'connect.notification-altered',
-    (world) => alterEntry(world, { arn: `${TOPIC_ARN}-old` }),
-  ],
   ['notification', 'the topic is gone', 'connect.topic-missing', ({ aws }) => aws.parts.topics.delete(TOPIC_ARN)],
   [
     'notification',
     'the topic has no policy of ours',
     'connect.topic-policy',
     (world) => setPolicy(world, TOPIC_ARN, (each) => (isOurs(each) ? undefined : each)),
-  ],
-  [
-    'notification',
-    'the topic is open for another account only',
-    'connect.topic-policy',
-    (world) =>
-      setPolicy(world, TOPIC_ARN, (each) =>
-        isOurs(each) ? { ...each, Condition: { StringEquals: { 'aws:SourceAccount': '999999999999' } } } : each,
-      ),
   ],
   ['notification', 'the subscription is gone', 'connect.subscription-missing', (world) => subscriptionOf(world).clear()],
   [
@@ -117,27 +96,9 @@ const healable: readonly Broken[] = [
   ['notification', 'the queue has no policy', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
   [
     'notification',
-    'the dead-letter queue has no policy',
-    'connect.queue-policy',
-    ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy,
-  ],
-  [
-    'notification',
     'the queue denies us',
     'connect.queue-policy',
     (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' })),
-  ],
-  [
-    'notification',
-    'the queue admits other topics only',
-    'connect.queue-policy',
-    (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Condition: { ArnLike: { 'aws:SourceArn': THEIR_TOPIC } } })),
-  ],
-  [
-    'notification',
-    'the queue admits another service',
-    'connect.queue-policy',
-    (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Principal: { Service: 's3.amazonaws.com' } })),
   ],
   [
     'eventbridge',
@@ -152,12 +113,6 @@ const healable: readonly Broken[] = [
     'the pattern is narrower',
     'connect.rule-pattern',
     (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' }),
-  ],
-  [
-    'eventbridge',
-    'the pattern names another bucket',
-    'connect.rule-pattern',
-    (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"bucket":{"name":["videos"]}}}' }),
   ],
   ['eventbridge', 'the rule has no target', 'connect.rule-target', (world) => alterRule(world, { targets: [] })],
   ['eventbridge', 'the target is another queue', 'connect.rule-target', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
@@ -174,20 +129,7 @@ const healable: readonly Broken[] = [
     'connect.target-dead-letters',
     (world) => alterTarget(world, { deadLetterArn: undefined }),
   ],
-  [
-    'eventbridge',
-    'the target has a transformer',
-    'connect.rule-transformer',
-    (world) => alterTarget(world, { transformer: { paths: {}, template: '{}' } }),
-  ],
-  ['eventbridge', 'the queue does not admit rules', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
   ['routed', 'the transformer is gone', 'connect.rule-transformer', (world) => alterTarget(world, { transformer: undefined })],
-  [
-    'routed',
-    'the transformer quotes its placeholders',
-    'connect.rule-transformer',
-    (world) => alterTarget(world, { transformer: { paths: {}, template: '{"Records":[{"key":"<key>"}]}' } }),
-  ],
   [
     'routed',
     'the topic has a Condition for EventBridge',
@@ -219,16 +161,6 @@ const others: readonly Broken[] = [
   ],
   [
     'notification',
-    'another notification has taken the events',
-    'connect.overlap',
-    ({ aws }) =>
-      aws.parts.notifications.set('photos', {
-        entries: [{ kind: 'queue', id: 'x', arn: THEIR_QUEUE, events: ['s3:ObjectRemoved:Delete'], filter: [] }],
-        eventBridge: false,
-      }),
-  ],
-  [
-    'notification',
     'S3 allows no further configuration',
     'connect.limit',
     ({ aws }) =>
@@ -245,12 +177,6 @@ const others: readonly Broken[] = [
   ],
   [
     'notification',
-    'the policy of the queue is no policy',
-    'connect.policy-unreadable',
-    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.policy = '{'),
-  ],
-  [
-    'notification',
     'the policy of the queue is full',
     'connect.policy-size',
     ({ aws }) =>
@@ -264,18 +190,6 @@ const others: readonly Broken[] = [
     'connect.kms-managed-key',
     ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/aws/sqs'),
   ],
-  [
-    'notification',
-    'the topic has the managed key',
-    'connect.kms-managed-key',
-    ({ aws }) => (aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/aws/sns'),
-  ],
-  [
-    'notification',
-    'the queue has a key of its own',
-    'connect.kms-unchecked',
-    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/tally'),
-  ],
   ['notification', 'the topic is a FIFO topic', 'connect.topic-fifo', ({ aws }) => (aws.parts.topics.get(TOPIC_ARN)!.isFifo = true)],
   [
     'notification',
@@ -283,25 +197,11 @@ const others: readonly Broken[] = [
     'connect.redrive',
     ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount = 3),
   ],
-  ['notification', 'messages are never given up', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount],
   [
     'notification',
     'events are deleted before an outage ends',
     'connect.queue-retention',
     ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 60),
-  ],
-  [
-    'eventbridge',
-    'letters do not outlast the queue',
-    'connect.letter-retention',
-    ({ aws }) => [QUEUE_ARN, LETTERS_ARN].map((arn) => (aws.parts.queues.get(arn)!.retentionS = 345_600)),
-  ],
-  ['routed', 'every message is delayed', 'connect.queue-delay', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.delayS = 900)],
-  [
-    'notification',
-    'the queue refuses events',
-    'connect.queue-message-size',
-    ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.messageBytesMax = 1_024),
   ],
   ['eventbridge', 'the dead-letter queue is gone', 'connect.dead-letters-missing', ({ aws }) => aws.parts.queues.delete(LETTERS_ARN)],
   [
@@ -309,22 +209,6 @@ const others: readonly Broken[] = [
     'anyone may unsubscribe us',
     'connect.subscription-unauthenticated',
     (world) => alterSubscription(world, { wasAuthenticated: false }),
-  ],
-  [
-    'notification',
-    'an earlier installation has left something',
-    'connect.earlier-installation',
-    ({ aws }) => {
-      const now = aws.parts.notifications.get('photos');
-      if (typeof now !== 'object') return;
-      aws.parts.notifications.set('photos', {
-        ...now,
-        entries: [
-          ...now.entries,
-          { kind: 'queue', id: 'tally-99999999-77777777', arn: THEIR_QUEUE, events: ['s3:Replication:*'], filter: [] },
-        ],
-      });
-    },
   ],
 ];
 

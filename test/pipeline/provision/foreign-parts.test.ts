@@ -1,8 +1,7 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
-import { prefixOf } from '../../../src/domain/provisioning/names.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { interruptAt, startWorld, THEIR_QUEUE } from './world.ts';
 
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -74,14 +73,6 @@ describe('the subscription of the bucket queue to a topic of others', () => {
 
 describe('a subscription of the bucket queue', () => {
   const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
-
-  it('that a person made in place of the one that Tally had made is theirs', async () => {
-    const world = await startWithTopic('photos');
-    await world.agree(byTopic);
-    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ name: theirs.arn }]);
-    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
-  });
 
   it('that a person made in its place stays theirs when the bucket is applied again', async () => {
     const world = await startWithTopic('photos');
@@ -255,14 +246,5 @@ describe('a statement of others that denies a delivery', () => {
       message: expect.stringContaining('denies sqs:SendMessage'),
     });
     expect(world.aws.writes).toEqual([]);
-  });
-
-  it('that demands TLS only, or denies others only, is none', async () => {
-    const world = await startWorld();
-    add(world, QUEUE_ARN, deny({ Resource: QUEUE_ARN, Condition: { Bool: { 'aws:SecureTransport': 'false' } } }));
-    add(world, QUEUE_ARN, deny({ Sid: 'More', Resource: QUEUE_ARN, Principal: { AWS: 'arn:aws:iam::123456789012:role/x' } }));
-    add(world, QUEUE_ARN, deny({ Sid: 'Receive', Resource: QUEUE_ARN, Action: 'sqs:ReceiveMessage' }));
-    expect(await world.agree()).toMatchObject({ state: 'applied' });
-    expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(prefixOf(INSTALLATION));
   });
 });

@@ -71,7 +71,7 @@ describe('the trail of a routed bucket', () => {
   });
 
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
-    for (let at = 1; at <= 80; at += 4) {
+    for (let at = 1; at <= 80; at += 9) {
       const world = await startTrail();
       world.aws.before = interruptAt(at);
       await world.agree().catch(() => undefined);

@@ -1,5 +1,5 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
-import { bucketRecordSchema, type BucketRecord } from '../../../src/domain/bucket.ts';
+import { type BucketRecord } from '../../../src/domain/bucket.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
@@ -8,6 +8,7 @@ import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/appl
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import type { WishRequest } from '../../../src/pipeline/provision/wishes.ts';
 import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage } from '../../support/fakes/ports.ts';
@@ -85,17 +86,7 @@ export async function startWorld(
 
 /** The record of a bucket that was connected now. */
 export function newRecord(bucket: string, nowMs: number): BucketRecord {
-  return bucketRecordSchema.parse({
-    bucket,
-    region: REGION,
-    source: 'notification',
-    versioning: { status: 'never', observedAtMs: nowMs },
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: nowMs,
-    createdBy: 'test',
-    checkedAtMs: nowMs,
-  });
+  return recordOf(bucket, { region: REGION, versioning: { status: 'never', observedAtMs: nowMs }, createdAtMs: nowMs, checkedAtMs: nowMs });
 }
 
 /** Interrupts the n-th of the calls that match, once. */

@@ -16,6 +16,13 @@ const depth = (visible: number, inFlight: number, more: Partial<QueueAttributes>
   ...more,
 });
 
+/** How the gauge shows a depth. */
+const depthOf = (queue: 'bucket' | 'dead-letter', visible: number, inFlight: number) => [
+  ['tally_queue_messages', visible, { queue, state: 'visible' }],
+  ['tally_queue_messages', inFlight, { queue, state: 'in-flight' }],
+  ['tally_queue_messages', 0, { queue, state: 'delayed' }],
+];
+
 function setUp(options: { readonly deadLetterQueueUrl?: string } = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -70,7 +77,7 @@ describe('the watch', () => {
     world.answers.set(TWO, depth(6, 80));
     await world.watch.start(world.stopping.signal);
     expect(world.watch.inFlight).toBe(150);
-    expect(world.telemetry.recorded('queueDepth')).toEqual([['bucket', { visible: 11, inFlight: 150, delayed: 0 }]]);
+    expect(world.telemetry.recorded('set')).toEqual(depthOf('bucket', 11, 150));
   });
 
   it('knows each queue’s maxReceiveCount, and 20 where there is no redrive policy', async () => {
@@ -99,7 +106,7 @@ describe('the watch', () => {
     expect(world.watch.deadLetterQueues()).toEqual([{ queueUrl: DEAD, bucketQueueUrls: [TWO], attributes: depth(3, 0) }]);
     // a queue without a policy shares it
     expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
-    expect(world.telemetry.recorded('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 3, inFlight: 0, delayed: 0 }]);
+    expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 3, 0));
   });
 
   it('knows the redrive target of each bucket queue, and that of the setting before them', async () => {
@@ -114,7 +121,7 @@ describe('the watch', () => {
     await world.watch.start(world.stopping.signal);
     expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: 'http://q/one-dead' });
     expect(world.watch.deadLetterQueueOf(TWO)).toMatchObject({ queueUrl: DEAD });
-    expect(world.telemetry.recorded('queueDepth').at(-1)).toEqual(['dead-letter', { visible: 7, inFlight: 1, delayed: 0 }]);
+    expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 7, 1));
     const set = setUp({ deadLetterQueueUrl: 'http://q/mine' });
     redriven(set);
     await set.watch.start(set.stopping.signal);

@@ -1,4 +1,4 @@
-/** For which jobs deletions were announced, so that their brake has no limit: a person need not consent to those. */
+/** For which jobs deletions were announced, so that their deletion limit has no limit: a person need not consent to those. */
 import { describe, expect, it } from 'vitest';
 import type { GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { gapId } from '../../../src/domain/gaps/gap.ts';
@@ -63,25 +63,25 @@ describe('the job of a bulk delete that waits for a person', () => {
       comparingAtMs: 1,
       coversBeforeMs: world.clock.nowMs(),
     } as const;
-    await world.setJob(job, { ...comparing, brake: { reserved: 0, waiting: 0 } });
+    await world.setJob(job, { ...comparing, deletions: { reserved: 0, waiting: 0 } });
     await world.jobs.pause(job?.id ?? '');
     await world.after(15_000);
-    return { world, id: job?.id ?? '', brake: async (): Promise<JobRecord['brake']> => (await world.lastJob())?.brake };
+    return { world, id: job?.id ?? '', deletions: async (): Promise<JobRecord['deletions']> => (await world.lastJob())?.deletions };
   }
 
   it('deletes what was announced when it is resumed', async () => {
-    const { world, id, brake } = await paused();
+    const { world, id, deletions } = await paused();
     await world.jobs.resume(id, {});
-    expect(await brake()).toEqual({ reserved: 0, waiting: 0 });
+    expect(await deletions()).toEqual({ reserved: 0, waiting: 0 });
   });
 
   it('Fix: deletes nothing without a number when it is resumed after a loss was reported', async () => {
-    const { world, id, brake } = await paused();
+    const { world, id, deletions } = await paused();
     await world.tell({ kind: 'loss' });
     await world.jobs.resume(id, {});
-    expect(await brake()).toEqual({ limit: 0, reserved: 0, waiting: 0 });
+    expect(await deletions()).toEqual({ limit: 0, reserved: 0, waiting: 0 });
     await world.jobs.pause(id);
     await world.jobs.resume(id, { allow_deletes: 7 });
-    expect(await brake()).toEqual({ limit: 7, reserved: 0, waiting: 0 });
+    expect(await deletions()).toEqual({ limit: 7, reserved: 0, waiting: 0 });
   });
 });

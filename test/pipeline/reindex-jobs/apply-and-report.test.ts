@@ -27,7 +27,7 @@ describe('an apply job', () => {
     expect(done).toMatchObject({
       state: 'done',
       counts: { listed: 40, equal: 10, missing: 30, phantom: 1, written: 30, tombstones: 1, headRequests: 1 },
-      brake: { limit: 1_000, reserved: 1, waiting: 0 },
+      deletions: { limit: 1_000, reserved: 1, waiting: 0 },
       rangesDone: 1,
     });
     expect(done.comparingAtMs).toBeGreaterThanOrEqual((waiting?.coversBeforeMs ?? 0) + 60_000);

@@ -75,7 +75,7 @@ describe('a job whose ranges are listed late', () => {
     const { id } = await world.request({ now: true });
     // before the job itself is due again, which looks at its ranges
     await world.run(40_000);
-    const counts = { listed: OBJECTS, missing: OBJECTS / 2, equal: OBJECTS / 2, written: OBJECTS / 2 };
+    const counts = { listed: OBJECTS, missing: OBJECTS / 2, differed: OBJECTS / 2, written: OBJECTS / 2 };
     const done = await world.job(id);
     expect(done).toMatchObject({ state: 'done', counts });
     expect(done?.rangesCut).toBeGreaterThan(20);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOpenRanges } from '../../../src/pipeline/reindex-jobs/open-ranges.ts';
+import { createOpenRanges } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { ensureRange, freshRange, listRanges, RANGES_MAX } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';

@@ -85,13 +85,13 @@ describe('the tidying of jobs', () => {
     await world.ended(id);
     const second: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000000', state: 'queued' };
     await updateRecord(world.state, refs.job(second.id), () => ({ ...second, dueAtMs: world.clock.nowMs() }));
-    await world.run(300_000);
+    await world.run(90_000);
     expect(await world.job(second.id)).toMatchObject({ state: 'done' });
     const third: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000001', state: 'queued' };
     const fourth = await world.request({ now: true });
     await world.jobs.get(fourth.id);
     await updateRecord(world.state, refs.job(third.id), () => ({ ...third, dueAtMs: world.clock.nowMs() }));
-    await world.run(300_000);
+    await world.run(90_000);
     expect((await world.job(third.id))?.state).toMatch(/paused|done/);
   });
 });

@@ -48,14 +48,6 @@ describe('the ranges of a job', () => {
     expect((done.finishedAtMs ?? 0) - (done.comparingAtMs ?? 0)).toBeLessThan(50_000);
   });
 
-  it('are split by a worker alone that has free places', async () => {
-    const world = await filledWorld(UNCUT);
-    world.startWorker();
-    const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({ state: 'done', counts: ALL });
-    expect(done.rangesCut).toBeGreaterThan(3);
-  });
-
   it('are as many as there are places once the first has turned for a while', async () => {
     const world = await filledWorld(UNCUT);
     world.startWorker({ listings: 5 });

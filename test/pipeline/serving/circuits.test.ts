@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
 import { enrichmentCircuits, indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { circuitsReported, createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 const a = { bucket: 'a', region: 'us-east-1' };
@@ -204,6 +204,18 @@ describe('the circuit of an index', () => {
     expect(world.open()).toContain('cluster');
   });
 
+  it('is not the cluster’s while another index accepts something now and then, though nothing was accepted for ten seconds', async () => {
+    const world = setUp();
+    world.circuits.accepted('healthy');
+    await world.run(20_000);
+    for (const bucket of ['a', 'b']) for (let count = 0; count < 3; count += 1) world.fail(bucket);
+    expect(world.open()).toEqual(['index a', 'index b']);
+    await world.run(15_000);
+    // the healthy one was not asked for half a minute, so it says nothing
+    for (const bucket of ['a', 'b']) world.fail(bucket);
+    expect(world.open()).toContain('cluster');
+  });
+
   it('of one bucket alone is never the cluster’s', async () => {
     const world = setUp();
     for (let count = 0; count < 60; count += 1) {
@@ -237,8 +249,8 @@ describe('the circuit of the cluster', () => {
     world.probe.fault = undefined;
     await world.run(15_000);
     expect(world.open()).toEqual([]);
-    expect(world.telemetry.recorded('circuitOpened')).toHaveLength(1);
-    expect(world.telemetry.recorded('circuitClosed')).toHaveLength(1);
+    expect(circuitsReported(world.telemetry, 'opened')).toEqual(['cluster']);
+    expect(circuitsReported(world.telemetry, 'closed')).toEqual(['cluster']);
   });
 
   it('is not opened again by a request that was sent before it closed', async () => {

@@ -1,67 +1,59 @@
 import { describe, expect, it } from 'vitest';
-import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 function setUp() {
   const clock = createFakeClock();
-  const load = createLiveLoad({ clock, heldMax: 100, bulkConcurrency: 2 });
-  const told: string[] = [];
-  const fake = createFakeTelemetry();
-  // plain functions, as the real one's
-  const telemetry: Telemetry = Object.assign(
-    {},
-    ...(['bulkQueue', 'bulkSent', 'heads', 'held', 'eventLag'] as const).map((name) => ({
-      [name]: (...args: unknown[]) => {
-        told.push(name);
-        Reflect.apply(fake[name], fake, args);
-      },
-    })),
-  );
-  return { clock, load, told, live: load.watching(telemetry) };
+  const telemetry = createFakeTelemetry();
+  const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: 2 });
+  return { clock, telemetry, load };
 }
 
-const sent = { actions: 1, sizeBytes: 1, durationMs: 20, result: 'ok' } as const;
+const sent = { durationMs: 20, isTaken: true };
 
 describe('the live path', () => {
   it('is not pressed by what it gets through', () => {
-    const { load, live } = setUp();
+    const { load } = setUp();
     expect(load.isBusy()).toBe(false);
-    live.bulkQueue({ actionsQueued: 10, requestsInFlight: 1 });
-    live.bulkSent(sent);
-    live.heads({ queued: 0, inFlight: 5 });
-    live.held(50);
+    load.bulkQueue({ actionsQueued: 10, requestsInFlight: 1 });
+    load.bulkSent(sent);
+    load.heads({ queued: 0, inFlight: 5 });
+    load.held(50);
     expect(load.isBusy()).toBe(false);
   });
 
   it('is pressed while writes or looks wait for their turn, and while much is held', () => {
-    const { load, live } = setUp();
-    live.bulkQueue({ actionsQueued: 1, requestsInFlight: 2 });
+    const { load } = setUp();
+    load.bulkQueue({ actionsQueued: 1, requestsInFlight: 2 });
     expect(load.isBusy()).toBe(true);
-    live.bulkQueue({ actionsQueued: 0, requestsInFlight: 2 });
+    load.bulkQueue({ actionsQueued: 0, requestsInFlight: 2 });
     expect(load.isBusy()).toBe(false);
-    live.heads({ queued: 1, inFlight: 5 });
+    load.heads({ queued: 1, inFlight: 5 });
     expect(load.isBusy()).toBe(true);
-    live.heads({ queued: 0, inFlight: 5 });
-    live.held(51);
+    load.heads({ queued: 0, inFlight: 5 });
+    load.held(51);
     expect(load.isBusy()).toBe(true);
   });
 
-  it.each([{ durationMs: 501 }, { result: 'index.overloaded' as const }])('is pressed for two seconds after %o', async (change) => {
-    const { clock, load, live } = setUp();
-    live.bulkSent({ ...sent, ...change });
+  it.each([{ durationMs: 501 }, { isTaken: false }])('is pressed for two seconds after %o', async (change) => {
+    const { clock, load } = setUp();
+    load.bulkSent({ ...sent, ...change });
     expect(load.isBusy()).toBe(true);
     await clock.advance(2_000);
     expect(load.isBusy()).toBe(false);
   });
 
-  it('tells its facts on', () => {
-    const { live, told } = setUp();
-    live.bulkQueue({ actionsQueued: 1, requestsInFlight: 2 });
-    live.bulkSent(sent);
-    live.heads({ queued: 1, inFlight: 5 });
-    live.held(1);
-    live.eventLag(1);
-    expect(told).toEqual(['bulkQueue', 'bulkSent', 'heads', 'held', 'eventLag']);
+  it('is shown by the gauges', () => {
+    const { load, telemetry } = setUp();
+    load.bulkQueue({ actionsQueued: 1, requestsInFlight: 2 });
+    load.heads({ queued: 3, inFlight: 4 });
+    load.held(5);
+    expect(telemetry.recorded('set')).toEqual([
+      ['tally_bulk_queued_actions', 1],
+      ['tally_bulk_in_flight_requests', 2],
+      ['tally_head_queued_requests', 3],
+      ['tally_head_in_flight_requests', 4],
+      ['tally_held_messages', 5],
+    ]);
   });
 });

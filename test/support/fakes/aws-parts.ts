@@ -6,6 +6,7 @@ import type { NotificationConfiguration, NotificationEntry } from '../../../src/
 import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
+import type { Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
@@ -26,6 +27,21 @@ export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
+
+/** A bucket `photos` that is to send notifications. */
+export const wish: Wish = {
+  bucket: 'photos',
+  partition: 'aws',
+  region: REGION,
+  account: ACCOUNT,
+  bucketAccount: ACCOUNT,
+  installation: INSTALLATION,
+  registry: REGISTRY,
+  source: 'notification',
+  enrich: 'none',
+  queueArn: QUEUE_ARN,
+  deadLetterArn: LETTERS_ARN,
+};
 
 interface Topic {
   policy: string;

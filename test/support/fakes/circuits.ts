@@ -1,11 +1,13 @@
 /** The real circuits over a fake clock and telemetry. Their probe succeeds unless it is given. */
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import { circuitMessages } from '../../../src/pipeline/serving/circuit-telemetry.ts';
 import { createCircuits, type Circuits } from '../../../src/pipeline/serving/circuits.ts';
+import type { FakeTelemetry } from './ports.ts';
 
 interface TestCircuits {
   readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'circuitOpened' | 'circuitClosed' | 'warn'>;
+  readonly telemetry: Telemetry;
   readonly probeCluster?: (signal: AbortSignal) => Promise<void>;
   readonly stopped?: AbortSignal;
 }
@@ -18,4 +20,22 @@ export function createTestCircuits({
   stopped = new AbortController().signal,
 }: TestCircuits): Circuits {
   return createCircuits({ clock, telemetry, probeCluster, stopped });
+}
+
+/** The circuit of a log line that reports that one opened or closed, as its level and name; undefined for any other line. */
+export function circuitReported(
+  what: 'opened' | 'closed',
+  message: unknown,
+  fields: Readonly<Record<string, unknown>> = {},
+): string | undefined {
+  const [level] = Object.entries(circuitMessages).find(([, messages]) => messages[what] === message) ?? [];
+  const { bucket, region } = fields;
+  const name = [bucket, region].find((each) => typeof each === 'string') ?? '';
+  return level && `${level} ${name}`.trim();
+}
+
+/** The circuits that were reported to have opened or closed, in order. */
+export function circuitsReported(telemetry: FakeTelemetry, what: 'opened' | 'closed'): readonly string[] {
+  const lines = telemetry.recorded(what === 'opened' ? 'error' : 'info');
+  return lines.flatMap(([message, fields]) => circuitReported(what, message, fields) ?? []);
 }

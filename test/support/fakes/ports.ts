@@ -6,7 +6,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { createFakeDetails, headOf, type FakeDetails } from './details.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
-import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import type { MetricName, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
@@ -309,22 +309,32 @@ export function createFakeQueues(
 // ── telemetry ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface FakeTelemetry extends Telemetry {
-  /** Every fact recorded so far, in order. */
+  /** Every call so far, in order. */
   readonly facts: readonly { readonly name: keyof Telemetry; readonly args: readonly unknown[] }[];
   /** The arguments of every call of one method. */
   recorded<Name extends keyof Telemetry>(name: Name): readonly Parameters<Telemetry[Name]>[];
+  /** The labels of every change of one counter or gauge. */
+  labels(metric: MetricName): readonly Readonly<Record<string, string>>[];
+  /** The number of every change of one metric. */
+  values(metric: MetricName): readonly number[];
+  /** The fields of every line with this message. */
+  logged(message: string): readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Notes down each fact and does nothing else. */
+/** Notes down each call and does nothing else. */
 export function createFakeTelemetry(): FakeTelemetry {
   const facts: { name: keyof Telemetry; args: readonly unknown[] }[] = [];
-  const recorded = (name: keyof Telemetry) => facts.filter((fact) => fact.name === name).map((fact) => fact.args);
+  const argsOf = (first: string) => facts.flatMap(({ args: [name, ...others] }) => (name === first ? [others] : []));
+  const reads: Readonly<Record<string, unknown>> = {
+    facts,
+    recorded: (name: keyof Telemetry) => facts.filter((fact) => fact.name === name).map((fact) => fact.args),
+    labels: (metric: MetricName) => argsOf(metric).map(([, labels = {}]) => labels),
+    values: (metric: MetricName) => argsOf(metric).map(([value]) => value),
+    logged: (message: string) => argsOf(message).map((args) => args.find((arg) => typeof arg === 'object') ?? {}),
+  };
   const notes = {
-    get: (_target: object, name: string) => {
-      if (name === 'facts') return facts;
-      if (name === 'recorded') return recorded;
-      return (...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args });
-    },
+    get: (_target: object, name: string) =>
+      reads[name] ?? ((...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args })),
   };
   return new Proxy({}, notes) as FakeTelemetry;
 }

@@ -13,19 +13,19 @@ import { CLIENT_ID, CLIENT_SECRET, startProvider, type Person } from './provider
 import { VERIFIER } from './world.ts';
 
 /** Nothing listens there: a client that is simulated takes its code from the address. */
-export const CALLBACK = 'http://127.0.0.1:9999/callback';
+const CALLBACK = 'http://127.0.0.1:9999/callback';
 
-export const people = {
+const people = {
   alice: { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] },
   bob: { sub: 's-bob', email: 'bob@example.com', email_verified: true, groups: ['tally-users'] },
   root: { sub: 's-root', email: 'root@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] },
   /** No rule of TALLY_OIDC_ALLOWED applies to this one. */
   mallory: { sub: 's-mallory', email: 'mallory@example.com', email_verified: true, groups: ['others'] },
 } as const satisfies Record<string, Person>;
-export type PersonName = keyof typeof people;
+type PersonName = keyof typeof people;
 
 /** What the browser of a person shows at the end of a login. */
-export interface Decided {
+interface Decided {
   /** Where the browser is sent back to: the program that waits. */
   readonly redirect?: string;
   /** The code to paste, where no program waits. */
@@ -41,10 +41,6 @@ export interface Walk {
   url(number?: number): string;
   /** Starts a registry, and waits until it is ready. */
   start(number?: number, env?: Environment, args?: readonly string[]): Promise<Daemon>;
-  /** Logs a person in at the issuer and, for a program, allows it on the consent page. Rejects if a page shows an error instead. */
-  browse(who: PersonName, address: string): Promise<Decided>;
-  /** The address of a login of a program: `more` replaces parameters. */
-  authorization(more?: Readonly<Record<string, string>>, number?: number): string;
   /** Logs a person in as a program, and resolves with its token. */
   logIn(who: PersonName, number?: number): Promise<Token>;
   /** A server that browses for programs: they send the address to the path that names the person. */
@@ -71,6 +67,7 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
   const secrets = new Set([CLIENT_SECRET]);
   const daemons: Daemon[] = [];
 
+  /** Logs a person in at the issuer and, for a program, allows it on the consent page. Rejects if a page shows an error instead. */
   async function browse(who: PersonName, address: string): Promise<Decided> {
     provider.personIs(people[who]);
     const { origin } = new URL(address);
@@ -91,7 +88,8 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     return decided;
   }
 
-  function authorization(more: Readonly<Record<string, string>> = {}, number = 0): string {
+  /** The address of a login of a program. */
+  function authorization(number: number): string {
     const query = {
       code_challenge: challengeOf(VERIFIER),
       code_challenge_method: 'S256',
@@ -99,7 +97,7 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
       machine: 'laptop',
       redirect_uri: CALLBACK,
     };
-    return `${url(number)}/login/authorize?${new URLSearchParams({ ...query, ...more }).toString()}`;
+    return `${url(number)}/login/authorize?${new URLSearchParams(query).toString()}`;
   }
 
   const driver = createServer((incoming, response) => {
@@ -116,8 +114,6 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     env: index.env,
     folder,
     url,
-    browse,
-    authorization,
     secrets,
     driverUrl: `http://127.0.0.1:${(driver.address() as AddressInfo).port}`,
     async start(number = 0, env = {}, args = ['serve']) {
@@ -138,7 +134,7 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
       return daemon;
     },
     async logIn(who, number = 0) {
-      const { redirect = '' } = await browse(who, authorization({}, number));
+      const { redirect = '' } = await browse(who, authorization(number));
       const grant = { grant_type: 'authorization_code', code: codeIn(redirect), code_verifier: VERIFIER, redirect_uri: CALLBACK };
       const answer = await get(`${url(number)}/login/token`, { method: 'POST', headers: json, body: JSON.stringify(grant) });
       const issued = JSON.parse(answer.text) as Token;
@@ -171,7 +167,7 @@ export function request(
   });
 }
 
-export function codeIn(redirect: string): string {
+function codeIn(redirect: string): string {
   return new URL(redirect).searchParams.get('code') ?? '';
 }
 

@@ -4,14 +4,9 @@
  * ranges, splits and requests. The product's own turn makes the same requests, which a test asserts.
  */
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
-import {
-  settlingMaxOf,
-  type ReconcileTurn,
-  type TurnControls,
-  type TurnRequest,
-  type TurnResult,
-} from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { settlingMaxOf, type ReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createListingFeed, LISTING_PAGE, type FeedPage } from '../../../src/pipeline/compare/page-feeds.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { HollowIndex, Shared } from './servers.ts';
@@ -158,8 +153,8 @@ function createTurn(
     return end;
   }
 
-  function result(end: Ended): TurnResult {
-    const compared = isFull ? { equal: listed, scanned: listed } : { missing: listed, written: listed };
+  function result(end: Ended): TurnEnd {
+    const compared = isFull ? { scanned: listed } : { differed: listed, missing: listed, written: listed };
     return {
       cursor: cursor === 0 ? '' : objects.keyAt(cursor - 1),
       done: end === 'done',

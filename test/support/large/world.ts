@@ -2,6 +2,7 @@
  * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
+import { endedJob, type EndedJob } from '../worlds/jobs.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
@@ -15,6 +16,7 @@ import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/in
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
 import { reindexRequest } from '../requests.ts';
@@ -49,7 +51,7 @@ export interface LargeCase {
 }
 
 export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
-  readonly job: JobRecord;
+  readonly job: EndedJob;
   /** Of comparing, in virtual time. */
   readonly tookS: number;
   /** How many documents the index has in the end. */
@@ -112,7 +114,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
     const tookS = (finishedAtMs - comparingAtMs) / 1_000;
     return {
       ...asked,
-      job,
+      job: endedJob(job),
       tookS,
       documents: index.size,
       requests: shared.counted,
@@ -128,17 +130,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
   return { run, end: () => stopping.abort(new Error('the job has ended')) };
 }
 
-const bucketRecord = {
-  bucket: BUCKET,
-  region: 'us-east-1',
-  source: 'notification',
-  versioning: { status: 'unknown', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-} as const;
+const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
 
 interface WorldParts {
   readonly shared: Shared;
@@ -255,14 +247,15 @@ function createWork(clock: Shared['clock'], slots: number): Work {
     telemetryOf() {
       let own = 0;
       const noted: Partial<Telemetry> = {
-        reindexTurn: ({ result }) => {
+        count(name, _by, ...[labels]) {
+          if (labels === undefined || !('result' in labels)) return;
+          if (name === 'tally_reindex_splits_total' && labels.result === 'split') counted.splits += 1;
+          if (name !== 'tally_reindex_turns_total') return;
           counted.turns += 1;
-          if (result !== 'done' && result !== 'on') report(`turn: ${result}`);
+          if (labels.result !== 'done' && labels.result !== 'on') report(`turn: ${String(labels.result)}`);
         },
-        reindexSplit: (isSplit) => {
-          if (isSplit) counted.splits += 1;
-        },
-        reindexRanges(now) {
+        set(name, now, ..._labels) {
+          if (name !== 'tally_reindex_ranges') return;
           change(now - own);
           own = now;
         },

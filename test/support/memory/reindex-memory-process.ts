@@ -1,6 +1,6 @@
 /** Measures what a re-index keeps in memory, in a process of its own: `fork` it with `--expose-gc`, send a measurement, receive the result. */
 import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
-import { createTelemetry } from '../../../src/adapters/telemetry/facts.ts';
+import { createTelemetry } from '../../../src/adapters/telemetry.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';

@@ -13,7 +13,6 @@ const LOOKS = [
   { title: 'large and light', viewport: LARGE, colorScheme: 'light' },
   { title: 'small and dark', viewport: SMALL, colorScheme: 'dark' },
 ] as const;
-let dialogsJudged = 0;
 
 /** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
 export const AXE_WINDOW: BrowserContextOptions = { reducedMotion: 'reduce', viewport: LARGE };
@@ -29,13 +28,13 @@ interface Violation {
 
 /**
  * What is wrong with what is shown, each with the name: what axe finds, and what is wider than the small screen.
- * Large and small have different layouts, light and dark different colours: two looks show all four. `within`: of an open
- * dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it; dialogs
- * have one layout, and take turns in the two looks, each of which `npm run test:long` gives them.
+ * Large and small have different layouts, light and dark different colours: two looks show all four. What is shown has one of
+ * them each day, by its name, and both in `npm run test:long`; parts and colours are those of other pages too. `within`: of an
+ * open dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it.
  */
 export async function findingsOf(page: Page, name: string, within: 'html' | 'dialog' = 'html'): Promise<readonly string[]> {
   if (await page.evaluate<boolean>(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
-  const turn = within === 'dialog' && !isLong ? dialogsJudged++ % LOOKS.length : undefined;
+  const turn = isLong ? undefined : name.length % LOOKS.length;
   const found: string[] = [];
   for (const [place, { title, viewport, colorScheme }] of LOOKS.entries()) {
     await page.setViewportSize(viewport);

@@ -4,7 +4,7 @@
  */
 import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
-import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import type { ShownCounts } from '../../../src/domain/reindex/counts.ts';
 import { awkwardNames, stateOf } from '../servers/listing/key-space.ts';
 import type { ListedState } from '../servers/listing/key-space.ts';
 import { createRandom } from './seeded.ts';
@@ -91,7 +91,7 @@ export function expectedCounts(
   keys: readonly KeyHistory[],
   fill: boolean,
 ): Pick<
-  ReconcileCounts,
+  ShownCounts,
   | 'listed'
   | 'scanned'
   | 'equal'

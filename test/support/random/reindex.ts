@@ -5,14 +5,15 @@ import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { addCounts, noCounts } from '../../../src/domain/reindex/counts.ts';
-import type { ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
+import { addCounts, noCounts, shownCounts } from '../../../src/domain/reindex/counts.ts';
+import type { ReconcileCounts, ShownCounts } from '../../../src/domain/reindex/counts.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import type { ReconcileTurn, TurnControls, TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import type { ReconcileTurn, TurnControls } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 import type { Contents } from '../servers/listing/contents.ts';
 import type { ListingServer } from '../servers/listing/listing-server.ts';
@@ -29,7 +30,7 @@ export interface ReindexPlan {
   readonly ranges: number;
   /** Listing pages of a turn. */
   readonly pagesMax: number;
-  /** Whether turns end early, are braked and killed, by chance. */
+  /** Whether turns end early, are limited and killed, by chance. */
   readonly isDisturbed: boolean;
 }
 
@@ -37,9 +38,9 @@ export interface Reindexer {
   /** Makes bucket and index as the history says. */
   begin(bucket: string, history: History): Promise<Contents>;
   /** Re-indexes until every range is done; answers the sum of what was counted. Then tells the live path what it was not told yet. */
-  run(bucket: string, history: History, plan: ReindexPlan): Promise<ReconcileCounts>;
+  run(bucket: string, history: History, plan: ReindexPlan): Promise<ShownCounts>;
   /** One turn over a whole prefix. */
-  turn(bucket: string, prefix: string, controls?: Partial<TurnControls>): Promise<TurnResult>;
+  turn(bucket: string, prefix: string, controls?: Partial<TurnControls>): Promise<TurnEnd>;
   /** Every live document of a bucket, in key order. */
   documents(bucket: string): Promise<readonly ObjectDocument[]>;
   close(): void;
@@ -85,7 +86,7 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
       );
       server.beforeAnswer(undefined);
       await live.tellAll();
-      return counts.reduce((sum, each) => addCounts(sum, each), noCounts);
+      return shownCounts(counts.reduce((sum, each) => addCounts(sum, each), noCounts));
     },
 
     turn: (bucket, prefix, controls) =>
@@ -213,20 +214,6 @@ function calm(pagesMax: number) {
     upTo: (): string | undefined => undefined,
     pagesMax,
     durationMaxMs: 30_000,
-  };
-}
-
-function recordOf(bucket: string): BucketRecord {
-  return {
-    bucket,
-    region: 'us-east-1',
-    source: 'notification',
-    versioning: { status: 'never', observedAtMs: 0 },
-    enrich: 'none',
-    floor: 0,
-    createdAtMs: 0,
-    createdBy: 'test',
-    checkedAtMs: 0,
   };
 }
 

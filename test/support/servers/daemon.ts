@@ -3,7 +3,6 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { afterAll } from 'vitest';
 import { until } from './aws.ts';
 import { MAIN, nodeOptions, ownVariables } from './program.ts';
 
@@ -70,11 +69,10 @@ const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'];
 
 const running = new Set<ChildProcess>();
 
-function killAll(): void {
+/** Kills what runs: at the end of each file (end-daemons.ts), and of this process at the latest. */
+export function killAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
-// whatever a test leaves running ends with its file, and with this process at the latest
-afterAll(killAll);
 process.once('exit', killAll);
 // a run that is interrupted ends without 'exit', and its daemons would go on asking ports that are others' by then
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

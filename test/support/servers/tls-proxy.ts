@@ -1,12 +1,9 @@
-/** A reverse proxy that ends TLS, as Caddy and nginx do in front of a registry. */
+/** A reverse proxy that ends TLS, and appends to the X-Forwarded-For of its caller, as nginx usually does in front of a registry. */
 import { once } from 'node:events';
 import { request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { certificateFor } from './certificate.ts';
-
-/** What it does with the X-Forwarded-For of its caller: Caddy replaces it, and nginx usually appends to it. */
-export type Forwarding = 'replaces' | 'appends';
 
 export interface TlsProxy {
   readonly url: string;
@@ -16,12 +13,12 @@ export interface TlsProxy {
 }
 
 /** Starts the proxy. `upstream`: the address of the registry, which may be known only later. */
-export async function startTlsProxy(upstream: () => string, forwarding: Forwarding): Promise<TlsProxy> {
+export async function startTlsProxy(upstream: () => string): Promise<TlsProxy> {
   const { key, cert } = await certificateFor(['127.0.0.1']);
   const server = createServer({ key, cert }, (incoming, outgoing) => {
     const forwarded = request(`${upstream()}${incoming.url}`, {
       method: incoming.method ?? 'GET',
-      headers: { ...incoming.headers, ...forwardingHeaders(incoming, forwarding) },
+      headers: { ...incoming.headers, ...forwardingHeaders(incoming) },
     });
     forwarded.on('response', (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -44,11 +41,11 @@ export async function startTlsProxy(upstream: () => string, forwarding: Forwardi
   };
 }
 
-function forwardingHeaders({ socket, headers }: IncomingMessage, forwarding: Forwarding): Readonly<Record<string, string>> {
+function forwardingHeaders({ socket, headers }: IncomingMessage): Readonly<Record<string, string>> {
   const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const former = [headers['x-forwarded-for']].flat().join(', ');
   return {
-    'x-forwarded-for': forwarding === 'replaces' || former === '' ? address : `${former}, ${address}`,
+    'x-forwarded-for': former === '' ? address : `${former}, ${address}`,
     'x-forwarded-proto': 'https',
     'x-forwarded-host': headers.host ?? '',
     via: '1.1 proxy-of-the-test',

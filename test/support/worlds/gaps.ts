@@ -1,5 +1,5 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
-import { bucketRecordSchema, type BucketSource } from '../../../src/domain/bucket.ts';
+import { type BucketSource } from '../../../src/domain/bucket.ts';
 import type { Fault } from '../../../src/domain/fault.ts';
 import { gapId, type GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
@@ -9,6 +9,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { beginOrderNow } from './begin-order.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -46,19 +47,7 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
     telemetry,
     jobs,
     async connect(bucket: string, source: BucketSource = 'routed') {
-      const versioning = { status: 'never', observedAtMs: 0 };
-      const fields = {
-        bucket,
-        region: 'r',
-        source,
-        versioning,
-        enrich: 'none',
-        floor: 0,
-        createdAtMs: 0,
-        createdBy: 'test',
-        checkedAtMs: 0,
-      };
-      await updateRecord(state, refs.bucket(bucket), () => bucketRecordSchema.parse(fields));
+      await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source }));
     },
     /** Tells of a gap now. */
     async tell(more: Partial<GapSighting> = {}) {

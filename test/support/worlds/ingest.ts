@@ -17,6 +17,8 @@ import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/que
 import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
+import { labelOf } from '../../../src/pipeline/ports/series.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
@@ -228,8 +230,9 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     bucketRecord: (bucket = BUCKET) => readRecord(store.plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(store.plainState, refs.unconnected(bucket)),
     /** How records ended so far, in order. */
-    outcomes: () => telemetry.recorded('recordEnded').map(([fact]) => fact.outcome),
-    settlements: () => telemetry.recorded('messageSettled').map(([kind]) => kind),
+    outcomes: () =>
+      telemetry.labels('tally_records_total').flatMap(({ outcome }) => outcomeKinds.find((kind) => labelOf(kind) === outcome) ?? []),
+    settlements: () => telemetry.labels('tally_messages_total').map(({ settlement }) => settlement),
     /** An object that appears in S3 now, and the notification that tells it. */
     put(key: string, change: NativeChange = {}): NativeRecord {
       const bucket = change.bucket ?? BUCKET;

@@ -1,6 +1,7 @@
 /** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, and as many workers as a test starts. Time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/api/jobs.ts';
+import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import { jobSchema, rangeSchema, type JobRecord, type RangeRecord } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -44,6 +45,13 @@ interface WorldOptions {
   readonly store?: Store;
   /** How far lists are behind what was stored with `listed: 'soon'`. */
   readonly listLagMs?: number;
+}
+
+/** A job with its counts as they are shown. */
+export type EndedJob = Omit<JobRecord, 'counts'> & { readonly counts?: ShownCounts };
+
+export function endedJob({ counts, ...job }: JobRecord): EndedJob {
+  return { ...job, ...(counts !== undefined && { counts: shownCounts(counts) }) };
 }
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
@@ -128,10 +136,10 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   }
 
   /** Runs until the job has ended or is paused, for an hour at most. */
-  async function ended(id: string): Promise<JobRecord> {
+  async function ended(id: string): Promise<EndedJob> {
     for (let minutes = 0; minutes < 60 * 12; minutes += 1) {
       const record = await job(id);
-      if (record !== undefined && record.state !== 'queued' && record.state !== 'running') return record;
+      if (record !== undefined && record.state !== 'queued' && record.state !== 'running') return endedJob(record);
       await run(5_000);
     }
     throw new Error(`the job did not end: ${JSON.stringify(await job(id))} ${JSON.stringify(await ranges())}`);

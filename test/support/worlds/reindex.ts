@@ -1,5 +1,4 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument, ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -13,7 +12,10 @@ import type { IndexWrite, ObjectIndex } from '../../../src/pipeline/ports/object
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn, type TurnControls, type TurnRequest, type TurnResult } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
 import { headOf } from '../fakes/details.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -108,17 +110,7 @@ export function missingBucket(): never {
   throw new FaultError('bucket.missing', 'no such bucket');
 }
 
-export const bucketRecord: BucketRecord = {
-  bucket: BUCKET,
-  region: 'us-east-1',
-  source: 'notification',
-  versioning: { status: 'unknown', observedAtMs: 0 },
-  enrich: 'none',
-  floor: 0,
-  createdAtMs: 0,
-  createdBy: 'test',
-  checkedAtMs: 0,
-};
+export const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
 
 interface Hooks {
   /** Called before each second look. */
@@ -167,11 +159,11 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   };
 
   /** One turn over the whole bucket unless the request says otherwise. */
-  function run(
+  async function run(
     request: Partial<TurnRequest> = {},
     more: Partial<TurnControls> = {},
     signal = new AbortController().signal,
-  ): Promise<TurnResult> {
+  ): Promise<TurnEnd & { readonly counts: ShownCounts }> {
     const whole = {
       bucket: { ...bucketRecord, bucket },
       prefix: '',
@@ -180,7 +172,8 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
       fill: false,
       tags: false,
     } as const;
-    return turn({ ...whole, ...request }, { ...controls, ...more }, signal);
+    const end = await turn({ ...whole, ...request }, { ...controls, ...more }, signal);
+    return { ...end, counts: shownCounts(end.counts) };
   }
 
   /** An object of S3. Without times: written an hour ago. */

@@ -17,13 +17,13 @@ import { createFolding } from '../../../src/pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../../../src/pipeline/gaps/folding-permission.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
-import type { CircuitLevel, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
-import { createTestCircuits } from '../fakes/circuits.ts';
+import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
 import { createEventClock } from '../fakes/event-clock.ts';
 import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -299,15 +299,20 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
 
 // ── what is noted ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Telemetry that counts a few facts and forgets the others. */
+/** Telemetry that counts a few calls and forgets the others. */
 function createNotes() {
   const opened = new Set<string>();
   const counts = new Map<string, number>();
   const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
   const noted: Partial<Telemetry> = {
-    circuitOpened: ({ level, name }: { level: CircuitLevel; name: string }) => void opened.add(`${level} ${name}`.trim()),
-    folded: () => count('folded'),
-    messageSettled: (kind) => count(kind),
+    error(message, fields) {
+      const circuit = circuitReported('opened', message, fields);
+      if (circuit !== undefined) opened.add(circuit);
+    },
+    count(name, _by, ...[labels]) {
+      if (name === 'tally_folded_total') count('folded');
+      if (labels !== undefined && 'settlement' in labels) count(String(labels.settlement));
+    },
     requestFailed: (what) => count(`failed: ${what}`),
   };
   const nothing = (): void => undefined;

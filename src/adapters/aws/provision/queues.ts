@@ -1,4 +1,5 @@
 /** Reads and writes the policies of queues. */
+import { defined } from '../../../domain/defined.ts';
 import { GetQueueAttributesCommand, GetQueueUrlCommand, SetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
@@ -109,9 +110,7 @@ export function createSqsProvision({
 function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'delayS' | 'messageBytesMax'> {
   const { MessageRetentionPeriod: retentionS, DelaySeconds: delayS, MaximumMessageSize: messageBytesMax } = numbersSchema.parse(attributes);
   return {
-    ...(retentionS !== undefined && { retentionS }),
-    ...(delayS !== undefined && { delayS }),
-    ...(messageBytesMax !== undefined && { messageBytesMax }),
+    ...defined({ retentionS, delayS, messageBytesMax }),
   };
 }
 

@@ -103,7 +103,7 @@ export function createLedger(worldOf: () => World): Ledger {
     return isLater && covering.coversBeforeMs > duty.seenAtMs && duty.prefix.startsWith(covering.prefix) && (!duty.tags || covering.tags);
   }
 
-  /** A job that is done has repaired what it covers, but for the deletions that its brake held back, which a gap of their own stands for. */
+  /** A job that is done has repaired what it covers, but for the deletions that its deletion limit held back, which a gap of their own stands for. */
   async function noteDone(job: JobRecord): Promise<void> {
     if (noted.has(job.id)) return;
     noted.add(job.id);

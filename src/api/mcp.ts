@@ -1,0 +1,52 @@
+/** The endpoint for programs that act for people. Its messages are those of the Model Context Protocol. */
+import { z } from 'zod';
+import { must } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** Ids are texts or numbers that the caller chooses; those of all known programs are shorter. */
+const ID_LENGTH_MAX = 128;
+const METHOD_LENGTH_MAX = 128;
+
+export const mcpRows = {
+  'POST /mcp': {
+    operation: 'sendMcpMessage',
+    summary: 'Answers one message of the Model Context Protocol (Streamable HTTP), by which programs that act for people use tools.',
+    description:
+      'The tools only read, and each calls operations of this API as the caller, who needs their scopes too. They count as uses of an API key besides this one. There are no sessions and no streams, so the path has no other method. The cookie of a session is no credential here.',
+    scope: 'read',
+    bearerOnly: true,
+    body: z.strictObject(
+      {
+        jsonrpc: z.literal('2.0', must('must be 2.0')).describe('Always 2.0.'),
+        id: z
+          .union(
+            [z.string().max(ID_LENGTH_MAX, `must have at most ${ID_LENGTH_MAX} characters`), z.int()],
+            must('must be text or a whole number'),
+          )
+          .exactOptional()
+          .describe('The id of the request, which the answer repeats. Absent: the message is a notification.'),
+        method: z
+          .string(must('must be text'))
+          .max(METHOD_LENGTH_MAX, `must have at most ${METHOD_LENGTH_MAX} characters`)
+          .describe('The method, for example `initialize`, `tools/list` or `tools/call`.'),
+        params: z.looseObject({}, must('must be an object')).exactOptional().describe('The parameters of the method.'),
+      },
+      must('must be one message'),
+    ),
+    answer: z.record(z.string(), z.unknown()).describe('A response of JSON-RPC 2.0: `result` or `error`, with the `id` of the request.'),
+    status: 200,
+    otherStatuses: { 202: 'The message was a notification, which has no answer.' },
+    emptyStatuses: [202],
+    errors: [
+      'request.invalid',
+      'request.forbidden-origin',
+      'request.forwarded',
+      'request.timeout',
+      'request.interrupted',
+      'index.unreachable',
+      'index.overloaded',
+      'internal.unexpected',
+    ],
+    example: { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+  },
+} as const satisfies Record<RowKey, Row>;

@@ -1,0 +1,70 @@
+/** Each operation of a store once, for another way to the same store (signed, by a user with a role): the contract says what each does. */
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
+import { isLong } from '../support/breadth.ts';
+import { awkwardKeys } from '../support/event-fixtures.ts';
+import { auditRecord } from '../support/fakes/control.ts';
+import { storeContract, type OpenStore } from './store-contract.ts';
+
+const AT = '2026-01-02T03:04:05.678Z';
+const AT_MS = Date.parse(AT);
+
+/** In `npm run test:long` the whole contract too. */
+export function storeTour(name: string, open: () => Promise<OpenStore>): void {
+  it(`${name} does everything that is asked of it`, async () => {
+    const opened = await open();
+    try {
+      const { objects, scan, maintenance, usage, state, audit, setup } = opened.store;
+      await setup.prepare();
+      const bucket = `tour-${randomBytes(6).toString('hex')}`;
+      await objects.createBucket(bucket);
+      await objects.probe();
+      await objects.probeBucket(bucket);
+      expect(await objects.identities([bucket])).toEqual([expect.any(String)]);
+
+      const fields = { bucket, clock: 1_000, settled: false, source: 'native', indexed_at: AT } as const;
+      const live = awkwardKeys.map((key): ObjectDocument => ({ ...fields, key, ...nameOf(key), deleted: false, size: 1, expires_at: AT }));
+      const tombstone: ObjectDocument = { ...fields, key: 'gone', deleted: true, deleted_at: AT };
+      const answers = await objects.write([...live, tombstone].map((document) => ({ document, equalClock: 'accept' })));
+      expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
+      expect(await objects.getMany(bucket, awkwardKeys)).toEqual(live);
+      await opened.refresh?.();
+      await scan.refresh(bucket);
+
+      const keys = awkwardKeys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+      expect((await objects.search({ bucket, limit: 1_000 })).map(({ key }) => key)).toEqual(keys);
+      expect(await objects.count({ bucket }, 1_000)).toBe(keys.length);
+      expect(await objects.changes(bucket, { prefix: '', sinceMs: AT_MS - 1, limit: 1_000 })).toHaveLength(keys.length + 1);
+      expect((await scan.scan(bucket, { prefix: '', after: '', limit: 1_000 })).map(({ key }) => key)).toEqual(keys);
+      expect(await scan.countLive(bucket, '')).toBe(keys.length);
+      const sums = await usage.usage({ bucket, prefix: '', by: 'class', nowMs: AT_MS, limit: 10, timeLimitMs: 60_000 });
+      expect(sums).toMatchObject([{ name: '', objects: keys.length, bytes: keys.length }]);
+      const page = { after: '', limit: 1_000 };
+      expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 2_000 })).toHaveLength(keys.length + 1);
+      expect(await maintenance.expiring(bucket, { ...page, beforeMs: AT_MS + 1 })).toHaveLength(keys.length);
+      expect((await maintenance.aged(bucket, { ...page, prefix: '', modifiedUntilMs: AT_MS })).documents).toHaveLength(keys.length);
+      const gone = await maintenance.tombstones(bucket, { ...page, deletedBeforeMs: AT_MS + 1 });
+      expect(gone).toEqual([{ key: 'gone', clock: 1_000 }]);
+      expect(await maintenance.purge(bucket, gone)).toBe(1);
+
+      const id = `job:${bucket}`;
+      const put = await state.put({ id, kind: 'job', record: { id, dueAtMs: AT_MS } }, null);
+      if (put === 'conflict') throw new Error('a conflict at the first put');
+      expect(await state.get(id)).toEqual(put);
+      expect((await state.due({ nowMs: AT_MS, aheadMaxMs: 1_000, limit: 32 })).found).toEqual([{ id, record: put.record }]);
+      expect(await state.list('job', { limit: 10 })).toEqual([put]);
+      expect(await state.count('job')).toBe(1);
+      expect(await state.remove(id, put.version)).toBe('removed');
+      await audit.append(auditRecord);
+      await opened.refresh?.();
+      expect(await audit.list({ limit: 10 })).toEqual([auditRecord]);
+      await audit.purge(0);
+      await objects.removeBucket(bucket);
+      expect(await objects.identities([bucket])).toEqual([undefined]);
+    } finally {
+      await opened.dispose();
+    }
+  });
+  if (isLong) storeContract(name, open);
+}

@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import type { LookRequest } from '../../../src/pipeline/looks/observer.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const never = new AbortController().signal;
+const bucketOf = (bucket: string) => recordOf(bucket, { source: 'routed' });
+
+/** Two buckets whose documents are an hour old. One HEAD runs at a time, so that the bounds are met exactly. */
+async function setUp() {
+  const index = createMemoryStore();
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  const circuits = createTestCircuits({ clock, telemetry });
+  const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
+  const write = createBulkWriter({ objects: index.objects, clock, telemetry, circuits, limits });
+  const firstKeys: string[] = [];
+  const hooks = { afterHead: (_heads: number): void => undefined };
+  const seen = {
+    ...storage,
+    observe: async (...asked: Parameters<typeof storage.observe>) => {
+      const observation = await storage.observe(...asked);
+      hooks.afterHead(storage.observed.length);
+      return observation;
+    },
+    firstKey: async (...asked: Parameters<typeof storage.firstKey>) => {
+      firstKeys.push(asked[0].bucket);
+      return storage.firstKey(...asked);
+    },
+  };
+  const { observe } = createLooks({ storage: seen, index, write, clock, telemetry, circuits, concurrency: 1, stopped: never });
+  const lookAgain = createLookAgain(observe);
+  for (const bucket of ['photos', 'other']) {
+    storage.createBucket(bucket);
+    await index.objects.createBucket(bucket);
+  }
+  const keysOf = (count: number): string[] => Array.from({ length: count }, (_, at) => `k${String(at).padStart(4, '0')}`);
+  return {
+    clock,
+    telemetry,
+    storage,
+    circuits,
+    firstKeys,
+    hooks,
+    keysOf,
+    /** Documents of objects that are in the bucket too, unless `isGone`. */
+    async add(
+      keys: readonly string[],
+      { bucket = 'photos', isGone = false, ...more }: Partial<ObjectDocument> & { isGone?: boolean } = {},
+    ) {
+      const at = new Date(clock.nowMs() - HOUR_MS).toISOString();
+      const documents = keys.map((key): ObjectDocument => ({
+        bucket,
+        key,
+        clock: clockOfMs(clock.nowMs() - HOUR_MS),
+        deleted: false,
+        settled: true,
+        source: 'check',
+        indexed_at: at,
+        ...more,
+      }));
+      await index.objects.write(documents.map((document) => ({ document, equalClock: 'accept' as const })));
+      if (!isGone) for (const key of keys) storage.put(bucket, key);
+      return documents;
+    },
+    lookAgain: (documents: readonly ObjectDocument[], bucket = 'photos') =>
+      lookAgain(bucketOf(bucket), documents).then(
+        () => 'ended',
+        (error: unknown) => (error instanceof FaultError ? error.code : error),
+      ),
+    look: (key: string, more: Partial<LookRequest> = {}) => {
+      const hint = { kind: 'observe', clock: clockOfMs(clock.nowMs() - MINUTE_MS), settleFromMs: clock.nowMs() - MINUTE_MS } as const;
+      return observe({ bucket: bucketOf('photos'), key, hint, cause: {}, source: 'routed', ...more });
+    },
+    tombstones: async (bucket = 'photos') => {
+      const stored = await index.objects.getMany(bucket, keysOf(1_000));
+      return stored.filter((document) => document?.deleted === true).length;
+    },
+  };
+}
+
+describe('absence that no event reported', () => {
+  it('is believed 100 times a minute of many looks, and then not until the bucket shows an object', async () => {
+    const world = await setUp();
+    const others = Array.from({ length: 400 }, (_, at) => `present${at}`);
+    await world.add(others);
+    const present = await world.add(Array.from({ length: 200 }, (_, at) => `there${at}`));
+    expect(await world.lookAgain(present)).toBe('ended');
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    // the store loses its disk
+    for (const key of [...others, ...present.map((document) => document.key)]) world.storage.delete('photos', key);
+    expect(await world.lookAgain(gone)).toBe('bucket.unproven');
+    expect(await world.tombstones()).toBe(100);
+  });
+
+  it('is believed nine times, if it is more than half of the looks', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    expect(await world.lookAgain(gone)).toBe('bucket.unproven');
+    expect(await world.tombstones()).toBe(9);
+  });
+
+  it('is believed without a bound while the bucket shows an object, at two HEADs and a LIST in five seconds', async () => {
+    const world = await setUp();
+    await world.add(['z']);
+    const gone = await world.add(world.keysOf(500), { isGone: true });
+    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.tombstones()).toBe(500);
+    // one HEAD of the next document, which is gone too, and one more of the key that was looked at before the LIST
+    expect(world.storage.observed).toHaveLength(502);
+    expect(world.firstKeys).toHaveLength(1);
+  });
+
+  it('is believed without a LIST while a document’s object is there', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(10), { isGone: true });
+    await world.add(['k0010']);
+    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.tombstones()).toBe(10);
+    expect(world.firstKeys).toEqual([]);
+  });
+
+  it('is believed while a listing shows another object than the index has', async () => {
+    const world = await setUp();
+    world.storage.put('photos', 'new');
+    const gone = await world.add(world.keysOf(200), { isGone: true });
+    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.tombstones()).toBe(200);
+    expect(world.firstKeys).toEqual(['photos']);
+  });
+
+  it('is looked at again after the bucket has shown an object: a disk that came back loses nothing more', async () => {
+    const world = await setUp();
+    const keys = world.keysOf(200);
+    const documents = await world.add(keys, { isGone: true });
+    // the tenth HEAD is the last one without the disk
+    world.hooks.afterHead = (heads) => {
+      if (heads === 10) for (const key of keys) world.storage.put('photos', key);
+    };
+    expect(await world.lookAgain(documents)).toBe('ended');
+    expect(await world.tombstones()).toBe(9);
+  });
+
+  it('waits for one bucket alone, which is reported, and opens no circuit', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    const others = await world.add(world.keysOf(5), { bucket: 'other', isGone: true });
+    await world.lookAgain(gone);
+    expect(await world.lookAgain(others, 'other')).toBe('ended');
+    expect(await world.tombstones('other')).toBe(5);
+    const reason = 'many objects of photos are gone that no event reported as deleted, and the bucket shows no other object';
+    const reported = world.telemetry.recorded('requestFailed');
+    expect(reported).toEqual([['delete documents whose objects are gone', 'bucket.unproven', reason]]);
+    expect(world.circuits.all()).toEqual([]);
+  });
+
+  it('waits until the bucket shows an object again, and asks it at most once in five seconds', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    await world.lookAgain(gone);
+    await world.lookAgain(gone);
+    expect(world.firstKeys).toHaveLength(1);
+    await world.clock.sleep(5_001);
+    world.storage.put('photos', 'back');
+    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.tombstones()).toBe(150);
+  });
+
+  it('is not believed a few times in each later minute while the bucket shows no object', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    await world.lookAgain(gone);
+    for (let minutes = 0; minutes < 10; minutes += 1) {
+      await world.clock.sleep(MINUTE_MS);
+      expect(await world.lookAgain(gone.slice(50))).toBe('bucket.unproven');
+    }
+    expect(await world.tombstones()).toBe(9);
+    world.storage.put('photos', 'back');
+    await world.clock.sleep(MINUTE_MS);
+    expect(await world.lookAgain(gone.slice(100))).toBe('ended');
+    expect(await world.tombstones()).toBe(59);
+  });
+
+  it('costs nothing where the index has no document that could be lost', async () => {
+    const world = await setUp();
+    for (const key of world.keysOf(300)) expect(await world.look(key)).toMatchObject({ kind: 'written' });
+    expect(world.firstKeys).toEqual([]);
+    const gone = await world.add(world.keysOf(300), { isGone: true, deleted: true, deleted_at: '2026-01-01T00:00:00.000Z' });
+    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(world.firstKeys).toEqual([]);
+  });
+});
+
+describe('absence that an event reported', () => {
+  it('is never limited, also while the other waits', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(400), { isGone: true });
+    expect(await world.lookAgain(gone.slice(0, 100))).toBe('bucket.unproven');
+    for (const { key } of gone.slice(100)) expect(await world.look(key, { reportsDeletion: true })).toMatchObject({ kind: 'written' });
+    expect(await world.tombstones()).toBe(309);
+    expect(await world.look('k0050')).toMatchObject({ kind: 'fault', fault: { code: 'bucket.unproven' } });
+  });
+
+  it('is not limited where one of several hints of the key reported it', async () => {
+    const world = await setUp();
+    const gone = await world.add(world.keysOf(150), { isGone: true });
+    await world.lookAgain(gone.slice(0, 100));
+    const [created, deleted] = await Promise.all([world.look('k0149'), world.look('k0149', { reportsDeletion: true })]);
+    expect([created, deleted]).toMatchObject([{ kind: 'written' }, { kind: 'written' }]);
+  });
+});

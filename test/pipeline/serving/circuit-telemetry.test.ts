@@ -1,0 +1,91 @@
+import { expect, it } from 'vitest';
+import { createTelemetry } from '../../../src/adapters/telemetry.ts';
+import { adviceWhileServing, type FaultCode } from '../../../src/domain/fault.ts';
+import { reportClosed, reportOpened, type CircuitLevel } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
+
+interface Open {
+  readonly level: CircuitLevel;
+  readonly name: string;
+  readonly fault: { readonly code: FaultCode; readonly reason: string };
+}
+
+/** The real metrics and log, and circuits that open and close by hand. */
+function setUp() {
+  const text: string[] = [];
+  const destination = { write: (line: string) => void text.push(line) };
+  const adapter = createTelemetry({ level: 'info', clock: createFakeClock(), destination });
+  const { telemetry } = adapter;
+  const metricsText = (): Promise<string> => adapter.metricsText();
+  let all: readonly Open[] = [];
+  return {
+    metricsText,
+    lines: () => text.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>),
+    value: async (series: string): Promise<number> => {
+      const line = (await metricsText()).split('\n').find((each) => each.startsWith(`${series} `));
+      return Number(line?.slice(series.length + 1));
+    },
+    open: (level: CircuitLevel, name: string, code: FaultCode = 'bucket.missing'): void => {
+      const circuit = { level, name, fault: { code, reason: 'as scripted' } };
+      all = [...all, circuit];
+      reportOpened(telemetry, circuit, all);
+    },
+    close: (level: CircuitLevel, name: string): void => {
+      all = all.filter((each) => each.level !== level || each.name !== name);
+      reportClosed(telemetry, { level, name }, 12_000, all);
+    },
+  };
+}
+
+it('says with a pause what it is and what to do, and that it ended', async () => {
+  const { open, close, lines, value } = setUp();
+  open('cluster', '', 'index.unreachable');
+  expect(await value('tally_paused{fault="index.unreachable"}')).toBe(1);
+  close('cluster', '');
+  expect(await value('tally_paused{fault="index.unreachable"}')).toBe(0);
+  const advice = adviceWhileServing('index.unreachable');
+  expect(lines()).toMatchObject([
+    { level: 'error', code: 'index.unreachable', reason: 'as scripted', advice, msg: 'receiving paused' },
+    { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
+  ]);
+});
+
+it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
+  const { open, close, value } = setUp();
+  const paused = () => value('tally_paused{fault="bucket.index-blocked"}');
+  expect(await paused()).toBe(0);
+  open('cluster', '', 'bucket.index-blocked');
+  expect(await paused()).toBe(1);
+  close('cluster', '');
+  expect(await paused()).toBe(0);
+});
+
+it('counts a bucket as waiting until both its circuits are closed, and none for its enrichment', async () => {
+  const { open, close, value } = setUp();
+  const parked = () => value('tally_parked_buckets');
+  open('index', 'photos');
+  open('bucket', 'photos');
+  open('bucket', 'videos');
+  open('enrichment', 'music');
+  open('endpoint', 'eu-central-1');
+  expect(await parked()).toBe(2);
+  expect(await value('tally_circuit_open{system="s3",level="bucket"}')).toBe(2);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(1);
+  close('index', 'photos');
+  expect(await parked()).toBe(2);
+  expect(await value('tally_circuit_open{system="index",level="bucket"}')).toBe(0);
+  close('bucket', 'photos');
+  close('bucket', 'videos');
+  close('endpoint', 'eu-central-1');
+  expect(await parked()).toBe(0);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
+});
+
+it('names a bucket or a region in the log, and neither in the metrics', async () => {
+  const { open, close, lines, metricsText } = setUp();
+  open('bucket', 'a-secret-bucket');
+  open('endpoint', 'eu-central-1');
+  close('bucket', 'a-secret-bucket');
+  expect(lines()).toMatchObject([{ bucket: 'a-secret-bucket' }, { region: 'eu-central-1' }, { bucket: 'a-secret-bucket' }]);
+  expect(await metricsText()).not.toMatch(/a-secret-bucket|eu-central-1/);
+});
