@@ -38,39 +38,49 @@ const integration = ['test/**/*.test.ts'];
 const root = new URL('../..', import.meta.url).pathname;
 
 /**
- * Files that take a minute or more, the longest first, but that those with a dozen daemons at a time (the fault matrix, the
+ * Files that take half a minute or more, the longest first, but that those with a dozen daemons at a time (the fault matrix, the
  * re-index faults, kill, outage) do not all begin at once. They begin before all others, whatever their lane: none of them is
  * still alone at work when all others have ended, and those that wait for real time-outs run beside those that need a core.
  */
 const longestFirst = [
   'test/deploy/deploy.test.ts',
   'test/flow/fault-matrix.test.ts',
-  'test/flow/reindex-faults.test.ts',
-  'test/app/openapi.test.ts',
   'test/docs/connect.test.ts',
+  'test/app/openapi.test.ts',
+  'test/pipeline/calendar/gap-years.test.ts',
   'test/flow/kill.test.ts',
   'test/flow/gaps.test.ts',
-  'test/flow/outage.test.ts',
-  'test/flow/shutdown.test.ts',
-  'test/flow/flood.test.ts',
-  'test/adapters/opensearch/contract.test.ts',
-  'test/flow/panel-search.test.ts',
-  'test/flow/drift.test.ts',
-  'test/flow/panel-pages.test.ts',
   'test/adapters/aws/provision.test.ts',
+  'test/pipeline/ingest/worker-matrix.test.ts',
+  'test/flow/outage.test.ts',
   'test/adapters/aws/iam-policy.test.ts',
-  'test/flow/sources-agreement.test.ts',
+  'test/flow/shutdown.test.ts',
+  'test/flow/drift.test.ts',
+  'test/adapters/opensearch/contract.test.ts',
+  'test/flow/panel-pages.test.ts',
+  'test/deploy/monitoring.test.ts',
+  'test/flow/reindex-faults.test.ts',
   'test/docs/commands.test.ts',
+  'test/flow/flood.test.ts',
   'test/flow/panel-connect-story.test.ts',
-  'test/adapters/opensearch/secured.test.ts',
+  'test/flow/sources-agreement.test.ts',
   'test/flow/reindex.test.ts',
-  'test/flow/index-nodes.test.ts',
-  'test/flow/connections-story.test.ts',
-  'test/flow/enrichment.test.ts',
-  'test/pipeline/provision/two-processes-real.test.ts',
   'test/flow/workers.test.ts',
+  'test/flow/panel-search.test.ts',
+  'test/flow/sources.test.ts',
+  'test/clients/python.test.ts',
+  'test/pipeline/provision/two-processes-real.test.ts',
   'test/flow/bad-input.test.ts',
-  'test/flow/secrets.test.ts',
+  'test/pipeline/compare/random-reindexes.test.ts',
+  'test/flow/connections-story.test.ts',
+  'test/flow/browser-login.test.ts',
+  'test/flow/panel-connect.test.ts',
+  'test/flow/program.test.ts',
+  'test/flow/identity-two-registries.test.ts',
+  'test/docs/connect-trail.test.ts',
+  'test/flow/index-nodes.test.ts',
+  'test/pipeline/reindex-jobs/crash.test.ts',
+  'test/flow/traces.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
   if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);

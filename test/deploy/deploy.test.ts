@@ -8,7 +8,7 @@ import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { isLong } from '../support/breadth.ts';
+import { onlyInLong } from '../support/breadth.ts';
 import { compose, docker, eventually, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
@@ -120,7 +120,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 
-  describe.runIf(isLong)('compose.yaml', () => {
+  onlyInLong(describe)('compose.yaml', () => {
     // Docker chooses the ports of this machine, and is asked for them
     const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0', PANEL_PORT: '0' };
     const OBJECTS = 200;
@@ -244,7 +244,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     }
   });
 
-  describe.runIf(isLong)('tally.service', () => {
+  onlyInLong(describe)('tally.service', () => {
     const machine = `${RUN}-machine`;
     const inside = (...command: string[]): Promise<string> => docker(['exec', machine, ...command]);
     const show = (property: string): Promise<string> => inside('systemctl', 'show', '--property', property, '--value', 'tally');

@@ -6,7 +6,7 @@ import type { Flow, IndexKind } from '../support/worlds/flow.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { createRandom } from '../support/random/seeded.ts';
-import { inTurns, isLong } from '../support/breadth.ts';
+import { inTurns, onlyInLong } from '../support/breadth.ts';
 
 interface Moment {
   readonly name: string;
@@ -125,7 +125,7 @@ describe('killed', () => {
   );
 
   // workers.test.ts kills one of four under load each day
-  test.runIf(isLong).concurrent.each(indexKinds)(
+  onlyInLong(test.concurrent.each(indexKinds))(
     'again and again under load, with index %s, nothing is lost',
     async (kind) => {
       await using flow = await openFlow(kind, { maxReceiveCount: 20 });

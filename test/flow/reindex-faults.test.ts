@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isLong } from '../support/breadth.ts';
+import { isLong, onlyInLong } from '../support/breadth.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import { applyDrift } from '../support/servers/listing/drift.ts';
@@ -66,8 +66,8 @@ const passing: readonly (readonly [name: string, fault: Fault])[] = [
     : []),
 ];
 
-/** Each day deletion limit-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
-const shownOnFakes = test.runIf(isLong).concurrent;
+/** Each day limit-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
+const shownOnFakes = onlyInLong(test.concurrent);
 
 describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {
   let flow: ReindexFlow;

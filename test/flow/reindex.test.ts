@@ -4,7 +4,7 @@ import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { checkOf, startWorld } from '../support/worlds/aws.ts';
-import { isLong } from '../support/breadth.ts';
+import { onlyInLong } from '../support/breadth.ts';
 import { indexKinds } from '../support/worlds/flow.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 
@@ -87,7 +87,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket that was filled before it
   );
 
   // unclaimed-jobs.test.ts decides when it is said
-  it.runIf(isLong)(
+  onlyInLong(it)(
     'is not re-indexed where no process has the role, which every process says',
     async () => {
       const world = await startWorld({ env: { TALLY_ROLES: 'ingest,http' } });

@@ -1,6 +1,11 @@
 /** True in `npm run test:long`, where tests play all that they can, and not what stands for it. */
 export const isLong = process.env['TALLY_TEST_LONG'] === '1';
 
+/** For what `npm run test:long` alone plays: elsewhere it is not declared, because a test that is skipped is one that did not run. */
+export function onlyInLong<Declare extends (...test: never[]) => unknown>(declare: Declare): Declare {
+  return isLong ? declare : ((() => undefined) as unknown as Declare);
+}
+
 /**
  * Pairs each case with a kind, for what is the same code whatever the kind: the kinds take turns, so that every case and every
  * kind is played. In `npm run test:long` each case is played with each kind.

@@ -21,6 +21,7 @@ import { createReindexJobs } from '../../../../src/pipeline/control/reindex-jobs
 import { createGapReports } from '../../../../src/pipeline/gaps/reports.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
+import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createTidyJobs } from '../../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
@@ -73,9 +74,10 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
 export async function createWorld(random: Random, mutant: string | undefined, hooks: Hooks) {
   const views = viewsOf(mutant);
   const clock = createFakeClock();
-  const telemetry = quietTelemetry(hooks);
+  const telemetry = quietTelemetry();
   const store = createMemoryStore();
-  const { state, objects } = store;
+  const { objects } = store;
+  const state = watchingGaps(store.state, hooks);
   const s3s = new Map(buckets.map(({ name }) => [name, createFakeBucketS3(clock)]));
   const troubles = new Map<string, Trouble>();
   const s3 = manyBuckets({ clock, random }, s3s, troubles);
@@ -222,10 +224,23 @@ export function costsOf(bucket: string): SimBucket['costs'] {
   return buckets.find(({ name }) => name === bucket)?.costs ?? {};
 }
 
-/** Nothing is kept of a year's facts but what the ledger looks at. */
-function quietTelemetry(hooks: Hooks): Telemetry {
-  const known: Readonly<Record<string, unknown>> = { gapClosed: hooks.gapClosed };
-  return new Proxy(createFakeTelemetry(), { get: (_, name) => known[String(name)] ?? (() => undefined) });
+/** Nothing is kept of what a year reports. */
+function quietTelemetry(): Telemetry {
+  return new Proxy(createFakeTelemetry(), { get: () => () => undefined });
+}
+
+/** The state, which says when a gap was closed. */
+function watchingGaps(state: StateStore, { gapClosed }: Hooks): StateStore {
+  return {
+    ...state,
+    async put(entry, expected, signal) {
+      const before = entry.kind === 'gap' ? await state.get(entry.id) : undefined;
+      const stored = await state.put(entry, expected, signal);
+      const gap = entry.kind === 'gap' && stored !== 'conflict' ? gapSchema.parse(entry.record) : undefined;
+      if (gap?.state === 'closed' && gapSchema.safeParse(before?.record).data?.state !== 'closed') gapClosed(gap);
+      return stored;
+    },
+  };
 }
 
 /** One S3 with all buckets. A bucket in trouble refuses; one whose listing is in disorder still lists a single key. */
