@@ -3,7 +3,7 @@
  * What a person would do about it is left out: programs are given no command to run.
  */
 import { z } from 'zod';
-import { bucketStatus, type Bucket } from '../api/buckets.ts';
+import { bucketStatus, type ShownBucket } from '../api/buckets.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import { asOf } from '../api/search.ts';
 import { bucketSeverities } from '../domain/bucket-status.ts';
@@ -95,7 +95,7 @@ export async function ofAllBuckets({ operations, context }: Asker): Promise<read
 }
 
 /** What the list says of a bucket. */
-export function ofListed({ bucket, status, gaps, last_event_at: event, last_compared_at: compared }: Bucket): BucketReliability {
+export function ofListed({ bucket, status, gaps, last_event_at: event, last_compared_at: compared }: ShownBucket): BucketReliability {
   return withStatus({
     bucket,
     status,

@@ -1,10 +1,15 @@
 /** The status of a bucket, and the page on which a person does something about it. */
-import type { Bucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { Link, Text } from './parts.tsx';
 import { may } from './session.ts';
 import { plainText } from './words.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
+
+/** Whether all of the bucket is shown, as to administrators. */
+export function isWhole(bucket: ShownBucket): bucket is Bucket {
+  return bucket.source !== undefined;
+}
 
 /** A link to where the status is mended; nothing if there is nothing to do, or not for this person. */
 export function Act({ of: { bucket, status } }: { readonly of: Of }) {

@@ -1,6 +1,6 @@
 /** Indexing and notifications: how the events of a bucket arrive, and what is indexed of its objects. */
 import { useRef, useState } from 'preact/hooks';
-import type { Bucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
 import { ConnectionPart } from './connection.tsx';
 import { facts } from './facts.ts';
@@ -102,7 +102,8 @@ export function handMade({ source, topic }: BucketSettings, stored?: BucketSetti
   return `This topic is yours, and the source ${source} has a topic of Tally’s otherwise: what leads to yours is made by hand, so there is nothing to plan.`;
 }
 
-function settingsOf({ source, topic_arn: topic = '', enrich }: Bucket): BucketSettings {
+/** Administrators, who alone see the form, are shown all of a bucket. */
+function settingsOf({ source = 'notification', topic_arn: topic = '', enrich = 'none' }: ShownBucket): BucketSettings {
   return { source, topic, enrich };
 }
 

@@ -1,7 +1,8 @@
 /** One bucket: how it stands, how it is connected, and its re-index. */
 import { useState } from 'preact/hooks';
-import type { Bucket } from '../../api/buckets.ts';
+import type { ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
+import { isWhole } from './bucket-act.tsx';
 import { SettingsSection } from './bucket-settings.tsx';
 import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
@@ -35,9 +36,9 @@ export function BucketPage({ name }: { readonly name: string }) {
         {(bucket) => (
           <>
             <BucketDetails bucket={bucket} />
-            {may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
+            {isWhole(bucket) && may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
             {may('DELETE /v1/buckets/{bucket}') && <RemoveSection onRemove={() => setOpen('remove')} />}
-            {open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
+            {isWhole(bucket) && open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
             {open === 'remove' && <RemoveDialog name={name} onClose={() => setOpen(undefined)} />}
           </>
         )}
@@ -61,7 +62,7 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
   );
 }
 
-function BucketDetails({ bucket }: { readonly bucket: Bucket }) {
+function BucketDetails({ bucket }: { readonly bucket: ShownBucket }) {
   const { bucket: name, lifecycle } = bucket;
   return (
     <>
@@ -74,11 +75,11 @@ function BucketDetails({ bucket }: { readonly bucket: Bucket }) {
           ['Enrichment', bucket.enrich],
           ['Region', bucket.region],
           ['Account', bucket.account],
-          ['Versioning', plainText(bucket.versioning.status)],
+          ['Versioning', bucket.versioning && plainText(bucket.versioning.status)],
           ['Last event', <Time at={bucket.last_event_at} />],
           ['Last whole compare', <Time at={bucket.last_compared_at} />],
           ['Connected', <Time at={bucket.created_at} />],
-          ['Connected by', <Text>{bucket.created_by}</Text>],
+          ['Connected by', bucket.created_by !== undefined && <Text>{bucket.created_by}</Text>],
           [
             'Lifecycle rules',
             lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),

@@ -1,6 +1,6 @@
 /** All buckets. */
 import { useRef, useState } from 'preact/hooks';
-import type { Bucket, UnconnectedBucket } from '../../api/buckets.ts';
+import type { ShownBucket, UnconnectedBucket } from '../../api/buckets.ts';
 import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
 import { call, type AnswerTo } from './api.ts';
@@ -72,7 +72,7 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
   );
 }
 
-function BucketTable({ buckets }: { readonly buckets: readonly Bucket[] }) {
+function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) {
   // the embedded bucket is not in AWS
   const hasWiring = buckets.some(({ wiring }) => wiring !== undefined);
   const inAws = hasWiring ? ['In AWS'] : [];
