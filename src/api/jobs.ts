@@ -125,7 +125,7 @@ export type Job = z.infer<typeof job>;
 
 /** The largest limit: more than any bucket holds, and far below the largest exact integer. */
 const DELETES_MAX = 1_000_000_000_000;
-const deletions = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
+const deletionsMax = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
 const flag = z.boolean(must('must be true or false')).default(false);
 
 const reindexBody = z
@@ -141,7 +141,7 @@ const reindexBody = z
       ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
       repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
-      allow_deletes: deletions
+      allow_deletes: deletionsMax
         .exactOptional()
         .describe('Let the job delete up to this many documents in all, even where its deletion limit would stop it earlier.'),
     },
@@ -153,7 +153,7 @@ export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: s
 const resumeBody = z
   .strictObject(
     {
-      allow_deletes: deletions
+      allow_deletes: deletionsMax
         .exactOptional()
         .describe(
           'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its deletion limit holds needs it.',

@@ -22,8 +22,8 @@ interface McpHandlerParts {
 }
 
 /**
- * Creates the handler. What a tool asks passes what a request of its own would: the caller is admitted by the scope of the
- * operation, the use of a key is counted, and the verb has the same limits.
+ * Creates the handler. An operation that a tool calls is treated like a request to it: the caller needs its scope, the use of an
+ * API key is counted, and the verb has the same limits.
  */
 export function createMcpHandler({ callers, callVerb, endOf, telemetry, version }: McpHandlerParts): Handler {
   return async (request, reply) => {

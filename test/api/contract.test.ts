@@ -157,7 +157,9 @@ function valueOf(schema: JsonSchema | boolean): fc.Arbitrary<unknown> {
     return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: [...required] });
   }
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
-  return fc.oneof(fc.constantFrom('x'.repeat(minLength), 'x'.repeat(maxLength)), fc.string({ minLength, maxLength }));
+  // that a name is not all blank is said in words: JSON Schema has no such limit
+  const text = fc.string({ minLength, maxLength }).filter((each) => minLength === 0 || each.trim() !== '');
+  return fc.oneof(fc.constantFrom('x'.repeat(minLength), 'x'.repeat(maxLength)), text);
 }
 
 const LETTER_ID = '5fea7756-0ea4-451a-a703-a558b933e274';

@@ -84,6 +84,8 @@ const servers: readonly Server[] = [
 const SHORT_LIVED = {
   OPENSEARCH_JAVA_OPTS: '-Xms512m -Xmx512m -XX:TieredStopAtLevel=1',
   DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI: 'true',
+  // its monitor of the disk takes away, every half a minute, the blocks that tests set
+  'cluster.routing.allocation.disk.threshold_enabled': 'false',
 };
 
 async function startOpenSearch(image: string, settings: Readonly<Record<string, string>>): Promise<StartedServer> {

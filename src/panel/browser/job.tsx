@@ -99,7 +99,7 @@ function JobActs({ job, onChanged }: ActsProps) {
       {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
       {isHeld && (
         <button type="button" class="danger" onClick={() => setAsked('release')}>
-          Release the deletions…
+          Release the deletion limit…
         </button>
       )}
       <button type="button" class="secondary outline" onClick={() => setAsked('cancel')}>

@@ -57,7 +57,7 @@ export interface TurnControls {
   /** The most listing pages that the turn compares, or passes because they have no keys. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
-  /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
+  /** Called after each slice, each page without keys and each write with what the turn has done so far. Any of these may be stored. */
   readonly progressed?: (progress: TurnProgress) => void;
 }
 

@@ -104,6 +104,7 @@ export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<Emp
     },
     passed(page) {
       passed = { after: detached(page.after), place: page.place };
+      controls.progressed?.(sofar());
     },
     tombstones: createTombstones(controls),
     headRequested: () => {

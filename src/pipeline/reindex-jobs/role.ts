@@ -121,16 +121,19 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     try {
       const { found, isAnyOpen } = await look(signal);
       lookFault.polled();
-      const claimed = await claimSome(found);
-      if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
-      // what is left is for it as well, once the others have had their chance
-      if (claimed > 0 && claimed < found.length && soon.length === 0) soon = [SHARE_MS];
+      noteClaimed(await claimSome(found), found.length);
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();
       lookFault.failed(error instanceof FaultError ? error : new FaultError('internal.unexpected', faultOf(error).reason));
       return LOOK_MS;
     }
+  }
+
+  function noteClaimed(claimed: number, found: number): void {
+    if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
+    // what is left is for it as well, once the others have had their chance
+    if (claimed > 0 && claimed < found && soon.length === 0) soon = [SHARE_MS];
   }
 
   /** Claims its share of what was found. Resolves with how many were claimed. */

@@ -34,7 +34,12 @@ function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
 
 describe('the gap of what a job holds back', () => {
   it.each<[string, Partial<JobRecord>, RegExp, RegExp]>([
-    ['it allows no more', {}, /^job-1 held back 7 deletions, more than its deletions allows$/, /`tally reindex photos --allow-deletes 7`$/],
+    [
+      'it allows no more',
+      {},
+      /^job-1 held back 7 deletions, more than its deletion limit allows$/,
+      /`tally reindex photos --allow-deletes 7`$/,
+    ],
     [
       'the bucket is empty',
       { counts: { ...noCounts, held: 7 } },
@@ -44,13 +49,13 @@ describe('the gap of what a job holds back', () => {
     [
       'it allows no more under a prefix',
       { prefix: "it's $HOME/", counts: { ...noCounts, held: 7 } },
-      /more than its deletions allows$/,
+      /more than its deletion limit allows$/,
       /`tally reindex photos --allow-deletes 7 --prefix 'it'\\''s \$HOME\/'`$/,
     ],
     [
       'it is paused',
       { state: 'paused', pausedBecause: 'deletion-limit', deletions: { limit: 1_000, reserved: 1_000, waiting: 7 } },
-      /more than its deletions allows$/,
+      /more than its deletion limit allows$/,
       /`tally jobs resume job-1 --allow-deletes 1007`$/,
     ],
   ])('names the whole number and what to run when %s', (_, more, reason, waits) => {

@@ -25,6 +25,15 @@ describe('the counts of a turn', () => {
     }
   });
 
+  it('are reported with the place behind each page without keys, so that a worker that dies there has passed it', () => {
+    const reported: unknown[] = [];
+    const progressed = (progress: unknown): void => void reported.push(progress);
+    const progress = createTurnProgress({ after: 'a' }, { reserve: async (count) => count, progressed });
+    progress.listRequested();
+    progress.passed({ after: 'a', place: { token: 't', observedAtMs: 0, pages: 1, mark: 't' } });
+    expect(reported).toMatchObject([{ cursor: 'a', place: { token: 't', pages: 1 }, counts: { listRequests: 1 } }]);
+  });
+
   it('name the cursor before the first deletion that was held back', () => {
     const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
     const held: Ending = { key: 'b', kind: 'phantom', fields: [], isListed: false, effect: 'held' };
