@@ -37,7 +37,7 @@ export const mcpRows = {
     status: 200,
     otherStatuses: { 202: 'The message was a notification, which has no answer.' },
     emptyStatuses: [202],
-    errors: [],
+    errors: ['request.invalid'],
     example: { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
   },
 } as const satisfies Record<RowKey, Row>;
