@@ -1,6 +1,6 @@
 /** Access: who may read which keys. */
 import { z } from 'zod';
-import { granteeOf, partOf, type Grant } from '../domain/access/grant.ts';
+import { whereSchema, whoSchema, type Grant } from '../domain/access/grant.ts';
 import { roles } from '../domain/identity/actor.ts';
 import { cursor, id, limit, must, pageOf, textOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -8,23 +8,17 @@ import type { Row, RowKey } from './row.ts';
 /** A bucket's name, a slash and the longest key. */
 const TEXT_LENGTH_MAX = 1_400;
 
-/** Who is granted something, in its one form. */
 const who = textOf(TEXT_LENGTH_MAX, 1)
-  .transform((text, context) => {
-    const grantee = granteeOf(text);
-    if (typeof grantee === 'string') return grantee;
-    context.addIssue(grantee.mistake);
-    return z.NEVER;
-  })
-  .describe('`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.');
+  .pipe(whoSchema)
+  .describe(
+    '`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.',
+  );
 
-/** What is granted. */
 const where = textOf(TEXT_LENGTH_MAX, 1)
-  .superRefine((text, context) => {
-    const part = partOf(text);
-    if (part !== 'everything' && 'mistake' in part) context.addIssue(part.mistake);
-  })
-  .describe('`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.');
+  .pipe(whereSchema)
+  .describe(
+    '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
+  );
 
 /** What a narrowed API key reads at most. */
 export const keyGrants = z
@@ -61,21 +55,31 @@ const access = z
     user_id: z.string(),
     email: z.string(),
     role: z.enum(roles),
-    reads: z
-      .array(z.string())
-      .readonly()
-      .describe('What the person may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    reads: z.array(z.string()).readonly().describe('What the person may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
     because: z
       .enum(['administrator', 'readers', 'grants', 'too_many'])
-      .describe('`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so that the person reads nothing; grant shorter prefixes.'),
+      .describe(
+        '`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so that the person reads nothing; grant shorter prefixes.',
+      ),
     grants: z.array(grant).readonly().describe('The grants that mean the person.'),
     groups: z.array(z.string()).readonly().describe('The groups that the issuer stated at the last login.'),
     groups_left_out: z
       .boolean()
-      .describe('Whether the issuer sent a link in place of the groups, because they are too many, or more than 1,000: let it state only the groups of this application.'),
+      .describe(
+        'Whether the issuer sent a link in place of the groups, because they are too many, or more than 1,000: let it state only the groups of this application.',
+      ),
   })
   .meta({ id: 'Access', description: 'What a person may read, and why.' });
 export type AccessView = z.infer<typeof access>;
+
+const ownAccess = z
+  .object({
+    reads: z.array(z.string()).readonly().describe('What the caller may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    advice: z.string().optional().describe('Why that is less than the caller may expect, and whom to ask.'),
+  })
+  .meta({ id: 'OwnAccess', description: 'What the caller may read.' });
+
+export type OwnAccess = z.infer<typeof ownAccess>;
 
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 
@@ -98,7 +102,8 @@ export const accessRows = {
   'POST /v1/admin/grants': {
     operation: 'addGrant',
     summary: 'Lets someone read the keys of a bucket, or those with a prefix.',
-    description: 'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
+    description:
+      'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
     scope: 'admin',
     body,
     answer: grant,
@@ -120,13 +125,23 @@ export const accessRows = {
   'GET /v1/admin/readers': {
     operation: 'listReaders',
     summary: 'Lists the people who may read something of a bucket, and by which grants.',
-    description: 'A page may have fewer items than its limit, even none, although there is a next page. People who have never logged in are not known: the list of grants names them.',
+    description:
+      'A page may have fewer items than its limit, even none, although there is a next page. People who have never logged in are not known: the list of grants names them.',
     scope: 'people',
     query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
     answer: pageOf(reader),
     status: 200,
     errors: [],
     example: { query: { where: 'photos/2026/', limit: 20 } },
+  },
+  'GET /v1/access': {
+    operation: 'getOwnAccess',
+    summary: 'Shows what the caller may read.',
+    scope: 'read',
+    answer: ownAccess,
+    status: 200,
+    errors: [],
+    example: {},
   },
   'GET /v1/admin/users/{id}/access': {
     operation: 'getAccess',

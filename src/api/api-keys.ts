@@ -82,7 +82,9 @@ const newKey = z.strictObject(
       .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
     grants: keyGrants
       .exactOptional()
-      .describe('What the key reads at most, of what you read at that moment. Such a key has the scope `read` only. Absent: what you read.'),
+      .describe(
+        'What the key reads at most, of what you read at that moment. Such a key has the scope `read` only. Absent: what you read.',
+      ),
   },
   must('must be an object'),
 );

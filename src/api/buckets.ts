@@ -1,4 +1,5 @@
 /** Buckets: connecting, listing and disconnecting them. */
+import { readsAll, type Readable } from '../domain/access/readable.ts';
 import { z } from 'zod';
 import {
   bucketSources,
@@ -95,7 +96,10 @@ export type Bucket = z.infer<typeof bucket>;
 const shownBucket = bucket
   .pick({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true })
   .extend(bucket.omit({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true }).partial().shape)
-  .meta({ id: 'ShownBucket', description: 'A connected bucket. Callers who are no administrators see how far its index can be relied on, and no more.' });
+  .meta({
+    id: 'ShownBucket',
+    description: 'A connected bucket. Callers who are no administrators see how far its index can be relied on, and no more.',
+  });
 export type ShownBucket = z.infer<typeof shownBucket>;
 
 const addedBucket = bucket.extend({
@@ -346,11 +350,15 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
   };
 }
 
-/** A bucket as readers see it, who are no administrators: how far its index can be relied on. */
-export function readerView(record: BucketRecord, status: BucketStatus): ShownBucket {
+/**
+ * A bucket as readers see it, who are no administrators: how far its index can be relied on. When the last event came, and when
+ * all was last compared, is about keys of the whole bucket.
+ */
+export function readerView(record: BucketRecord, status: BucketStatus, readable: Readable): ShownBucket {
   const { bucket: name, last_event_at, last_compared_at, status: shown, gaps } = bucketView(record, status);
   const { act: _, ...sentence } = shown;
-  return { bucket: name, status: sentence, gaps, last_event_at, last_compared_at };
+  const ofWhole = readsAll(readable, { bucket: name, prefix: '' }) ? { last_event_at, last_compared_at } : {};
+  return { bucket: name, status: sentence, gaps, ...ofWhole };
 }
 
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */

@@ -21,7 +21,9 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
 import { createStoredGrants } from '../pipeline/access/policy.ts';
+import { createAudited } from '../pipeline/identity/audited.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
@@ -64,6 +66,7 @@ export interface Core {
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
   readonly verbs: Verbs;
+  readonly applyFileGrants: ApplyFileGrants;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
   /** A job has something to do: what onJobDue() named is called. */
@@ -197,9 +200,9 @@ export async function createCore(
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
-  const grants = createStoredGrants({ state, clock });
   const everyoneReads = settings.TALLY_READERS === 'everyone';
-  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, grants, everyoneReads });
+  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, everyoneReads });
+  const audited = createAudited({ audit: store.audit, clock, telemetry });
   return {
     store,
     aws,
@@ -212,6 +215,7 @@ export async function createCore(
     deadLetters,
     keys,
     verbs,
+    applyFileGrants: createApplyFileGrants({ grants: createStoredGrants({ state, clock }), audited, clock }),
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     jobIsDue,
     onJobDue(next) {

@@ -5,6 +5,7 @@
  *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
  */
 import packageJson from '../../package.json' with { type: 'json' };
+import type { FileGrant } from '../domain/access/grant.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
@@ -14,6 +15,7 @@ import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry.ts';
 import { startCalendar } from './calendar.ts';
+import { GrantsFileError, readGrantsFile } from './grants-file.ts';
 import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
@@ -193,6 +195,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const queues = queuesOf(settings, embedded);
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
   reportProxy(environment.proxy, telemetry);
+  reportReaders(settings, telemetry);
+  const grantLines = await grantLinesOf(settings);
   const core = await createCore(settings, addresses, { queues, telemetry, tracing });
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
@@ -256,10 +260,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     for (;;) {
       try {
         await core.store.setup.prepare(stopping.signal);
+        if (grantLines !== undefined) await core.applyFileGrants(grantLines, processActor(), stopping.signal);
         prepared = 'prepared';
         return;
       } catch (error) {
         stopping.signal.throwIfAborted();
+        if (error instanceof RequestError) throw new StartError(`TALLY_GRANTS_FILE: ${error.message}`);
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
@@ -315,6 +321,25 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+/** Logs who reads, where people log in: that everyone does is a choice that the person who starts the registry must see. */
+function reportReaders({ TALLY_OIDC_ISSUER: issuer, TALLY_READERS: readers, TALLY_ROLES: roles }: Settings, telemetry: Telemetry): void {
+  if (issuer === undefined || !roles.includes('http')) return;
+  if (readers === 'everyone') {
+    telemetry.warn('every user who logs in may read every bucket', { TALLY_READERS: readers, advice: 'To grant parts instead, unset it.' });
+  } else telemetry.info('users read what is granted to them; administrators read everything', { TALLY_READERS: readers });
+}
+
+/** The grants of the file, for the process that serves the control plane; without a file none are of a file. */
+async function grantLinesOf({ TALLY_GRANTS_FILE: path, TALLY_ROLES: roles }: Settings): Promise<readonly FileGrant[] | undefined> {
+  if (!roles.includes('http')) return undefined;
+  try {
+    return path === undefined ? [] : await readGrantsFile(path);
+  } catch (error) {
+    if (error instanceof GrantsFileError) throw new StartError(error.message);
+    throw error;
+  }
 }
 
 /** Logs the proxy, because an unexpected one is hard to find. The log masks passwords. */

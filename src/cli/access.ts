@@ -4,6 +4,7 @@ import { printable } from '../domain/printable.ts';
 import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
+import { readsText } from './login.ts';
 import { fieldsText, tableText } from './output.ts';
 
 const WHO = 'user:EMAIL, group:VALUE or everyone';
@@ -40,15 +41,17 @@ const changes = {
 function addChange(grants: Command, cli: Cli, name: keyof typeof changes): void {
   const { summary, description, doneText } = changes[name];
   const command = grants.command(name).summary(summary).description(description).argument('<who>', WHO).argument('<where>', WHERE);
-  printing(command, `tally admin grants ${name} group:analysts photos/2026/`).action(async (who: string, where: string, options: JsonOption) => {
-    const body = { who, where };
-    const grant = await cli.withControl((control, context) =>
-      name === 'add' ? control.addGrant({ body }, context) : control.removeGrant({ body }, context),
-    );
-    cli.print(options, grant, () => doneText(grant));
-    const hint = name === 'add' ? prefixHint(where) : undefined;
-    if (hint !== undefined) cli.hint(options, hint);
-  });
+  printing(command, `tally admin grants ${name} group:analysts photos/2026/`).action(
+    async (who: string, where: string, options: JsonOption) => {
+      const body = { who, where };
+      const grant = await cli.withControl((control, context) =>
+        name === 'add' ? control.addGrant({ body }, context) : control.removeGrant({ body }, context),
+      );
+      cli.print(options, grant, () => doneText(grant));
+      const hint = name === 'add' ? prefixHint(where) : undefined;
+      if (hint !== undefined) cli.hint(options, hint);
+    },
+  );
 }
 
 /** A prefix that ends within a name means more than the folder that its author may have thought of. */
@@ -75,13 +78,16 @@ function addList(grants: Command, cli: Cli): void {
     readonly who?: string;
     readonly where?: string;
   }
-  printing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(async ({ json, ...query }: ListOptions) => {
-    const options: JsonOption = { ...(json === true && { json }) };
-    const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
-    if (page.items.length === 0) cli.hint(options, `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`);
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => grantsText(page.items));
-    if (page.next !== undefined) cli.hint(options, moreText(page.next));
-  });
+  printing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(
+    async ({ json, ...query }: ListOptions) => {
+      const options: JsonOption = { ...(json === true && { json }) };
+      const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
+      if (page.items.length === 0)
+        cli.hint(options, `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`);
+      if (page.items.length > 0 || json === true) cli.print(options, page, () => grantsText(page.items));
+      if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    },
+  );
 }
 
 function grantsText(grants: readonly GrantView[]): string {
@@ -139,7 +145,7 @@ function accessText({ email, role, reads, because, grants, groups, groups_left_o
   const fields = fieldsText({
     email,
     role,
-    reads: reads.length === 0 ? 'nothing' : reads.join(', '),
+    reads: readsText(reads),
     because: becauseTexts[because],
     groups: groups.join(', '),
     'groups left out': leftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,

@@ -74,13 +74,21 @@ function addWhoami(program: Command, cli: Cli): void {
           throw new ClientError('login.missing', 'not logged in: run `tally login https://HOST`, or name a registry with --registry');
         return { registry: registry.url, ...(await client.whoami(registry, signal)) };
       });
-      cli.print(options, answer, () => callerText(answer));
+      const { reads, advice } = await cli.withControl((control, context) => control.getOwnAccess({}, context));
+      cli.print(options, { ...answer, reads }, () => callerText(answer, reads));
+      if (advice !== undefined) cli.hint(options, advice);
     },
   );
 }
 
-function callerText({ registry, user, kind, role, scopes, key }: Caller & { readonly registry: string }): string {
+/** What someone reads: `*` is everything. */
+export function readsText(reads: readonly string[]): string {
+  if (reads.length === 0) return 'nothing';
+  return reads.map((part) => (part === '*' ? 'every bucket' : part)).join(', ');
+}
+
+function callerText({ registry, user, kind, role, scopes, key }: Caller & { readonly registry: string }, reads: readonly string[]): string {
   const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
   const userFields = { user: user?.email_verified === false ? `${user.email} (not verified)` : user?.email, user_id: user?.id };
-  return fieldsText({ ...userFields, role, scopes: scopes.join(', '), kind, ...keyFields, registry });
+  return fieldsText({ ...userFields, role, scopes: scopes.join(', '), reads: readsText(reads), kind, ...keyFields, registry });
 }

@@ -20,6 +20,7 @@ import type { AnyRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import { createCursorSeal } from './cursor-seal.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health.ts';
@@ -80,6 +81,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
   const runVerb = createRunVerb();
+  const seal = identity && createCursorSeal(identity.logins.sharedKey);
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
@@ -123,8 +125,10 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     return AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
   }
 
-  function callVerb({ operation }: PlacedRow<VerbName>, checked: AnyRequest, context: Context): Promise<unknown> {
-    return runVerb(operation, () => byName[operation](checked, { ...context, requestId: randomUUID() }), context.signal);
+  async function callVerb({ operation }: PlacedRow<VerbName>, checked: AnyRequest, context: Context): Promise<unknown> {
+    const request = seal === undefined ? checked : await seal.opened(checked);
+    const answer = await runVerb(operation, () => byName[operation](request, { ...context, requestId: randomUUID() }), context.signal);
+    return seal === undefined ? answer : seal.sealed(answer);
   }
 
   function verbHandler(row: PlacedRow<VerbName>): Handler {

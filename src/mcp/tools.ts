@@ -113,7 +113,9 @@ const listBuckets = tool({
   input: bucketRows['GET /v1/buckets'].query.extend({ limit }),
   output: z.object({
     ...reliability,
-    items: z.array(bucketReliability.extend(bucket.pick({ region: true, source: true, enrich: true, created_at: true }).partial().shape)).readonly(),
+    items: z
+      .array(bucketReliability.extend(bucket.pick({ region: true, source: true, enrich: true, created_at: true }).partial().shape))
+      .readonly(),
     unconnected: z.array(unconnectedBucket).readonly().describe('Buckets whose events arrive although they are not connected.'),
     next: z.string().optional().describe('The cursor of the next page; absent on the last page.'),
   }),

@@ -77,7 +77,9 @@ export const identitySettings = {
     .trim()
     .min(1)
     .default('groups')
-    .describe('The claim that states the groups of a person, which grants to group: mean: a text, or a list of texts. Dots lead into objects.'),
+    .describe(
+      'The claim that states the groups of a person, which grants to group: mean: a text, or a list of texts. Dots lead into objects.',
+    ),
   TALLY_READERS: z
     .enum(['granted', 'everyone'], 'must be granted or everyone')
     .default('granted')

@@ -245,7 +245,7 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
   enableUser: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   listAppointments: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   withdrawAppointment: async (world) => {
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
       { email: 'alice@example.com' },
       'root',
     );

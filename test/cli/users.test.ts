@@ -5,8 +5,8 @@ import { createCliWorld } from './world.ts';
 describe('tally admin grant', () => {
   it('makes an administrator by address or by subject', async () => {
     const world = createCliWorld();
-    const { exitCode, stdout } = await world.run('admin', 'grant', 'Alice@example.com');
-    await world.run('admin', 'grant', '--sub', '248289761001');
+    const { exitCode, stdout } = await world.run('admin', 'appoint', 'Alice@example.com');
+    await world.run('admin', 'appoint', '--sub', '248289761001');
     expect(exitCode).toBe(0);
     expect(stdout).toBe('alice@example.com becomes an administrator at the next login, if it is before 2026-01-02T03:04:05.000Z.\n');
     expect(world.asked).toEqual([
@@ -17,7 +17,7 @@ describe('tally admin grant', () => {
 
   it('is withdrawn, and those that wait are listed', async () => {
     const world = createCliWorld();
-    const { stdout } = await world.run('admin', 'grant', 'alice@example.com', '--withdraw');
+    const { stdout } = await world.run('admin', 'appoint', 'alice@example.com', '--withdraw');
     expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
     expect((await world.run('admin', 'grants', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +GRANTED BY.*\nalice@example.com /);
     expect(world.asked).toEqual([
@@ -30,12 +30,15 @@ describe('tally admin grant', () => {
 
   it.each([[[]], [['a@example.com', '--sub', 's']]])('names one person: %j', async (args) => {
     const world = createCliWorld();
-    expect(await world.run('admin', 'grant', ...args)).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('name one person') });
+    expect(await world.run('admin', 'appoint', ...args)).toMatchObject({
+      exitCode: 64,
+      stderr: expect.stringContaining('name one person'),
+    });
     expect(world.asked).toEqual([]);
   });
 
   it('refuses what is not an address', async () => {
-    expect(await createCliWorld().run('admin', 'grant', 'alice')).toMatchObject({
+    expect(await createCliWorld().run('admin', 'appoint', 'alice')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('must be'),
     });
@@ -47,7 +50,7 @@ describe('tally admin users', () => {
     const world = createCliWorld();
     world.nextAnswers({
       items: [
-        { ...userAnswer, role: 'admin', role_source: 'grant' },
+        { ...userAnswer, role: 'admin', role_source: 'appointment' },
         { ...userAnswer, email: 's@id', email_verified: false },
       ],
       next: 'page-2',
@@ -75,8 +78,8 @@ it('names of a registry that may be foreign reach the terminal escaped', async (
   const email = 'eve\u001b]0;owned\u0007@example.com';
   world.nextAnswers({ ...userAnswer, email });
   const disabled = await world.run('admin', 'users', 'disable', userAnswer.id);
-  world.nextAnswers({ email, granted_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' });
-  const granted = await world.run('admin', 'grant', 'eve@example.com');
+  world.nextAnswers({ email, appointed_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' });
+  const granted = await world.run('admin', 'appoint', 'eve@example.com');
   expect(disabled.stdout).toContain('eve\\u{1b}]0;owned');
   // oxlint-disable-next-line no-control-regex
   for (const { stdout } of [disabled, granted]) expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);

@@ -53,7 +53,9 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
       }
       await updateRecord(state, refs.installation, () => ({ installation: 'tally-1', registry: '0'.repeat(32) }));
       await updateRecord(state, refs.user(USER), () => userRecord({ userId: USER }));
-      await updateRecord(state, refs.appointment(appointmentNameOf({ sub: 's-1' })), () => newAppointment({ sub: 's-1' }, 'alice@build-1', nowMs));
+      await updateRecord(state, refs.appointment(appointmentNameOf({ sub: 's-1' })), () =>
+        newAppointment({ sub: 's-1' }, 'alice@build-1', nowMs),
+      );
       await updateRecord(state, refs.apiKey(key.id), () => key);
       const listed = [{ id: key.id, createdAtMs: key.createdAtMs, expiresAtMs: key.expiresAtMs }];
       await updateRecord(state, refs.userKeys(USER), () => ({ userId: USER, keys: listed, revoked: [] }));
@@ -79,7 +81,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
     it('has the same records page by page and at once, and no session', async () => {
       const store = await filled();
       const all = await exportOf(store);
-      expect(all.map(({ kind }) => kind)).toEqual(['bucket', 'bucket', 'installation', 'user', 'grant', 'api-key', 'user-keys']);
+      expect(all.map(({ kind }) => kind)).toEqual(['bucket', 'bucket', 'installation', 'user', 'appointment', 'api-key', 'user-keys']);
       expect(await exportOf(store, 1)).toEqual(all);
       expect(await exportOf(store, 2)).toEqual(all);
       expect(JSON.stringify(all)).not.toContain(secret.slice(3, 20));
@@ -123,7 +125,7 @@ export function exportContract(name: string, open: () => Promise<OpenStore>): vo
     it('writes nothing into a store that has other records', async () => {
       const source = await filled();
       const records = await exportOf(source);
-      await updateRecord(source.state, refs.user(USER), () => userRecord({ userId: USER, role: 'admin', roleSource: 'grant' }));
+      await updateRecord(source.state, refs.user(USER), () => userRecord({ userId: USER, role: 'admin', roleSource: 'appointment' }));
       const before = await exportOf(source);
       await expect(importInto(source, records)).rejects.toMatchObject({
         code: 'state.conflict',

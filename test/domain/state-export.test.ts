@@ -9,7 +9,7 @@ const isExported: Readonly<Record<StateKind, boolean>> = {
   installation: true,
   connection: true,
   user: true,
-  grant: true,
+  appointment: true,
   access: true,
   'api-key': true,
   'user-keys': true,

@@ -53,7 +53,7 @@ async function tokenOf(role: 'user' | 'admin'): Promise<string> {
   const sub = `s-${role}`;
   world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
   if (role === 'admin')
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
       { sub },
       'root',
     );

@@ -38,7 +38,20 @@ from .errors import (
     UnreachableError,
     VersionError,
 )
-from .records import ApiKey, Bucket, BucketStatus, Caller, Explanation, Job, StoredObject, User
+from .records import (
+    Access,
+    ApiKey,
+    Bucket,
+    BucketStatus,
+    Caller,
+    Explanation,
+    Grant,
+    Job,
+    OwnAccess,
+    Reader,
+    StoredObject,
+    User,
+)
 
 
 def configure(catalog_url: str) -> None:
@@ -83,7 +96,13 @@ def whoami() -> Caller:
     return _state.get(Caller, "/v1/session")
 
 
+def access() -> OwnAccess:
+    """What the caller may read."""
+    return _state.get(OwnAccess, "/v1/access")
+
+
 __all__ = [
+    "Access",
     "ApiKey",
     "ApiKeyFormatError",
     "AuthenticationError",
@@ -93,11 +112,14 @@ __all__ = [
     "ConfigurationError",
     "CredentialsError",
     "Explanation",
+    "Grant",
     "Job",
     "LoginError",
     "NotLoggedInError",
+    "OwnAccess",
     "PermissionDeniedError",
     "ProtocolError",
+    "Reader",
     "RequestError",
     "StoredObject",
     "TallyError",
@@ -105,6 +127,7 @@ __all__ = [
     "User",
     "VersionError",
     "__version__",
+    "access",
     "admin",
     "api_keys",
     "buckets",

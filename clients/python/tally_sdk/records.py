@@ -22,6 +22,8 @@ class ApiKey:
     last_used_at: Optional[datetime]
     # what the key may do: read, operate, admin
     scopes: Tuple[str, ...] = ()
+    # what the key reads at most; None: what its owner reads
+    grants: Optional[Tuple[str, ...]] = None
     # whether the owner is disabled, so that the key is refused; in answers to administrators only
     owner_disabled: Optional[bool] = None
     # the id of the owner, and whether the issuer vouches for the address; in answers to administrators only
@@ -53,6 +55,59 @@ class Caller:
     user: Optional[User] = None
     scopes: Tuple[str, ...] = ()
     key: Optional[ApiKey] = None
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Somebody may read the keys of a bucket, or those with a prefix."""
+
+    # user:EMAIL, group:VALUE or everyone
+    who: str
+    # BUCKET, BUCKET/PREFIX, or * for every bucket
+    where: str
+    granted_by: str
+    created_at: datetime
+    # command, or file: a line of TALLY_GRANTS_FILE
+    source: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A person who may read something of a bucket."""
+
+    user_id: str
+    email: str
+    # user or admin; administrators read everything
+    role: str
+    # the grants by which the person reads something of it
+    by: Tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a person may read, and why."""
+
+    user_id: str
+    email: str
+    role: str
+    # BUCKET, BUCKET/PREFIX, or * for everything
+    reads: Tuple[str, ...]
+    # administrator, readers (TALLY_READERS is everyone), grants, or too_many (too many parts: the person reads nothing)
+    because: str
+    grants: Tuple[Grant, ...] = ()
+    # the groups of the last login, and whether the issuer left some out
+    groups: Tuple[str, ...] = ()
+    groups_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class OwnAccess:
+    """What the caller may read."""
+
+    # BUCKET, BUCKET/PREFIX, or * for everything
+    reads: Tuple[str, ...]
+    # why that is less than the caller may expect, and whom to ask
+    advice: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -98,16 +153,16 @@ class BucketStatus:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A connected bucket."""
+    """A connected bucket. Fields that only administrators see are None for others."""
 
     bucket: str
-    region: str
-    source: str
-    enrich: str
     status: BucketStatus
-    created_at: datetime
-    created_by: str
-    checked_at: datetime
+    region: Optional[str] = None
+    source: Optional[str] = None
+    enrich: Optional[str] = None
+    created_at: Optional[datetime] = None
+    created_by: Optional[str] = None
+    checked_at: Optional[datetime] = None
     topic_arn: Optional[str] = None
     last_event_at: Optional[datetime] = None
     last_compared_at: Optional[datetime] = None

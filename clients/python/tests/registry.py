@@ -178,6 +178,8 @@ class Registry:
             raise Problem(400, "request.invalid", "expires_in_days: must be a whole number from 1 to 365")
         record, secret = self.add_key(body["name"])
         record["scopes"] = body.get("scopes", ["read"])
+        if "grants" in body:
+            record["grants"] = body["grants"]
         return 201, {}, {"key": record, "secret": secret}
 
     def _keys(self, received: Received, query: Dict[str, str]) -> Tuple[int, Dict[str, str], Any]:
@@ -208,6 +210,12 @@ class Registry:
         job = {**JOB, "mode": received.body.get("mode", "apply")}
         answers = {
             "GET /v1/session": {**session, "kind": "session" if key is None else "api_key", **({} if key is None else {"key": key})},
+            "GET /v1/access": {"reads": ["photos/2026/"]},
+            "GET /v1/admin/grants": self._page([{**GRANT, "where": f"photos/{year}/"} for year in range(2020, 2027)], query),
+            "POST /v1/admin/grants": {**GRANT, **received.body},
+            "POST /v1/admin/grants/remove": {**GRANT, **received.body},
+            "GET /v1/admin/readers": self._page([{"user_id": "u1", "email": EMAIL, "role": role, "by": [GRANT]}], query),
+            "GET /v1/admin/users/u1/access": ACCESS,
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
             "GET /v1/buckets": {**self._page([{**BUCKET, "bucket": name} for name in self.buckets], query), "unconnected": []},
             "GET /v1/buckets/photos/explain": {**EXPLANATION, "key": query.get("key")},
@@ -237,6 +245,17 @@ JOB: Json = {
     "state": "running",
     "created_at": CREATED,
     "ranges": {"cut": 1, "done": 0, "leased": 1},
+}
+GRANT: Json = {"who": "group:analysts", "where": "photos", "granted_by": EMAIL, "created_at": CREATED, "source": "command"}
+ACCESS: Json = {
+    "user_id": "u1",
+    "email": EMAIL,
+    "role": "user",
+    "reads": ["photos"],
+    "because": "grants",
+    "grants": [GRANT],
+    "groups": ["analysts"],
+    "groups_left_out": False,
 }
 BUCKET: Json = {
     "bucket": "photos",

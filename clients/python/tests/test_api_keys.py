@@ -143,5 +143,29 @@ class AdminApiKeys(World):
             sdk.admin.api_keys.list()
 
 
+class Grants(World):
+    def setUp(self) -> None:
+        super().setUp()
+        self.log_in()
+        self.registry.admin = True
+
+    def test_are_added_listed_over_all_pages_and_removed(self) -> None:
+        added = sdk.admin.grants.add("group:analysts", "photos/2026/")
+        self.assertEqual((added.who, added.where, added.source), ("group:analysts", "photos/2026/", "command"))
+        self.assertEqual(len(sdk.admin.grants.list(who="group:analysts")), 7)
+        self.assertEqual(sdk.admin.grants.remove("everyone", "photos").who, "everyone")
+
+    def test_answer_who_reads_this_and_what_a_person_reads(self) -> None:
+        (reader,) = sdk.admin.access.readers("photos/2026/")
+        self.assertEqual((reader.email, reader.by[0].who), ("ada@example.com", "group:analysts"))
+        self.assertEqual(sdk.admin.access.of("u1").reads, ("photos",))
+        self.assertEqual(sdk.access().reads, ("photos/2026/",))
+
+    def test_narrow_a_key_at_its_creation(self) -> None:
+        key, _ = sdk.api_keys.create("ci", grants=["photos/2026/"])
+        self.assertEqual((key.grants, key.scopes), (("photos/2026/",), ("read",)))
+        self.assertEqual(sdk.api_keys.create("ci")[0].grants, None)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -36,15 +36,25 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
     const alias = deleted ? names.bucketAliases : names.liveAlias;
     // a pattern would leave closed indices out without a word, and an alias does not
     const closed = deleted ? { expand_wildcards: 'open,closed' } : {};
-    return client.send({ method: 'POST', path: `/${alias}/_search`, query: { allow_partial_search_results: partial, ...closed }, body }, signal);
+    return client.send(
+      { method: 'POST', path: `/${alias}/_search`, query: { allow_partial_search_results: partial, ...closed }, body },
+      signal,
+    );
   }
 
   /** The names are in the body of the request: an address has at most 4 kB. */
-  async function sendToSome(buckets: readonly string[], { partial, body }: Sent, signal: AbortSignal | undefined): Promise<OpenSearchAnswer> {
+  async function sendToSome(
+    buckets: readonly string[],
+    { partial, body }: Sent,
+    signal: AbortSignal | undefined,
+  ): Promise<OpenSearchAnswer> {
     const index = buckets.map((bucket) => names.objectsAlias(bucket));
     const send = async (ifMissing: object): Promise<OpenSearchAnswer> => {
       const header = { index, allow_partial_search_results: partial, ...ifMissing };
-      const answer = await client.send({ method: 'POST', path: '/_msearch', lines: `${JSON.stringify(header)}\n${JSON.stringify(body)}\n` }, signal);
+      const answer = await client.send(
+        { method: 'POST', path: '/_msearch', lines: `${JSON.stringify(header)}\n${JSON.stringify(body)}\n` },
+        signal,
+      );
       if (answer.status !== 200) return answer;
       const { status, ...found } = parseAnswer(severalSchema, answer.body).responses[0];
       return { ...answer, status, body: found };

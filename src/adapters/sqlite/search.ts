@@ -36,7 +36,9 @@ export function searchObjects(session: SqliteSession, query: ObjectQuery): reado
 /** The ranges that remain for the query's bucket, its parts and its cursor, in order. Each is one range of the index. */
 function rangesOf({ bucket, prefix = '', within, after }: ObjectQuery): readonly Range[] {
   if (within !== undefined) {
-    return overlapping(within, { bucket, prefix }).flatMap((part) => remaining({ buckets: '=', name: part.bucket, prefix: part.prefix }, after));
+    return overlapping(within, { bucket, prefix }).flatMap((part) =>
+      remaining({ buckets: '=', name: part.bucket, prefix: part.prefix }, after),
+    );
   }
   if (bucket !== undefined) return remaining({ buckets: '=', name: bucket, prefix }, after);
   const rest = { buckets: '>' as const, name: after?.bucket ?? '', prefix };

@@ -55,6 +55,31 @@ export function textOfPart(part: BucketPart | 'everything'): string {
   return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
 }
 
+/** Who is granted something, in its one form. */
+export const whoSchema = z.string().transform((text, context) => {
+  const grantee = granteeOf(text);
+  if (typeof grantee === 'string') return grantee;
+  context.addIssue(grantee.mistake);
+  return z.NEVER;
+});
+
+/** What is granted, in its one form. */
+export const whereSchema = z.string().transform((text, context) => {
+  const part = partOf(text);
+  if (part === 'everything' || !('mistake' in part)) return textOfPart(part);
+  context.addIssue(part.mistake);
+  return z.NEVER;
+});
+
+/** An entry of the file of grants. */
+export const grantLine = z.strictObject({ who: whoSchema, where: whereSchema });
+export type FileGrant = z.infer<typeof grantLine>;
+
+/** Names a grant: no two grants of a policy have the same text. */
+export function textOfGrant({ who, where }: Pick<Grant, 'who' | 'where'>): string {
+  return `${who} → ${where}`;
+}
+
 /** Whom grants are meant for. */
 export interface Reader {
   readonly email: string;

@@ -64,7 +64,10 @@ export function readsSome(readable: Readable, bucket: string): boolean {
 }
 
 /** Whether something that is known of keys with a prefix, of all keys without one, is about keys that may be read. */
-export function touches(readable: Readable, { bucket, prefix = '' }: { readonly bucket: string; readonly prefix?: string | undefined }): boolean {
+export function touches(
+  readable: Readable,
+  { bucket, prefix = '' }: { readonly bucket: string; readonly prefix?: string | undefined },
+): boolean {
   return readable === 'everything' || overlapping(readable, { bucket, prefix }).length > 0;
 }
 

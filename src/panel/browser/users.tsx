@@ -120,7 +120,13 @@ function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { 
   );
 }
 
-function AppointmentTable({ appointments, onChanged }: { readonly appointments: readonly AppointmentAnswer[]; readonly onChanged: () => void }) {
+function AppointmentTable({
+  appointments,
+  onChanged,
+}: {
+  readonly appointments: readonly AppointmentAnswer[];
+  readonly onChanged: () => void;
+}) {
   return (
     <Table label="Appointments that wait for a login" heads={['Person', 'Appointed by', 'Since', 'Ends', 'Actions']}>
       {appointments.map((appointment) => (
@@ -157,7 +163,9 @@ function AppointDialog({ onClose }: { readonly onClose: () => void }) {
   async function appointment(): Promise<void> {
     const appointed = await call('POST /v1/admin/appointments', { body: { email: email.trim() } });
     announce(
-      appointed.user_id === undefined ? 'It counts at the first login of the person, within 7 days.' : 'The person is an administrator now.',
+      appointed.user_id === undefined
+        ? 'It counts at the first login of the person, within 7 days.'
+        : 'The person is an administrator now.',
     );
     onClose();
   }

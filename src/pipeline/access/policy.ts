@@ -20,7 +20,13 @@ export interface StoredGrants {
 }
 
 /** Creates the functions. */
-export function createStoredGrants({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'monotonicMs'> }): StoredGrants {
+export function createStoredGrants({
+  state,
+  clock,
+}: {
+  readonly state: StateStore;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}): StoredGrants {
   let known: { readonly version: StateVersion | undefined; readonly readAtMs: number; readonly policy: Policy } | undefined;
 
   async function read(signal: AbortSignal | undefined): Promise<Policy> {
@@ -56,9 +62,15 @@ export function createStoredGrants({ state, clock }: { readonly state: StateStor
 
 function requireRoom(grants: readonly Grant[]): void {
   if (grants.length > GRANTS_MAX) {
-    throw new RequestError('grant.limit', `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`);
+    throw new RequestError(
+      'grant.limit',
+      `there may be at most ${GRANTS_MAX} grants: grant to groups instead of people, or shorter prefixes`,
+    );
   }
   if (Buffer.byteLength(JSON.stringify(grants)) > POLICY_BYTES_MAX) {
-    throw new RequestError('grant.limit', `all grants together may have at most ${POLICY_BYTES_MAX / 1024 / 1024} MiB: grant shorter prefixes`);
+    throw new RequestError(
+      'grant.limit',
+      `all grants together may have at most ${POLICY_BYTES_MAX / 1024 / 1024} MiB: grant shorter prefixes`,
+    );
   }
 }

@@ -20,7 +20,11 @@ export function createReadableBy({ policy, telemetry, everyoneReads }: ReaderDep
     const { email, isUnverified, groups } = actor;
     const { readable, tooMany } = (await policy(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
     if (tooMany) {
-      telemetry.warn('a user reads nothing, because of too many separate parts that are granted', { user_id: actor.userId, email, parts_max: PARTS_MAX });
+      telemetry.warn('a user reads nothing, because of too many separate parts that are granted', {
+        user_id: actor.userId,
+        email,
+        parts_max: PARTS_MAX,
+      });
     }
     return readable;
   }

@@ -3,10 +3,10 @@ import { grantView, type AccessView, type GrantView, type ReaderView } from '../
 import type { Verbs } from '../../api/contract.ts';
 import { partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
 import type { Policy } from '../../domain/access/policy.ts';
-import type { BucketPart } from '../../domain/access/readable.ts';
+import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
-import { nameOfActor } from '../../domain/identity/actor.ts';
+import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
 import { knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -16,8 +16,9 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import type { StoredGrants } from './policy.ts';
+import type { ReadableBy } from './readers.ts';
 
-type AccessVerbs = Pick<Verbs, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;
+type AccessVerbs = Pick<Verbs, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess' | 'getOwnAccess'>;
 
 interface AccessDependencies {
   readonly grants: StoredGrants;
@@ -27,14 +28,26 @@ interface AccessDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
+  readonly readableBy: ReadableBy;
 }
 
 /** Creates the verbs. */
-export function createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads }: AccessDependencies): AccessVerbs {
+export function createAccessVerbs({
+  grants,
+  state,
+  users,
+  rules,
+  clock,
+  audited,
+  everyoneReads,
+  readableBy,
+}: AccessDependencies): AccessVerbs {
   return {
     async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);
-      const found = (where === undefined ? policy.grants : grantsAt(policy, where)).filter((grant) => who === undefined || grant.who === who);
+      const found = (where === undefined ? policy.grants : grantsAt(policy, where)).filter(
+        (grant) => who === undefined || grant.who === who,
+      );
       const [afterWho, afterWhere] = cursor === undefined ? [] : decodeCursor(cursor, 2);
       const from = cursor === undefined ? 0 : found.findIndex((grant) => isAfter(grant, afterWho ?? '', afterWhere ?? ''));
       const items = from < 0 ? [] : found.slice(from, from + limit);
@@ -43,7 +56,7 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
       return { items: items.map(grantView), ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
     },
     addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
-      const added: Grant = { who, where: oneForm(where), grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs(), source: 'command' };
+      const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs(), source: 'command' };
       let stored = added;
       await grants.change((before) => {
         const same = before.find((grant) => isSame(grant, added));
@@ -55,9 +68,12 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
     removeGrant: audited('GrantRemove', async ({ body: { who, where } }): Promise<GrantView> => {
       let removed: Grant | undefined;
       await grants.change((before) => {
-        removed = before.find((grant) => isSame(grant, { who, where: oneForm(where) }));
+        removed = before.find((grant) => isSame(grant, { who, where }));
         if (removed?.source === 'file') {
-          throw new RequestError('grant.of-file', `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start the registry again`);
+          throw new RequestError(
+            'grant.of-file',
+            `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start the registry again`,
+          );
         }
         return removed === undefined ? before : before.filter((grant) => grant !== removed);
       });
@@ -75,7 +91,9 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
         fetch: (count, position) => state.list('user', { limit: count, ...(position !== undefined && { after: position[0] }) }, signal),
         positionOf: ({ id }): readonly [string] => [id],
       });
-      const people = page.items.flatMap(({ record }) => userRecordSchema.safeParse(record).data ?? []).map((user) => knownUserOf(rules, user));
+      const people = page.items
+        .flatMap(({ record }) => userRecordSchema.safeParse(record).data ?? [])
+        .map((user) => knownUserOf(rules, user));
       const readers = people.filter(({ isAllowed }) => isAllowed).flatMap((user) => readerOf(user, policy, at));
       return { items: readers, ...(page.next !== undefined && { next: page.next }) };
     },
@@ -84,7 +102,28 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
       if (user === undefined) throw new RequestError('user.not-found', `no user with the id ${id} has logged in`);
       return accessOf(user, policy);
     },
+    async getOwnAccess(_, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const reads = textsOf(readable);
+      return { reads, advice: reads.length > 0 ? undefined : await adviceOf(actor, signal) };
+    },
   };
+
+  /** Why someone reads nothing, and whom to ask. */
+  async function adviceOf(actor: Actor, signal: AbortSignal): Promise<string | undefined> {
+    if (actor.kind === 'local') return undefined;
+    const [policy, user] = await Promise.all([grants.current(signal), users.get(actor.userId, signal)]);
+    if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
+      return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
+    }
+    if (user?.groupsLeftOut === true) {
+      return 'Nothing is granted to you, and the issuer left out your groups, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
+    }
+    if (actor.kind === 'api_key' && actor.narrowedTo !== undefined) {
+      return 'Nothing of what this API key was narrowed to is granted to its owner: ask an administrator of this registry for a grant, or create another key.';
+    }
+    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
+  }
 
   function readerOf(user: KnownUser, policy: Policy, at: ReadonlySet<Grant>): readonly ReaderView[] {
     const by = policy.grantsOf(personOf(user)).filter((grant) => at.has(grant));
@@ -97,7 +136,7 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
     const { readable, tooMany } = policy.readableBy(personOf(user));
     const { userId, email, role, groups = [], groupsLeftOut = false } = user;
     const because = role === 'admin' ? 'administrator' : everyoneReads ? 'readers' : tooMany ? 'too_many' : 'grants';
-    const reads = because === 'administrator' || because === 'readers' || readable === 'everything' ? ['*'] : readable.map(textOfPart);
+    const reads = textsOf(because === 'administrator' || because === 'readers' ? 'everything' : readable);
     return {
       user_id: userId,
       email,
@@ -109,6 +148,10 @@ export function createAccessVerbs({ grants, state, users, rules, clock, audited,
       groups_left_out: groupsLeftOut,
     };
   }
+}
+
+function textsOf(readable: Readable): readonly string[] {
+  return readable === 'everything' ? ['*'] : readable.map(textOfPart);
 }
 
 function personOf({ email, emailVerified, groups }: KnownUser): Reader {
@@ -125,10 +168,6 @@ function placeOf(where: string): BucketPart | 'everything' {
   const part = partOf(where);
   if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `where: ${part.mistake}`);
   return part;
-}
-
-function oneForm(where: string): string {
-  return textOfPart(placeOf(where));
 }
 
 function isSame(a: Pick<Grant, 'who' | 'where'>, b: Pick<Grant, 'who' | 'where'>): boolean {

@@ -23,7 +23,10 @@ interface ExplainDependencies {
 /** As much of a key as an error repeats. */
 const SHOWN_MAX = 1_024;
 
-type Explain = (place: { readonly bucket: string; readonly key: string; readonly readable: Readable }, signal?: AbortSignal) => Promise<Explanation>;
+type Explain = (
+  place: { readonly bucket: string; readonly key: string; readonly readable: Readable },
+  signal?: AbortSignal,
+) => Promise<Explanation>;
 
 function isAbsent(answer: StorageAnswer): boolean {
   return 'state' in answer && !answer.state.present;

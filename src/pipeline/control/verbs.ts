@@ -1,13 +1,16 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
+import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView, type ShownBucket } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
 import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
-import { nameOfActor } from '../../domain/identity/actor.ts';
+import type { Readable } from '../../domain/access/readable.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import type { BucketStatus } from '../../domain/bucket-status.ts';
+import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { StoredGrants } from '../access/policy.ts';
+import { createStoredGrants } from '../access/policy.ts';
 import { createReadableBy, seesAll } from '../access/readers.ts';
 import { createAccessVerbs } from '../access/verbs.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
@@ -58,7 +61,6 @@ interface VerbDependencies {
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
   readonly loginRules?: LoginRules;
-  readonly grants: StoredGrants;
   /** Whether every user reads everything, as TALLY_READERS says. Default: false. */
   readonly everyoneReads?: boolean;
 }
@@ -79,7 +81,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     connectBucket,
     deadLetters,
     provisioning,
-    grants,
     everyoneReads = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
@@ -87,6 +88,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const users = createUsers({ state, rules });
+  const grants = createStoredGrants({ state, clock });
   const readableBy = createReadableBy({ policy: grants.current, telemetry, everyoneReads });
   const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
@@ -118,10 +120,10 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     explainObject: async ({ params, query }, { actor, signal }) =>
       explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal),
     async listBuckets({ query }, { actor, signal }) {
-      const { connected, unconnected, next } = await listBuckets(query, await readableBy(actor, signal), signal);
-      const view = seesAll(actor) ? bucketView : readerView;
+      const readable = await readableBy(actor, signal);
+      const { connected, unconnected, next } = await listBuckets(query, readable, signal);
       return {
-        items: connected.map(({ record, status }) => view(record, status)),
+        items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
         unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
         next,
       };
@@ -143,7 +145,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     async getBucket({ params: { bucket } }, { actor, signal }) {
       const readable = await readableBy(actor, signal);
       const record = await requireReadable(state, { bucket, readable }, signal);
-      return (seesAll(actor) ? bucketView : readerView)(record, await statuses.of(record, readable, signal));
+      return shownTo(actor, readable, record, await statuses.of(record, readable, signal));
     },
     changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
       const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
@@ -190,7 +192,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ...letterVerbs(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads }),
+    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads, readableBy }),
     ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',
@@ -198,6 +200,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ items }) => ({ records: items.length }),
     ),
   };
+}
+
+/** A bucket as this caller may see it. */
+function shownTo(actor: Actor, readable: Readable, record: BucketRecord, status: BucketStatus): ShownBucket {
+  return seesAll(actor) ? bucketView(record, status) : readerView(record, status, readable);
 }
 
 /** A page of records as it is shown. */
@@ -246,8 +253,8 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
       ({ params }) => people.enable(params.id),
       ({ email }) => ({ email }),
     ),
-    appointAdmin: audited('UserAppoint', ({ body }, { actor }) => people.appoint(body, nameOfActor(actor))),
+    appointAdmin: audited('UserGrant', ({ body }, { actor }) => people.appoint(body, nameOfActor(actor))),
     listAppointments: ({ query }, { signal }) => people.listAppointments(query, signal),
-    withdrawAppointment: audited('UserAppointWithdraw', ({ body }) => people.withdraw(body)),
+    withdrawAppointment: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
   };
 }

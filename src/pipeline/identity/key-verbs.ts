@@ -69,7 +69,10 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
       if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `grants: ${text} ${part.mistake}`);
       const isOwn = part === 'everything' ? readable === 'everything' : readsAll(readable, part);
       if (isOwn) return textOfPart(part);
-      throw new RequestError('authorization.denied', `an API key never reads more than its owner, and you may not read all of ${printable(text, SHOWN_MAX)}`);
+      throw new RequestError(
+        'authorization.denied',
+        `an API key never reads more than its owner, and you may not read all of ${printable(text, SHOWN_MAX)}`,
+      );
     });
   }
 

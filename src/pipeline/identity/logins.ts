@@ -67,6 +67,8 @@ export interface Logins {
   /** Takes the person's decision. Throws `login.expired`. */
   decide(cookie: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
   readonly redeem: RedeemCode;
+  /** The secret that all processes of the registry share; the first to ask for it stores it. Throws the store's fault. */
+  sharedKey(): Promise<string>;
 }
 
 interface LoginDependencies {
@@ -98,8 +100,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     redirectUri: `${publicUrl()}${CALLBACK_PATH}`,
   });
 
-  /** The key that all processes share; the first login of a store creates it. */
-  async function readKey(): Promise<string> {
+  async function sharedKey(): Promise<string> {
     const { key } = await updateRecord(state, refs.loginKey, (current) => current ?? { key: randomSecret() }, 'soon');
     return key;
   }
@@ -168,15 +169,16 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   }
 
   return {
+    sharedKey,
     async begin(request, signal) {
-      const key = await readKey();
+      const key = await sharedKey();
       const name = randomSecret();
       const cookie = beginLogin(request, name, key, clock.nowMs());
       if (cookie === undefined) throw new RequestError('request.invalid', 'state: is too long for the cookie of a login');
       return { cookie, location: await issuer.authorizationUrl(requestOf(name, key), signal) };
     },
     async answered(cookie, query, origin, signal) {
-      const key = await readKey();
+      const key = await sharedKey();
       const { name, begun } = await findBegun(cookie, key, signal);
       const request = requestOf(name, key);
       const callback = new URL(`${request.redirectUri}${query}`);

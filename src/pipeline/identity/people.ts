@@ -2,7 +2,13 @@
 import type { AppointmentAnswer, AppointmentRequest, AppointmentsRequest, User, UsersRequest } from '../../api/users.ts';
 import { appointmentView, userView } from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { appointeesOf, appointmentNameOf, appointmentSchema, isAppointmentOver, newAppointment } from '../../domain/identity/appointment.ts';
+import {
+  appointeesOf,
+  appointmentNameOf,
+  appointmentSchema,
+  isAppointmentOver,
+  newAppointment,
+} from '../../domain/identity/appointment.ts';
 import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -130,7 +136,10 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       const record = await readRecord(state, ref);
       if (record === undefined || isAppointmentOver(record, clock.nowMs())) {
         const who = 'email' in appointee ? appointee.email : appointee.sub;
-        throw new RequestError('appointment.not-found', `no appointment waits for ${who}; \`tally admin appointments\` shows those that wait`);
+        throw new RequestError(
+          'appointment.not-found',
+          `no appointment waits for ${who}; \`tally admin appointments\` shows those that wait`,
+        );
       }
       await removeRecord(state, ref.id);
       return appointmentView(record);

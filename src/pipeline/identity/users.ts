@@ -61,7 +61,10 @@ export function createSignIns({ state, clock, rules }: SignInDependencies): Sign
     const bound = await updateRecord(
       state,
       refs.appointment(name),
-      (appointment) => (appointment !== undefined && isFor(user, appointment) ? { ...appointment, boundTo: userIdOf(user.issuer, user.subject) } : undefined),
+      (appointment) =>
+        appointment !== undefined && isFor(user, appointment)
+          ? { ...appointment, boundTo: userIdOf(user.issuer, user.subject) }
+          : undefined,
       'soon',
     );
     return bound !== undefined;

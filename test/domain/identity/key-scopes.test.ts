@@ -44,11 +44,11 @@ describe('the scopes of a key', () => {
   });
 
   it('lose admin when a role from a claim is older than seven days, and no granted one does', () => {
-    const at = (roleSource: 'rule' | 'grant', ageMs: number) =>
+    const at = (roleSource: 'rule' | 'appointment', ageMs: number) =>
       effectiveScopes(['read', 'operate', 'admin'], { role: 'admin', roleSource, rolesSeenAtMs: NOW_MS - ageMs }, NOW_MS);
     expect(at('rule', 7 * DAY_MS)).toEqual({ scopes: ['read', 'operate', 'admin'], withheld: {} });
     expect(at('rule', 7 * DAY_MS + 1)).toEqual({ scopes: ['read', 'operate'], withheld: { admin: 'claimed-role-old' } });
-    expect(at('grant', 400 * DAY_MS).scopes).toContain('admin');
+    expect(at('appointment', 400 * DAY_MS).scopes).toContain('admin');
   });
 
   it('are named by the refusal, with what to do', () => {

@@ -163,7 +163,7 @@ describe('the role', () => {
   it('that was granted stays whatever the rules say', () => {
     expect(roleOf(rulesOf(['any']), { email: 'a@b.c', emailVerified: false, matched: [] }, true)).toEqual({
       role: 'admin',
-      roleSource: 'grant',
+      roleSource: 'appointment',
     });
   });
 });

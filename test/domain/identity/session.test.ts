@@ -73,7 +73,7 @@ describe('a session', () => {
   it.each([
     ['rule', 12 * HOUR_MS - 1, 'admin'],
     ['rule', 12 * HOUR_MS, 'user'],
-    ['grant', 90 * DAY_MS, 'admin'],
+    ['appointment', 90 * DAY_MS, 'admin'],
   ] as const)('of an administrator by a %s has after %i ms the role %s', (roleSource, atMs, role) => {
     const { record } = login('client');
     expect(roleOfSession(record, { role: 'admin', roleSource }, atMs)).toEqual({ role, isLapsed: role === 'user' });

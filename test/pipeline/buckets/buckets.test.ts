@@ -100,7 +100,7 @@ describe('connecting a bucket', () => {
       put: (entry, ...rest) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, ...rest)),
     }));
     await expect(failing.buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(await failing.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+    expect(await failing.list({ limit: 100 }, 'everything')).toEqual({ connected: [], unconnected: [] });
     // the gap of a bucket that is not connected is removed by the round that closes gaps
     const interfere = (state: StateStore): Promise<void> => removeRecord(state, 'gap:photos:loss');
     const raced = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
@@ -113,7 +113,7 @@ describe('connecting a bucket', () => {
     const failing = { ...world.objects, createBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
     const buckets = createConnectBucket({ ...world, objects: failing });
     await expect(buckets.connect({ bucket: 'photos' }, 'someone')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 }, 'everything')).toEqual({ connected: [], unconnected: [] });
   });
 
   it('are listed page by page, with the names that are not connected on the first page only', async () => {
@@ -128,7 +128,7 @@ describe('connecting a bucket', () => {
     const strays: number[] = [];
     let cursor: string | undefined;
     do {
-      const page = await world.list({ limit: 2, ...(cursor !== undefined && { cursor }) });
+      const page = await world.list({ limit: 2, ...(cursor !== undefined && { cursor }) }, 'everything');
       expect(page.connected.length).toBeLessThanOrEqual(2);
       found.push(...page.connected.map(({ record }) => record.bucket));
       strays.push(page.unconnected.length);
@@ -141,7 +141,7 @@ describe('connecting a bucket', () => {
   it('says that there is no such bucket', async () => {
     const world = setUp();
     await expect(world.buckets.connect({ bucket: 'nowhere' }, 'someone')).rejects.toMatchObject({ code: 'bucket.missing' });
-    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 }, 'everything')).toEqual({ connected: [], unconnected: [] });
   });
 
   it('refuses a topic that SNS does not know', async () => {
@@ -149,7 +149,7 @@ describe('connecting a bucket', () => {
     const buckets = createConnectBucket({ ...world, topics: { isMissing: async (topicArn) => topicArn === TOPIC } });
     const answer = buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: TOPIC }, 'someone');
     await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: `topic_arn: there is no topic ${TOPIC}` });
-    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 }, 'everything')).toEqual({ connected: [], unconnected: [] });
     expect(await buckets.connect({ bucket: 'photos', source: 'topic', topic_arn: `${TOPIC}-2` }, 'someone')).toMatchObject({
       source: 'topic',
     });
@@ -159,7 +159,7 @@ describe('connecting a bucket', () => {
     const world = setUp();
     const answer = world.buckets.connect({ bucket: 'photos', source: 'topic' }, 'someone');
     await expect(answer).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
-    expect(await world.list({ limit: 100 })).toEqual({ connected: [], unconnected: [] });
+    expect(await world.list({ limit: 100 }, 'everything')).toEqual({ connected: [], unconnected: [] });
   });
 
   it('again changes what is given and keeps the rest', async () => {
@@ -250,10 +250,10 @@ describe('connecting a bucket', () => {
   it('covers by its gap the events that were dropped before', async () => {
     const world = setUp();
     await world.reportUnconnected('photos', 1);
-    const { unconnected } = await world.list({ limit: 100 });
+    const { unconnected } = await world.list({ limit: 100 }, 'everything');
     expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
-    expect((await world.list({ limit: 100 })).unconnected).toEqual([]);
+    expect((await world.list({ limit: 100 }, 'everything')).unconnected).toEqual([]);
     expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
       { bucket: 'photos', kind: 'loss', reason: 'never compared', state: 'open' },
     ]);
@@ -263,7 +263,7 @@ describe('connecting a bucket', () => {
     const world = setUp();
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     await world.reportUnconnected('photos', 1);
-    expect((await world.list({ limit: 100 })).unconnected).toEqual([]);
+    expect((await world.list({ limit: 100 }, 'everything')).unconnected).toEqual([]);
     expect((await world.listGaps({ limit: 100 })).items).toMatchObject([
       { bucket: 'photos', kind: 'loss', reason: 'events arrived before the bucket was connected', count: 2 },
     ]);
@@ -302,7 +302,7 @@ describe('refreshing a bucket', () => {
   it('does not bring back a bucket that was disconnected', async () => {
     const world = setUp();
     expect(await world.buckets.refresh('photos')).toBeUndefined();
-    expect((await world.list({ limit: 100 })).connected).toEqual([]);
+    expect((await world.list({ limit: 100 }, 'everything')).connected).toEqual([]);
   });
 });
 
@@ -316,7 +316,7 @@ describe('disconnecting a bucket', () => {
     }
     const job = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
     await world.disconnect('photos');
-    expect((await world.list({ limit: 100 })).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
+    expect((await world.list({ limit: 100 }, 'everything')).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
     expect((await world.listGaps({ limit: 100 })).items.map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
     expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
@@ -346,7 +346,7 @@ describe('disconnecting a bucket', () => {
     await world.buckets.connect({ bucket: 'photos' }, 'someone');
     const failing = { ...world.objects, removeBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
     await expect(createDisconnectBucket({ ...world, objects: failing })('photos')).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect((await world.list({ limit: 100 })).connected).toEqual([]);
+    expect((await world.list({ limit: 100 }, 'everything')).connected).toEqual([]);
     await expect(world.disconnect('photos')).rejects.toMatchObject({ code: 'bucket.not-connected' });
     expect(await write(world, 'a')).toMatchObject([{ code: 'bucket.index-missing' }]);
   });

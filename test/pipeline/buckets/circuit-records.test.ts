@@ -26,7 +26,8 @@ async function setUp() {
     state,
     clock,
     worker,
-    statuses: async () => (await listBuckets({ limit: 100 })).connected.map(({ record, status }) => bucketView(record, status).status),
+    statuses: async () =>
+      (await listBuckets({ limit: 100 }, 'everything')).connected.map(({ record, status }) => bucketView(record, status).status),
   };
 }
 

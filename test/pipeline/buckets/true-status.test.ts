@@ -206,7 +206,7 @@ async function createWorld() {
     async status(): Promise<BucketStatus> {
       const record = await readRecord(state, refs.bucket(BUCKET));
       if (record === undefined) throw new Error('the bucket is not connected');
-      return statuses.of(record);
+      return statuses.of(record, 'everything');
     },
     async play(step: Step): Promise<void> {
       switch (step.kind) {

@@ -183,13 +183,13 @@ const acts: readonly Act[] = [
   },
   {
     verb: 'appointAdmin',
-    event: 'UserAppoint',
+    event: 'UserGrant',
     good: (control, context) => control.appointAdmin({ body: { email: 'carol@example.com' } }, context),
     names: { email: 'carol@example.com' },
   },
   {
     verb: 'withdrawAppointment',
-    event: 'UserAppointWithdraw',
+    event: 'UserGrantWithdraw',
     good: (control, context) => control.withdrawAppointment({ body: { email: 'dave@example.com' } }, context),
     names: { email: 'dave@example.com' },
   },

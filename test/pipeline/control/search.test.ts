@@ -23,7 +23,7 @@ async function searchOver(
     await objects.write([{ document, equalClock: 'accept' }]);
   }
   const search = createSearch({ objects, state: records, clock: createFakeClock() });
-  return (request) => search(searchRequest(request));
+  return (request) => search(searchRequest(request), 'everything');
 }
 
 async function allPages(

@@ -34,8 +34,9 @@ async function world() {
     add,
     clock,
     slow,
-    usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', ...request })),
-    search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request)),
+    usage: (request: Partial<UsageRequest>) =>
+      getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', ...request }), 'everything'),
+    search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request), 'everything'),
   };
 }
 

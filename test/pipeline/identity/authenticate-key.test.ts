@@ -34,7 +34,7 @@ describe('authentication with a key', () => {
     await clock.advance(5_000);
     expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate'], withheld: { admin: 'claimed-role-old' } });
     // a granted role does not age
-    await changeUser('u-ann', { roleSource: 'grant' });
+    await changeUser('u-ann', { roleSource: 'appointment' });
     await clock.advance(5_000);
     expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate', 'admin'] });
   });

@@ -104,7 +104,7 @@ describe('a login', () => {
     if (answered.kind !== 'browser') throw new Error(answered.kind);
     expect(answered.returnTo).toBe('/jobs');
     expect(await world.sessions.check('browser', answered.cookie, signal)).toMatchObject({ role: 'user', email: 'alice@example.com' });
-    await peopleOf(world).grant({ email: 'alice@example.com' }, 'root');
+    await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root');
     expect(await world.sessions.check('browser', answered.cookie, signal)).toBe('of a user with another role');
     expect(await eventsOf(world)).toEqual([['Login', 'done', '']]);
   });
@@ -303,11 +303,11 @@ describe('a code', () => {
 describe('a grant', () => {
   it('makes the first administrator at the next login, once', async () => {
     const world = createIdentityWorld();
-    await peopleOf(world).grant({ email: 'Alice@Example.com' }, 'root@build-1');
+    await peopleOf(world).appoint({ email: 'Alice@Example.com' }, 'root@build-1');
     const { token } = await logIn(world);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-    expect(await world.users.get(aliceId)).toMatchObject({ roleSource: 'grant' });
-    expect(await world.store.state.count('grant')).toBe(0);
+    expect(await world.users.get(aliceId)).toMatchObject({ roleSource: 'appointment' });
+    expect(await world.store.state.count('appointment')).toBe(0);
     // it stays at later logins
     expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ role: 'admin' });
   });
@@ -318,16 +318,16 @@ describe('a grant', () => {
       const world = createIdentityWorld();
       const { token } = await logIn(world);
       expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
-      expect(await peopleOf(world).grant(grantee, 'root@build-1')).toMatchObject({ user_id: aliceId });
+      expect(await peopleOf(world).appoint(grantee, 'root@build-1')).toMatchObject({ user_id: aliceId });
       expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-      expect(await world.store.state.count('grant')).toBe(0);
+      expect(await world.store.state.count('appointment')).toBe(0);
     },
   );
 
   it('to a person who has just logged in does not wait either, although lists of the store are a second behind', async () => {
     const world = createIdentityWorld({ store: laggingStore() });
     const { token } = await logIn(world);
-    expect(await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: aliceId });
+    expect(await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: aliceId });
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
   });
 
@@ -342,9 +342,9 @@ describe('a grant', () => {
       return found;
     };
     const people = createPeople({ state: { ...state, list }, clock: world.clock, rules: world.rules });
-    expect((await people.grant({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect((await people.appoint({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
-    expect(await world.store.state.count('grant')).toBe(1);
+    expect(await world.store.state.count('appointment')).toBe(1);
   });
 
   it('to an address that several people had is for the one who logged in last', async () => {
@@ -354,7 +354,7 @@ describe('a grant', () => {
     world.issuer.personIs({ sub: 's-later', email: 'alice@example.com', email_verified: true });
     await logIn(world);
     const later = userIdOf(ISSUER, 's-later');
-    expect(await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: later });
+    expect(await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: later });
     expect([(await world.users.get(aliceId))?.role, (await world.users.get(later))?.role]).toEqual(['user', 'admin']);
   });
 
@@ -363,25 +363,25 @@ describe('a grant', () => {
     const people = peopleOf(world);
     await logIn(world);
     await people.disable(aliceId);
-    expect(await people.grant({ sub: 's-alice' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    expect(await people.appoint({ sub: 's-alice' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
     world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com', email_verified: false });
     await logIn(world);
-    expect(await people.grant({ email: 'eve@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    expect(await people.appoint({ email: 'eve@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
     const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
     world.rule({ allowed: ['any'], issuerOfRules: 'https://old.example.com' });
     await world.users.signedIn(old, {});
     world.rule({ allowed: ['any'] });
-    expect(await people.grant({ email: 'old@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
-    expect(await world.store.state.count('grant')).toBe(3);
+    expect(await people.appoint({ email: 'old@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    expect(await world.store.state.count('appointment')).toBe(3);
   });
 
   it('to an address waits for a verified login with it, and ends after seven days', async () => {
     const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
-    await peopleOf(world).grant({ email: 'alice@example.com' }, 'root@build-1');
+    await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root@build-1');
     world.issuer.personIs({ sub: 's-eve', email: 'alice@example.com', email_verified: false });
     await logIn(world);
     expect(await world.users.get(userIdOf(ISSUER, 's-eve'))).toMatchObject({ role: 'user' });
-    expect(await world.store.state.count('grant')).toBe(1);
+    expect(await world.store.state.count('appointment')).toBe(1);
     await world.clock.advance(7 * 86_400_000);
     world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
     await logIn(world);
@@ -394,7 +394,7 @@ describe('the last administrator', () => {
 
   async function worldWithAdmin(options: Parameters<typeof createIdentityWorld>[0] = {}) {
     const world = createIdentityWorld(options);
-    if (Object.keys(options).length === 0) await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    if (Object.keys(options).length === 0) await peopleOf(world).appoint({ sub: 's-alice' }, 'root');
     await logIn(world);
     return world;
   }
@@ -422,7 +422,7 @@ describe('the last administrator', () => {
 
   it('is not the last one while another is enabled', async () => {
     const world = await worldWithAdmin();
-    await peopleOf(world).grant({ sub: 's-bob' }, 'root');
+    await peopleOf(world).appoint({ sub: 's-bob' }, 'root');
     world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
     await logIn(world);
     await peopleOf(world).disable(aliceId);
@@ -436,13 +436,13 @@ describe('a grant that waits', () => {
     const people = peopleOf(world);
     const waiting = async () =>
       (await people.listAppointments({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
-    await people.grant({ email: 'Bob@Example.com' }, 'root');
-    await people.grant({ sub: 's-alice' }, 'root');
-    await people.grant({ sub: 's-carol' }, 'root');
+    await people.appoint({ email: 'Bob@Example.com' }, 'root');
+    await people.appoint({ sub: 's-alice' }, 'root');
+    await people.appoint({ sub: 's-carol' }, 'root');
     expect(await waiting()).toEqual(['bob@example.com', 's-alice', 's-carol']);
     await logIn(world);
     expect(await waiting()).toEqual(['bob@example.com', 's-carol']);
-    expect(await people.withdraw({ email: 'BOB@example.com' })).toMatchObject({ email: 'bob@example.com', granted_by: 'root' });
+    expect(await people.withdraw({ email: 'BOB@example.com' })).toMatchObject({ email: 'bob@example.com', appointed_by: 'root' });
     expect(await waiting()).toEqual(['s-carol']);
     await world.clock.advance(7 * 86_400_000);
     expect(await waiting()).toEqual([]);
@@ -452,8 +452,8 @@ describe('a grant that waits', () => {
   it('makes no administrator after it was withdrawn, and another grant does', async () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
-    await people.grant({ sub: 's-alice' }, 'root');
-    await people.grant({ sub: 's-bob' }, 'root');
+    await people.appoint({ sub: 's-alice' }, 'root');
+    await people.appoint({ sub: 's-bob' }, 'root');
     await people.withdraw({ sub: 's-alice' });
     await expect(people.withdraw({ sub: 's-alice' })).rejects.toMatchObject({
       code: 'grant.not-found',
@@ -469,7 +469,7 @@ describe('a grant that waits', () => {
   it('is on exactly one page', async () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
-    for (const sub of ['a', 'b', 'c']) await people.grant({ sub }, 'root');
+    for (const sub of ['a', 'b', 'c']) await people.appoint({ sub }, 'root');
     const first = await people.listAppointments({ limit: 2 }, signal);
     const second = await people.listAppointments({ limit: 2, cursor: first.next! }, signal);
     expect([...first.items, ...second.items].map(({ sub = '' }) => sub).toSorted()).toEqual(['a', 'b', 'c']);
@@ -497,11 +497,11 @@ it('what has ended by its age is removed, and nothing else', async () => {
   const world = createIdentityWorld();
   const { state } = world.store;
   const purge = createPurgeLogins({ state, clock: world.clock });
-  const counts = async () => Promise.all((['login', 'session', 'grant', 'user'] as const).map((kind) => state.count(kind)));
+  const counts = async () => Promise.all((['login', 'session', 'appointment', 'user'] as const).map((kind) => state.count(kind)));
   await logIn(world);
   await ask(world, { flow: 'browser', returnTo: '/' });
   await world.logins.begin(CLIENT, signal);
-  await peopleOf(world).grant({ sub: 'x' }, 'root');
+  await peopleOf(world).appoint({ sub: 'x' }, 'root');
   await purge(signal);
   expect(await counts()).toEqual([2, 2, 1, 1]);
   await world.clock.advance(600_000);

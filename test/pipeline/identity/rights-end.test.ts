@@ -90,7 +90,7 @@ describe('the role of an administrator that the claims of a login gave', () => {
     await world.clock.advance(1);
     expect(await world.sessions.check('browser', cookie, signal)).toBe('ended');
     const { token } = await logIn(world);
-    await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    await peopleOf(world).appoint({ sub: 's-alice' }, 'root');
     await world.clock.advance(150 * hour);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
   });
@@ -139,8 +139,8 @@ describe('a user of whose address the issuer says nothing', () => {
     expect(await world.sessions.check('client', verified.token, signal)).toMatchObject({ email: 'bob@example.com' });
     world.rule({ ...trusting, trustsEmail: false, allowed: ['any'] });
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user', isUnverified: true });
-    expect((await peopleOf(world).grant({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
-    expect((await peopleOf(world).grant({ email: 'bob@example.com' }, 'root')).user_id).toBe(userIdOf(ISSUER, 's-bob'));
+    expect((await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect((await peopleOf(world).appoint({ email: 'bob@example.com' }, 'root')).user_id).toBe(userIdOf(ISSUER, 's-bob'));
     world.rule(trusting);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
   });
@@ -183,7 +183,7 @@ describe('a user whose address the issuer denied at the login', () => {
 describe('the users of another issuer than that of the settings', () => {
   it('have no session and no role, and come back with their issuer', async () => {
     const world = createIdentityWorld({ issuerOfRules: `${ISSUER}/` });
-    await peopleOf(world).grant({ sub: 's-alice' }, 'root');
+    await peopleOf(world).appoint({ sub: 's-alice' }, 'root');
     const { token } = await logIn(world);
     const cookie = await cookieOf(world);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
@@ -233,9 +233,9 @@ describe('the users of another issuer than that of the settings', () => {
       clock: world.clock,
       rules: { issuer: ISSUER, allowed: [{ kind: 'any' }], adminEmails: [] },
     });
-    await people.grant({ sub: 's-alice' }, 'root');
+    await people.appoint({ sub: 's-alice' }, 'root');
     await logIn(world);
-    await people.grant({ sub: 's-old' }, 'root');
+    await people.appoint({ sub: 's-old' }, 'root');
     const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
     world.rule({ issuerOfRules: old.issuer });
     expect(await world.users.signedIn(old, {})).toMatchObject({ role: 'admin' });
@@ -251,7 +251,7 @@ describe('administrators by a grant', () => {
   it('who disable each other at the same moment do not leave the registry without one', async () => {
     const world = createIdentityWorld();
     for (const sub of ['ann', 'bob', 'eve']) {
-      await granting(world).grant({ sub }, 'root');
+      await granting(world).appoint({ sub }, 'root');
       await world.users.signedIn(identity(sub), {});
     }
     const ids = ['ann', 'bob', 'eve'].map((sub) => userIdOf(ISSUER, sub));
@@ -263,11 +263,11 @@ describe('administrators by a grant', () => {
 
   it('are as many as grants: two people with one address who log in at the same moment do not share one', async () => {
     const world = createIdentityWorld();
-    await granting(world).grant({ email: 'ann@example.com' }, 'root');
+    await granting(world).appoint({ email: 'ann@example.com' }, 'root');
     const people = ['s-1', 's-2'].map((subject) => identity(subject, 'ann@example.com'));
     const users = await Promise.all(people.map((person) => world.users.signedIn(person, {})));
     expect(users.map(({ role }) => role).toSorted()).toEqual(['admin', 'user']);
-    expect(await world.store.state.count('grant')).toBe(0);
+    expect(await world.store.state.count('appointment')).toBe(0);
   });
 });
 

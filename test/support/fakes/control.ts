@@ -1,4 +1,5 @@
 /** A control plane that notes down what it is asked and answers with fixed answers of the contract. */
+import type { AccessView, GrantView, ReaderView } from '../../../src/api/access.ts';
 import type { AnyApiKey, ApiKey } from '../../../src/api/api-keys.ts';
 import type { Bucket } from '../../../src/api/buckets.ts';
 import {
@@ -186,7 +187,28 @@ export const apiKey: ApiKey = {
   scopes: ['read'],
 };
 
-const grantAnswer = { email: 'alice@example.com', granted_by: 'alice@build-1', created_at: AT, expires_at: AT };
+const appointmentAnswer = { email: 'alice@example.com', appointed_by: 'alice@build-1', created_at: AT, expires_at: AT };
+
+const grantAnswer: GrantView = {
+  who: 'group:analysts',
+  where: 'photos/2026/',
+  granted_by: 'alice@build-1',
+  created_at: AT,
+  source: 'command',
+};
+
+const readerAnswer: ReaderView = { user_id: '0aB1cD2eF3gH4iJ5kL6mN7', email: 'bob@example.com', role: 'user', by: [grantAnswer] };
+
+const accessAnswer: AccessView = {
+  user_id: '0aB1cD2eF3gH4iJ5kL6mN7',
+  email: 'bob@example.com',
+  role: 'user',
+  reads: ['photos/2026/'],
+  because: 'grants',
+  grants: [grantAnswer],
+  groups: ['analysts'],
+  groups_left_out: false,
+};
 
 export const anyApiKey: AnyApiKey = {
   ...apiKey,
@@ -279,9 +301,15 @@ export function createFakeControl(): FakeControl {
     disableUser: () => ({ ...userAnswer, disabled_at: AT }),
     enableUser: () => userAnswer,
     exportState: () => ({ items: [exportedUser] }),
-    appointAdmin: () => grantAnswer,
-    listAppointments: () => ({ items: [grantAnswer] }),
-    withdrawAppointment: () => grantAnswer,
+    appointAdmin: () => appointmentAnswer,
+    listAppointments: () => ({ items: [appointmentAnswer] }),
+    withdrawAppointment: () => appointmentAnswer,
+    listGrants: () => ({ items: [grantAnswer] }),
+    addGrant: () => grantAnswer,
+    removeGrant: () => grantAnswer,
+    listReaders: () => ({ items: [readerAnswer] }),
+    getAccess: () => accessAnswer,
+    getOwnAccess: () => ({ reads: ['photos/2026/'] }),
   };
 
   const verbs = Object.fromEntries(

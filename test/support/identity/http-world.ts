@@ -69,7 +69,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     const sub = `s-${role}`;
     world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
     if (role === 'admin')
-      await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).grant(
+      await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
         { sub },
         'root',
       );

@@ -116,7 +116,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
 export async function createKeyWorld({ rule, store = createMemoryStore() }: { readonly rule?: ExpiryRule; readonly store?: Store } = {}) {
   const clock = createFakeClock();
   await putUser(store.state, clock, { userId: 'u-bob', email: 'bob@example.com' });
-  await putUser(store.state, clock, { userId: 'u-ann', email: 'ann@example.com', role: 'admin', roleSource: 'grant' });
+  await putUser(store.state, clock, { userId: 'u-ann', email: 'ann@example.com', role: 'admin', roleSource: 'appointment' });
   return {
     store,
     clock,

@@ -98,7 +98,7 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     },
     /** What everything stored and audited is, as text. */
     async written(): Promise<string> {
-      const kinds = ['user', 'grant', 'login', 'session'] as const;
+      const kinds = ['user', 'appointment', 'login', 'session'] as const;
       const records = await Promise.all(kinds.map((kind) => store.state.list(kind, { limit: 1_000 })));
       return JSON.stringify([records, audit.records, telemetry.facts]);
     },

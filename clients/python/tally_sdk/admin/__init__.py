@@ -1,5 +1,5 @@
 """Operations for administrators."""
 
-from . import api_keys
+from . import access, api_keys, grants
 
-__all__ = ["api_keys"]
+__all__ = ["access", "api_keys", "grants"]
