@@ -2,19 +2,25 @@
 import { z } from 'zod';
 import { whereSchema, whoSchema, type Grant } from '../domain/access/grant.ts';
 import { roles } from '../domain/identity/actor.ts';
-import { cursor, id, limit, must, pageOf, textOf, time, timeOf } from './fields.ts';
+import { cursor, id, limit, must, pageOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** A bucket's name, a slash and the longest key. */
-const TEXT_LENGTH_MAX = 1_400;
+/** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
+const WHO = /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:[^\u0000-\u001f\u007f-\u009f]{1,256})$/;
+/** A prefix has at most the 1,024 bytes of a key. */
+const WHERE = /^(?:\*|[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9](?:\/[\s\S]{0,1024})?)$/;
 
-const who = textOf(TEXT_LENGTH_MAX, 1)
+const who = z
+  .string(must('must be text'))
+  .regex(WHO, 'must be user:EMAIL, group:VALUE with at most 256 characters, or everyone')
   .pipe(whoSchema)
   .describe(
     '`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.',
   );
 
-const where = textOf(TEXT_LENGTH_MAX, 1)
+const where = z
+  .string(must('must be text'))
+  .regex(WHERE, 'must be BUCKET, BUCKET/PREFIX, or * for every bucket')
   .pipe(whereSchema)
   .describe(
     '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
@@ -78,8 +84,6 @@ const ownAccess = z
     advice: z.string().optional().describe('Why that is less than the caller may expect, and whom to ask.'),
   })
   .meta({ id: 'OwnAccess', description: 'What the caller may read.' });
-
-export type OwnAccess = z.infer<typeof ownAccess>;
 
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 

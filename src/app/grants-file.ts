@@ -1,6 +1,6 @@
 /** Reads TALLY_GRANTS_FILE. */
 import { readFile, stat } from 'node:fs/promises';
-import { parseDocument } from 'yaml';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { grantLine, type FileGrant } from '../domain/access/grant.ts';
 import { GRANTS_MAX, POLICY_BYTES_MAX } from '../domain/access/policy.ts';
@@ -20,16 +20,25 @@ export class GrantsFileError extends Error {
 
 /** Resolves with the entries of the file. Throws {@link GrantsFileError}; one mistake in it refuses all of it. */
 export async function readGrantsFile(path: string): Promise<readonly FileGrant[]> {
-  const document = parseDocument(await readText(path), { uniqueKeys: true });
-  const [mistake] = document.errors;
-  if (mistake !== undefined) throw new GrantsFileError(path, `is not YAML: ${mistake.message.split('\n')[0] ?? ''}`);
-  // one name for many entries would let a short file become a long list
-  const parsed = fileSchema.safeParse(document.toJS({ maxAliasCount: 0 }));
+  const parsed = fileSchema.safeParse(valueOf(await readText(path), path));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  const [index, field] = issue?.path ?? [];
-  const at = typeof index === 'number' ? `entry ${index + 1}${typeof field === 'string' ? `, ${field}:` : ''} ` : '';
-  throw new GrantsFileError(path, at === '' ? (issue?.message ?? 'is not understood') : `is not understood: ${at}${issue?.message ?? ''}`);
+  throw new GrantsFileError(path, `is not understood: ${placeOf(issue?.path ?? [])}${issue?.message ?? ''}`);
+}
+
+/** Where in the file a mistake is. */
+function placeOf([index, field]: readonly PropertyKey[]): string {
+  if (typeof index !== 'number') return '';
+  return `entry ${index + 1}${typeof field === 'string' ? `, ${field}` : ''}: `;
+}
+
+function valueOf(text: string, path: string): unknown {
+  try {
+    // one name for many entries would let a short file become a long list
+    return parse(text, { maxAliasCount: 0 });
+  } catch (error) {
+    throw new GrantsFileError(path, `is not YAML (${faultOf(error).reason.split('\n')[0] ?? ''})`);
+  }
 }
 
 async function readText(path: string): Promise<string> {

@@ -194,8 +194,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const clock = systemClock;
   const queues = queuesOf(settings, embedded);
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
-  reportProxy(environment.proxy, telemetry);
-  reportReaders(settings, telemetry);
+  reportChoices(settings, environment, telemetry);
   const grantLines = await grantLinesOf(settings);
   const core = await createCore(settings, addresses, { queues, telemetry, tracing });
   const stopping = new AbortController();
@@ -208,8 +207,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
-  const ingests = settings.TALLY_ROLES.includes('ingest');
-  const ingest = ingests
+  const ingest = settings.TALLY_ROLES.includes('ingest')
     ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing }), stopping)
     : undefined;
   const worker = createWorkerName();
@@ -321,6 +319,11 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+function reportChoices(settings: Settings, { proxy }: OuterEnvironment, telemetry: Telemetry): void {
+  reportProxy(proxy, telemetry);
+  reportReaders(settings, telemetry);
 }
 
 /** Logs who reads, where people log in: that everyone does is a choice that the person who starts the registry must see. */

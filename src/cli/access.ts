@@ -118,7 +118,7 @@ function addAccess(admin: Command, cli: Cli): void {
         const answer = await cli.withControl((control, context) => control.getAccess({ params: { id: user } }, context));
         return cli.print(options, answer, () => accessText(answer));
       }
-      if (where === undefined) throw new CommandError('usage', 'name what is asked: --where BUCKET/PREFIX, or --user ID');
+      if (where === undefined) throw new CommandError('usage', 'the question is missing: --where BUCKET/PREFIX, or --user ID');
       const answer = await cli.withControl((control, context) => control.listReaders({ query: { where, ...page } }, context));
       if (answer.items.length === 0) cli.hint(options, `No one who has logged in may read anything of ${printable(where)} on this page.`);
       if (answer.items.length > 0 || json === true) cli.print(options, answer, () => readersText(answer.items));

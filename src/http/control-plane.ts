@@ -81,7 +81,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
   const runVerb = createRunVerb();
-  const seal = identity && createCursorSeal(identity.logins.sharedKey);
+  const seal = identity && createCursorSeal(() => identity.logins.sharedKey());
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
   const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);

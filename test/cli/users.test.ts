@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { userAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
-describe('tally admin grant', () => {
+describe('tally admin appoint', () => {
   it('makes an administrator by address or by subject', async () => {
     const world = createCliWorld();
     const { exitCode, stdout } = await world.run('admin', 'appoint', 'Alice@example.com');
@@ -19,13 +19,13 @@ describe('tally admin grant', () => {
     const world = createCliWorld();
     const { stdout } = await world.run('admin', 'appoint', 'alice@example.com', '--withdraw');
     expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
-    expect((await world.run('admin', 'grants', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +GRANTED BY.*\nalice@example.com /);
+    expect((await world.run('admin', 'appointments', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +APPOINTED BY.*\nalice@example.com /);
     expect(world.asked).toEqual([
       ['withdrawAppointment', { body: { email: 'alice@example.com' } }],
       ['listAppointments', { query: { limit: 2 } }],
     ]);
     world.nextAnswers({ items: [] });
-    expect(await world.run('admin', 'grants')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No grant waits') });
+    expect(await world.run('admin', 'appointments')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No appointment waits') });
   });
 
   it.each([[[]], [['a@example.com', '--sub', 's']]])('names one person: %j', async (args) => {
@@ -56,7 +56,7 @@ describe('tally admin users', () => {
       next: 'page-2',
     });
     const { stdout, stderr } = await world.run('admin', 'users', 'list', '--limit', '2');
-    expect(stdout).toMatch(/^0aB1cD2eF3gH4iJ5kL6mN7 +bob@example\.com +admin +grant +2026-01-02T03:04:05\.000Z +-$/m);
+    expect(stdout).toMatch(/^0aB1cD2eF3gH4iJ5kL6mN7 +bob@example\.com +admin +appointment +2026-01-02T03:04:05\.000Z +-$/m);
     expect(stdout).toContain('s@id (not verified)');
     expect(stderr).toContain('--cursor page-2');
     expect(world.asked).toEqual([['listUsers', { query: { limit: 2 } }]]);

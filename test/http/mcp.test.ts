@@ -114,7 +114,7 @@ describe('the tools', () => {
       'search_objects',
       { bucket: 'photos', extension: 'jpg', total: true, limit: 5 },
       [['searchObjects', { query: { bucket: 'photos', extension: 'jpg', total: 'true', as_of: 'true', limit: 5 } }]],
-      { ...ofPhotos, items: [objectDocument], next: 'page-2' },
+      { ...ofPhotos, items: [objectDocument], next: expect.any(String) },
     ],
     [
       'search_objects',
@@ -123,7 +123,7 @@ describe('the tools', () => {
         ['listBuckets', { query: { limit: 1_000 } }],
         ['searchObjects', { query: { q: 'cat', as_of: 'true', limit: 20 } }],
       ],
-      { ...known, as_of: [listed], items: [objectDocument], next: 'page-2' },
+      { ...known, as_of: [listed], items: [objectDocument], next: expect.any(String) },
     ],
     [
       'describe_object',
@@ -152,7 +152,7 @@ describe('the tools', () => {
         ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
         ['getUsage', { query: { bucket: 'photos', by: 'class', times: 'true', limit: 20 } }],
       ],
-      { ...ofPhotos, ...usage },
+      { ...ofPhotos, ...usage, next: expect.any(String) },
     ],
     [
       'changes_since',

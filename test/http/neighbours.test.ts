@@ -78,7 +78,7 @@ it('one user takes eight event streams, and leaves the others to the others', as
     return response;
   };
   try {
-    const [user, admin] = [world.keyOf('user', ['read']), await world.tokenOf('admin')];
+    const [user, admin] = [world.keyOf('admin', ['read']), await world.tokenOf('admin')];
     const first = await stream(user);
     expect(first.statusCode).toBe(200);
     for (let more = 1; more < 8; more += 1) expect((await stream(user)).statusCode).toBe(200);

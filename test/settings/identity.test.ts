@@ -40,6 +40,7 @@ describe('the settings of identity', () => {
     expect(loginRulesOf(settings)).toEqual({
       issuer: 'https://id.example.com/tenant',
       allowsUnverified: false,
+      groupsClaim: 'groups',
       trustsEmail: false,
       allowed: [
         { kind: 'domain', domain: 'example.com' },

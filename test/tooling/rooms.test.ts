@@ -27,6 +27,7 @@ const pipelineRank = [
   'records',
   'serving',
   'identity',
+  'access',
   'queues',
   'looks',
   'gaps',

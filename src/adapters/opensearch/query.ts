@@ -1,5 +1,6 @@
 /** What a search asks, as a query of OpenSearch. All of it is in filter context: there are no scores. */
 import type { BucketPart } from '../../domain/access/readable.ts';
+import { defined } from '../../domain/defined.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import type { WordForm } from '../../domain/documents/words.ts';
 import type { Condition, SortField, Test } from '../../domain/search/conditions.ts';
@@ -10,15 +11,14 @@ type Query = Readonly<Record<string, unknown>>;
 
 /** The query for the documents that a search is about, without its position. */
 export function filterQuery(query: ObjectFilter): Query {
+  const { deleted = false, bucket, key, prefix = '', extension } = query;
   const filter: Query[] = [
-    { term: { deleted: query.deleted ?? false } },
-    ...(query.bucket === undefined ? [] : [{ term: { bucket: query.bucket } }]),
-    ...(query.key === undefined ? [] : [{ term: { key: query.key } }]),
-    ...(query.prefix === undefined || query.prefix === '' ? [] : [{ prefix: { key: query.prefix } }]),
-    ...(query.extension === undefined ? [] : [{ term: { extension: query.extension } }]),
+    { term: { deleted } },
+    ...Object.entries(defined({ bucket, key, extension })).map(([field, value]) => ({ term: { [field]: value } })),
+    ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),
     ...(query.words ?? []).map(runQuery),
     ...(query.where ?? []).map(conditionQuery),
-    ...(query.within === undefined ? [] : [partsQuery(query.within, query.deleted === true ? 'key' : 'folder')]),
+    ...(query.within === undefined ? [] : [partsQuery(query.within, deleted ? 'key' : 'folder')]),
   ];
   return { bool: { filter } };
 }

@@ -17,17 +17,9 @@ const severalSchema = z.object({ responses: z.tuple([z.looseObject({ status: z.n
 export function createSearchSender(client: OpenSearchClient, names: IndexNames): SendSearch {
   return async function sendSearch({ bucket, deleted = false, within, partial = false }, body, signal) {
     const buckets = bucket === undefined ? within && [...new Set(within.map((part) => part.bucket))] : [bucket];
-    const [only] = buckets ?? [];
+    const sent = { partial, body };
     // an index that a search is not about must not matter: it may be closed, broken or slow
-    const answer =
-      buckets === undefined
-        ? await sendToAll(deleted, { partial, body }, signal)
-        : only !== undefined && buckets.length === 1
-          ? await client.send(
-              { method: 'POST', path: `/${names.objectsAlias(only)}/_search`, query: { allow_partial_search_results: partial }, body },
-              signal,
-            )
-          : await sendToSome(buckets, { partial, body }, signal);
+    const answer = buckets === undefined ? await sendToAll(deleted, sent, signal) : await sendToSome(buckets, sent, signal);
     return isIndexMissing(answer) ? undefined : bodyOf(answer, buckets === undefined ? 'cluster' : 'index');
   };
 
@@ -42,8 +34,15 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
     );
   }
 
+  async function sendToSome(buckets: readonly string[], sent: Sent, signal: AbortSignal | undefined): Promise<OpenSearchAnswer> {
+    const [only, ...others] = buckets;
+    if (only === undefined || others.length > 0) return sendToSeveral(buckets, sent, signal);
+    const query = { allow_partial_search_results: sent.partial };
+    return client.send({ method: 'POST', path: `/${names.objectsAlias(only)}/_search`, query, body: sent.body }, signal);
+  }
+
   /** The names are in the body of the request: an address has at most 4 kB. */
-  async function sendToSome(
+  async function sendToSeveral(
     buckets: readonly string[],
     { partial, body }: Sent,
     signal: AbortSignal | undefined,

@@ -33,9 +33,13 @@ export function granteeOf(text: string): string | { readonly mistake: string } {
   if (text === 'everyone') return text;
   const [, kind, name = ''] = /^(user|group):(.+)$/su.exec(text) ?? [];
   if (hasSecret(name)) return { mistake: 'must not contain an API key or a token, because it is shown' };
-  if (kind === 'user' && EMAIL.test(name) && name.length <= EMAIL_LENGTH_MAX) return `user:${name.toLowerCase()}`;
+  if (kind === 'user' && isEmail(name)) return `user:${name.toLowerCase()}`;
   if (kind === 'group' && name.length <= GROUP_LENGTH_MAX && !/\p{Cc}/u.test(name)) return text;
   return { mistake: `must be user:EMAIL, group:VALUE with at most ${GROUP_LENGTH_MAX} characters, or everyone` };
+}
+
+function isEmail(text: string): boolean {
+  return EMAIL.test(text) && text.length <= EMAIL_LENGTH_MAX;
 }
 
 /** What is granted, or why the text names nothing. `everything`: every bucket. */
@@ -44,7 +48,7 @@ export function partOf(text: string): BucketPart | 'everything' | { readonly mis
   const [bucket = '', ...rest] = text.split('/');
   const prefix = rest.join('/');
   if (!isBucketName(bucket)) return { mistake: 'must be BUCKET, BUCKET/PREFIX, or * for every bucket' };
-  if (!prefix.isWellFormed()) return { mistake: 'has a prefix that is no Unicode text' };
+  if (!prefix.isWellFormed()) return { mistake: 'has a prefix with half of a surrogate pair, which is not Unicode text' };
   if (Buffer.byteLength(prefix) > KEY_BYTES_MAX) return { mistake: `has a prefix of more than ${KEY_BYTES_MAX} bytes, which no key has` };
   return { bucket, prefix };
 }
@@ -92,7 +96,7 @@ export function granteesMeaning({ email, emailVerified, groups = [] }: Reader): 
   return ['everyone', ...(emailVerified ? [`user:${email.toLowerCase()}`] : []), ...groups.map((group) => `group:${group}`)];
 }
 
-/** The union of what is granted. `tooMany`: so many parts remain after merging that the person reads none of them. */
+/** The union of what is granted. `tooMany`: more than PARTS_MAX remain after merging, and the person reads none of them. */
 export function unionOf(granted: readonly (BucketPart | 'everything')[]): { readonly readable: Readable; readonly tooMany: boolean } {
   const parts: BucketPart[] = [];
   for (const part of granted) {

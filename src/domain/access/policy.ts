@@ -1,4 +1,4 @@
-/** The policy: all grants together, as they are stored and as they are asked. */
+/** The policy: all grants together, as they are stored, and what they answer. */
 import { z } from 'zod';
 import { compareKeys } from '../documents/key-order.ts';
 import { grantSchema, granteesMeaning, partOf, unionOf, type Grant, type Reader } from './grant.ts';
@@ -15,7 +15,7 @@ export const policySchema = z.object({ grants: z.array(grantSchema).readonly() }
 /** The grants, found by whom they are meant for. */
 export interface Policy {
   readonly grants: readonly Grant[];
-  /** What a person may read. `tooMany`: so many parts that the person reads none of them. */
+  /** What a person may read. `tooMany`: more than PARTS_MAX parts, of which the person reads none. */
   readableBy(person: Reader): { readonly readable: Readable; readonly tooMany: boolean };
   /** The grants that mean a person, in their order. */
   grantsOf(person: Reader): readonly Grant[];

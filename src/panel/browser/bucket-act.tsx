@@ -2,13 +2,23 @@
 import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { Link, Text } from './parts.tsx';
 import { may } from './session.ts';
-import { plainText } from './words.ts';
+import { numberText, plainText } from './words.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 
 /** Whether all of the bucket is shown, as to administrators. */
 export function isWhole(bucket: ShownBucket): bucket is Bucket {
   return bucket.source !== undefined;
+}
+
+/** How many gaps are open; a link to them for those who may see them. */
+export function Gaps({ of: { bucket, gaps } }: { readonly of: Pick<ShownBucket, 'bucket' | 'gaps'> }) {
+  if (gaps === 0 || !may('GET /v1/gaps')) return <>{numberText(gaps)}</>;
+  return (
+    <Link page="gaps" choices={{ bucket }}>
+      {numberText(gaps)}
+    </Link>
+  );
 }
 
 /** A link to where the status is mended; nothing if there is nothing to do, or not for this person. */

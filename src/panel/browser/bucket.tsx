@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { isWhole } from './bucket-act.tsx';
+import { Gaps, isWhole } from './bucket-act.tsx';
 import { SettingsSection } from './bucket-settings.tsx';
 import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
@@ -64,6 +64,8 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
 
 function BucketDetails({ bucket }: { readonly bucket: ShownBucket }) {
   const { bucket: name, lifecycle } = bucket;
+  // a person who reads a part of the bucket is not shown when the rest of it changed
+  const hasTimes = isWhole(bucket) || bucket.last_event_at !== undefined || bucket.last_compared_at !== undefined;
   return (
     <>
       <Details
@@ -76,32 +78,31 @@ function BucketDetails({ bucket }: { readonly bucket: ShownBucket }) {
           ['Region', bucket.region],
           ['Account', bucket.account],
           ['Versioning', bucket.versioning && plainText(bucket.versioning.status)],
-          ['Last event', <Time at={bucket.last_event_at} />],
-          ['Last whole compare', <Time at={bucket.last_compared_at} />],
-          ['Connected', <Time at={bucket.created_at} />],
+          ['Last event', hasTimes && <Time at={bucket.last_event_at} />],
+          ['Last whole compare', hasTimes && <Time at={bucket.last_compared_at} />],
+          ['Connected', isWhole(bucket) && <Time at={bucket.created_at} />],
           ['Connected by', bucket.created_by !== undefined && <Text>{bucket.created_by}</Text>],
           [
             'Lifecycle rules',
             lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
           ],
-          [
-            'Open gaps',
-            <Link page="gaps" choices={{ bucket: name }}>
-              {numberText(bucket.gaps)}
-            </Link>,
-          ],
+          ['Open gaps', <Gaps of={bucket} />],
         ]}
       />
       <p class="links">
         <Link page="search" choices={{ bucket: name }}>
           Search in this bucket
         </Link>
-        <Link page="jobs" choices={{ bucket: name }}>
-          Its jobs
-        </Link>
-        <Link page="gaps" choices={{ bucket: name }}>
-          Its gaps
-        </Link>
+        {may('GET /v1/jobs') && (
+          <Link page="jobs" choices={{ bucket: name }}>
+            Its jobs
+          </Link>
+        )}
+        {may('GET /v1/gaps') && (
+          <Link page="gaps" choices={{ bucket: name }}>
+            Its gaps
+          </Link>
+        )}
       </p>
     </>
   );

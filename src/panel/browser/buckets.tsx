@@ -4,7 +4,7 @@ import type { ShownBucket, UnconnectedBucket } from '../../api/buckets.ts';
 import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
 import { call, type AnswerTo } from './api.ts';
-import { Status } from './bucket-act.tsx';
+import { Gaps, Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
 import { Link, More, Shown, Table, Text, Time } from './parts.tsx';
@@ -67,7 +67,8 @@ export function BucketsPage() {
 function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
   return (
     <p class="empty">
-      No bucket is connected. {mayAdd ? 'Add one: its objects are found by search then.' : 'An administrator connects buckets.'}
+      {mayAdd ? 'No bucket is connected.' : 'There is no bucket of which you may read anything.'}{' '}
+      {mayAdd ? 'Add one: its objects are found by search then.' : 'An administrator connects buckets.'}
     </p>
   );
 }
@@ -95,13 +96,7 @@ function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) 
             </td>
           )}
           <td>
-            {each.gaps === 0 ? (
-              '0'
-            ) : (
-              <Link page="gaps" choices={{ bucket: each.bucket }}>
-                {numberText(each.gaps)}
-              </Link>
-            )}
+            <Gaps of={each} />
           </td>
           <td>
             <Time at={each.last_event_at} />

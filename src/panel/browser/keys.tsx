@@ -93,7 +93,14 @@ function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly
           <td>
             <Time at={key.last_used_at} />
           </td>
-          <td>{key.scopes.join(', ')}</td>
+          <td>
+            {key.scopes.join(', ')}
+            {key.grants !== undefined && (
+              <>
+                : <Text>{key.grants.join(', ')}</Text>
+              </>
+            )}
+          </td>
           <td>
             <button type="button" class="danger outline small" aria-label={`Revoke ${printable(key.name)}`} onClick={() => revoke(key)}>
               Revoke
@@ -114,10 +121,12 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
   const [name, setName] = useState('');
   const [days, setDays] = useState(String(facts.keyDays.usual));
   const mine = session.read()?.scopes ?? [];
+  const [part, setPart] = useState('');
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set(['read']));
   async function create(): Promise<void> {
     const chosen = facts.keyScopes.filter((scope) => scopes.has(scope));
-    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
+    const narrowed = part === '' ? { scopes: chosen } : { grants: [part] };
+    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), ...narrowed } }));
   }
   return (
     <Dialog title="Create an API key" onClose={onClose}>
@@ -138,6 +147,12 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
               />
             ))}
         </fieldset>
+        <Field
+          label="Only this part"
+          value={part}
+          onChange={setPart}
+          hint="BUCKET or BUCKET/PREFIX: such a key only reads. Empty: all that you may read."
+        />
       </Form>
     </Dialog>
   );

@@ -42,6 +42,9 @@ const navigation: readonly (readonly [page: PageName, needs: Key])[] = [
   ['health', 'GET /readyz'],
 ];
 
+/** As many parts of buckets as fit into a line or two. */
+const SHOWN_PARTS = 5;
+
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
 
@@ -179,6 +182,7 @@ function Frame() {
       </a>
       <Header onHelp={() => setHelp(true)} page={here.page} />
       <ConnectionBanner />
+      <AccessBanner />
       <KeysBanner />
       <main id="content" tabIndex={-1}>
         <Guarded href={here.href}>
@@ -228,11 +232,11 @@ function Page({ at: { page, choices, href } }: { readonly at: Place }) {
     case 'object':
       return <ObjectPage bucket={bucket} name={key} />;
     case 'jobs':
-      return <JobsPage bucket={bucket} />;
+      return may('GET /v1/jobs') ? <JobsPage bucket={bucket} /> : <NotPermitted />;
     case 'job':
-      return <JobPage key={id} id={id} />;
+      return may('GET /v1/jobs/{id}') ? <JobPage key={id} id={id} /> : <NotPermitted />;
     case 'gaps':
-      return <GapsPage choices={choices} />;
+      return may('GET /v1/gaps') ? <GapsPage choices={choices} /> : <NotPermitted />;
     case 'unknown':
       return <UnknownPage />;
     case 'letters':
@@ -359,6 +363,24 @@ function ConnectionBanner() {
       )}
       {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
     </div>
+  );
+}
+
+/** What a person may read who does not read everything, so that nobody takes a part for the whole. */
+function AccessBanner() {
+  const { value } = useLoaded('access', (signal) => call('GET /v1/access', {}, signal));
+  if (value === undefined || value.reads.includes('*')) return null;
+  const { reads, advice } = value;
+  const more = reads.length - SHOWN_PARTS;
+  return (
+    <aside class="banner" aria-label="What you may read">
+      {advice ?? (
+        <>
+          You may read <Text>{reads.slice(0, SHOWN_PARTS).join(', ')}</Text>
+          {more > 0 && ` and ${more} more`}: searches, sums and changes are of these only.
+        </>
+      )}
+    </aside>
   );
 }
 

@@ -1,24 +1,24 @@
-/** What the caller of a request may read. It is asked with each request, so that a grant that is removed acts at the next one. */
+/** What the caller of a request may read. It is read with each request, so that the removal of a grant counts from the next one on. */
 import { intersectionOf, PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
-import type { Policy } from '../../domain/access/policy.ts';
 import type { Actor, KeyActor, SessionActor } from '../../domain/identity/actor.ts';
+import type { StoredGrants } from './policy.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 /** Resolves with what the actor may read at this moment. Throws the store's fault. */
 export type ReadableBy = (actor: Actor, signal?: AbortSignal) => Promise<Readable>;
 
 interface ReaderDependencies {
-  readonly policy: (signal?: AbortSignal) => Promise<Policy>;
+  readonly grants: Pick<StoredGrants, 'current'>;
   readonly telemetry: Pick<Telemetry, 'warn'>;
   /** Whether every user reads everything, as TALLY_READERS says. */
   readonly everyoneReads: boolean;
 }
 
 /** Creates the function. Administrators read everything, and so does a program on this machine where no one logs in. */
-export function createReadableBy({ policy, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
+export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
   async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
     const { email, isUnverified, groups } = actor;
-    const { readable, tooMany } = (await policy(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
+    const { readable, tooMany } = (await grants.current(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
     if (tooMany) {
       telemetry.warn('a user reads nothing, because of too many separate parts that are granted', {
         user_id: actor.userId,

@@ -11,11 +11,11 @@ import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants } from '../access/policy.ts';
-import { createReadableBy, seesAll } from '../access/readers.ts';
+import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts';
 import { createAccessVerbs } from '../access/verbs.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { createBucketStatuses } from '../buckets/statuses.ts';
+import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.ts';
 import { createGapReports, createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyVerbs } from '../identity/key-verbs.ts';
@@ -27,6 +27,7 @@ import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
+import type { StateStore } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
@@ -67,6 +68,7 @@ interface VerbDependencies {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
+type ReadVerbs = Pick<Verbs, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
 type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'>;
 
@@ -89,7 +91,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const audited = createAudited({ audit, clock, telemetry });
   const users = createUsers({ state, rules });
   const grants = createStoredGrants({ state, clock });
-  const readableBy = createReadableBy({ policy: grants.current, telemetry, everyoneReads });
+  const readableBy = createReadableBy({ grants, telemetry, everyoneReads });
   const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
@@ -114,20 +116,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    searchObjects: async ({ query }, { actor, signal }) => search(query, await readableBy(actor, signal), signal),
-    listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
-    getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
-    explainObject: async ({ params, query }, { actor, signal }) =>
-      explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal),
-    async listBuckets({ query }, { actor, signal }) {
-      const readable = await readableBy(actor, signal);
-      const { connected, unconnected, next } = await listBuckets(query, readable, signal);
-      return {
-        items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
-        unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
-        next,
-      };
-    },
+    ...readVerbs({ state, search, getUsage, listChanges, explain, listBuckets, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -142,11 +131,6 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       },
       ({ job_id }) => ({ job_id }),
     ),
-    async getBucket({ params: { bucket } }, { actor, signal }) {
-      const readable = await readableBy(actor, signal);
-      const record = await requireReadable(state, { bucket, readable }, signal);
-      return shownTo(actor, readable, record, await statuses.of(record, readable, signal));
-    },
     changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
       const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
       const fill = isFillWanted ? fillAdvice(record) : undefined;
@@ -199,6 +183,42 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
       ({ body }, { signal }) => exportState(body, signal),
       ({ items }) => ({ records: items.length }),
     ),
+  };
+}
+
+interface ReadParts {
+  readonly state: StateStore;
+  readonly search: ReturnType<typeof createSearch>;
+  readonly getUsage: ReturnType<typeof createGetUsage>;
+  readonly listChanges: ReturnType<typeof createListChanges>;
+  readonly explain: ReturnType<typeof createExplain>;
+  readonly listBuckets: ReturnType<typeof createListBuckets>;
+  readonly statuses: BucketStatuses;
+  readonly readableBy: ReadableBy;
+}
+
+/** What everyone who may read anything asks: answers are of what the caller may read. */
+function readVerbs({ state, search, getUsage, listChanges, explain, listBuckets, statuses, readableBy }: ReadParts): ReadVerbs {
+  return {
+    searchObjects: async ({ query }, { actor, signal }) => search(query, await readableBy(actor, signal), signal),
+    listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
+    getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
+    explainObject: async ({ params, query }, { actor, signal }) =>
+      explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal),
+    async listBuckets({ query }, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const { connected, unconnected, next } = await listBuckets(query, readable, signal);
+      return {
+        items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
+        unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
+        next,
+      };
+    },
+    async getBucket({ params: { bucket } }, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const record = await requireReadable(state, { bucket, readable }, signal);
+      return shownTo(actor, readable, record, await statuses.of(record, readable, signal));
+    },
   };
 }
 

@@ -115,7 +115,7 @@ function actorOf(
   { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
 ): KeyActor {
   const narrowed = narrowedTo(record);
-  // a narrowed key is that of a user, whoever its owner is: what administrators do has no parts
+  // a narrowed key is that of a user, that of an administrator too: what administrators do has no parts
   const role = narrowed === undefined ? owner.role : 'user';
   const { scopes, withheld } = effectiveScopes(record.scopes, { ...owner, role }, nowMs);
   return {

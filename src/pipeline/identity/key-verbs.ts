@@ -2,7 +2,7 @@
 import { anyKeyView, keyView, type ApiKey, type KeysRequest } from '../../api/api-keys.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { partOf, textOfPart } from '../../domain/access/grant.ts';
-import { readsAll } from '../../domain/access/readable.ts';
+import { readsAll, type Readable } from '../../domain/access/readable.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
 import { formOf, isSecretOf, keyIdOf, keyRecordOf, type ExpiryRule, type KeyRecord } from '../../domain/identity/api-key.ts';
@@ -11,7 +11,6 @@ import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/iden
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ReadableBy } from '../access/readers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -43,7 +42,8 @@ interface KeyVerbsDependencies {
   readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly audited: Audited;
   readonly rule: ExpiryRule;
-  readonly readableBy: ReadableBy;
+  /** What an owner may read at this moment. */
+  readonly readableBy: (owner: Actor, signal?: AbortSignal) => Promise<Readable>;
   readonly liveKeys: Pick<LiveKeys, 'forget'>;
 }
 

@@ -4,7 +4,7 @@
  * rejects with the signal's reason when it is aborted.
  */
 import type { z } from 'zod';
-import type { BucketPart, PARTS_MAX } from '../../domain/access/readable.ts';
+import type { BucketPart } from '../../domain/access/readable.ts';
 import { objectDocumentSchema, type ObjectDocument } from '../../domain/documents/document.ts';
 import type { QueryWords } from '../../domain/documents/words.ts';
 import type { Condition, SortField, SortOrder } from '../../domain/search/conditions.ts';
@@ -38,7 +38,7 @@ export interface ObjectFilter {
   readonly where?: readonly Condition[];
   /** Tombstones instead of live documents. */
   readonly deleted?: boolean;
-  /** Only documents in one of these parts, which are in order and of which none contains another: 1 to {@link PARTS_MAX}. Absent: of every part. */
+  /** Only documents in one of these parts, which are in order and of which none contains another: as many as PARTS_MAX at most. Absent: of every part. */
   readonly within?: readonly BucketPart[];
 }
 

@@ -1,3 +1,4 @@
+import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
 import { describe, expect, it } from 'vitest';
 import { checkingRequests, rowsOfVerbs, type Context, type Operations, type VerbName } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -193,6 +194,18 @@ const acts: readonly Act[] = [
     good: (control, context) => control.withdrawAppointment({ body: { email: 'dave@example.com' } }, context),
     names: { email: 'dave@example.com' },
   },
+  {
+    verb: 'addGrant',
+    event: 'GrantAdd',
+    good: (control, context) => control.addGrant({ body: { who: 'everyone', where: 'photos' } }, context),
+    names: { who: 'everyone', where: 'photos' },
+  },
+  {
+    verb: 'removeGrant',
+    event: 'GrantRemove',
+    good: (control, context) => control.removeGrant({ body: { who: 'everyone', where: 'spare' } }, context),
+    names: { who: 'everyone', where: 'spare' },
+  },
 ];
 
 /** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
@@ -241,6 +254,10 @@ async function startWorld() {
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, refs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
+  const grants = createStoredGrants({ state, clock });
+  await grants.change(() => [
+    { who: 'everyone', where: 'spare', grantedBy: 'root@build-1', createdAtMs: clock.nowMs(), source: 'command' },
+  ]);
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
   for (const bucket of ['applied', 'paused']) {

@@ -216,12 +216,12 @@ describe('a person', () => {
   });
 
   it('is let in by a claim, whose value is not stored', async () => {
-    const world = createIdentityWorld({ allowed: ['claim:groups=tally'], adminClaim: 'groups=root' });
-    world.issuer.personIs({ sub: 's-alice', groups: ['tally', 'root', 'very-private-group'] });
+    const world = createIdentityWorld({ allowed: ['claim:teams=tally'], adminClaim: 'teams=root' });
+    world.issuer.personIs({ sub: 's-alice', teams: ['tally', 'root', 'very-private-team'] });
     const { token } = await logIn(world);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-    expect(await world.written()).not.toContain('very-private-group');
-    world.rule({ allowed: ['claim:groups=tally'] });
+    expect(await world.written()).not.toContain('very-private-team');
+    world.rule({ allowed: ['claim:teams=tally'] });
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
   });
 });
@@ -446,7 +446,7 @@ describe('a grant that waits', () => {
     expect(await waiting()).toEqual(['s-carol']);
     await world.clock.advance(7 * 86_400_000);
     expect(await waiting()).toEqual([]);
-    await expect(people.withdraw({ sub: 's-carol' })).rejects.toMatchObject({ code: 'grant.not-found' });
+    await expect(people.withdraw({ sub: 's-carol' })).rejects.toMatchObject({ code: 'appointment.not-found' });
   });
 
   it('makes no administrator after it was withdrawn, and another grant does', async () => {
@@ -456,7 +456,7 @@ describe('a grant that waits', () => {
     await people.appoint({ sub: 's-bob' }, 'root');
     await people.withdraw({ sub: 's-alice' });
     await expect(people.withdraw({ sub: 's-alice' })).rejects.toMatchObject({
-      code: 'grant.not-found',
+      code: 'appointment.not-found',
       message: expect.stringContaining('s-alice'),
     });
     await logIn(world);
