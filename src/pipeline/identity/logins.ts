@@ -28,7 +28,7 @@ import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import { createRedeemCode, type RedeemCode } from './redeem-code.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
-import type { AuditUser, Origin, Sessions } from './sessions.ts';
+import { loginFacts, type AuditUser, type Origin, type Sessions } from './sessions.ts';
 import type { SignIns } from './users.ts';
 
 /** Where a login continues after the issuer answered. */
@@ -192,7 +192,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
         await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
         if (begun.flow !== 'browser') return { kind: 'asking' };
         const { token } = await sessions.start('browser', user);
-        await audit('Login', user, { origin, parameters: { role: user.role } });
+        await audit('Login', user, { origin, parameters: loginFacts(user) });
         return { kind: 'browser', cookie: token, returnTo: begun.returnTo ?? '/' };
       } catch (error) {
         if (!isFinal(error)) throw error;

@@ -6,7 +6,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
-import type { AuditUser, Origin, Sessions, StartedSession } from './sessions.ts';
+import { loginFacts, type AuditUser, type Origin, type Sessions, type StartedSession } from './sessions.ts';
 import type { Users } from './users.ts';
 
 interface RedeemDependencies {
@@ -45,7 +45,7 @@ export function createRedeemCode({ state, clock, users, sessions, audit, attempt
     const { verdict, former } = await use(record.id, redemption, session?.id);
     if (verdict === 'ok' && session !== undefined) {
       const { machine } = record;
-      await audit('Login', user, { origin, parameters: { role: user.role, ...(machine !== undefined && { machine }) } });
+      await audit('Login', user, { origin, parameters: { ...loginFacts(user), ...(machine !== undefined && { machine }) } });
       return session;
     }
     if (session !== undefined) await sessions.end(session.id);

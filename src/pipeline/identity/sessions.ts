@@ -29,6 +29,11 @@ export type AuditUser = (
   fact: { readonly origin: Origin; readonly parameters?: AuditParameters },
 ) => Promise<void>;
 
+/** What the audit record of a login names. */
+export function loginFacts({ role, groupsLeftOut }: Pick<KnownUser, 'role' | 'groupsLeftOut'>): AuditParameters {
+  return { role, ...(groupsLeftOut === true && { groups_left_out: true }) };
+}
+
 export interface StartedSession {
   readonly id: string;
   readonly token: string;
