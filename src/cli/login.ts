@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Caller } from '../client/caller.ts';
+import type { Caller, OwnAccess } from '../client/caller.ts';
 import { ClientError } from '../client/client-error.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
@@ -72,11 +72,11 @@ function addWhoami(program: Command, cli: Cli): void {
         const registry = client.registryOf({ registryUrl, apiKey });
         if (registry === undefined)
           throw new ClientError('login.missing', 'not logged in: run `tally login https://HOST`, or name a registry with --registry');
-        return { registry: registry.url, ...(await client.whoami(registry, signal)) };
+        const caller = await client.whoami(registry, signal);
+        return { registry: registry.url, ...caller, ...(await client.access(registry, signal)) };
       });
-      const { reads, advice } = await cli.withControl((control, context) => control.getOwnAccess({}, context));
-      cli.print(options, { ...answer, reads }, () => callerText(answer, reads));
-      if (advice !== undefined) cli.hint(options, advice);
+      cli.print(options, answer, () => callerText(answer));
+      if (answer.advice !== undefined) cli.hint(options, answer.advice);
     },
   );
 }
@@ -87,7 +87,7 @@ export function readsText(reads: readonly string[]): string {
   return reads.map((part) => (part === '*' ? 'every bucket' : part)).join(', ');
 }
 
-function callerText({ registry, user, kind, role, scopes, key }: Caller & { readonly registry: string }, reads: readonly string[]): string {
+function callerText({ registry, user, kind, role, scopes, key, reads }: Caller & OwnAccess & { readonly registry: string }): string {
   const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
   const userFields = { user: user?.email_verified === false ? `${user.email} (not verified)` : user?.email, user_id: user?.id };
   return fieldsText({ ...userFields, role, scopes: scopes.join(', '), reads: readsText(reads), kind, ...keyFields, registry });

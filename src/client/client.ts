@@ -1,7 +1,7 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
 import { registryOrigin } from './addresses.ts';
-import { callerOf, type Caller } from './caller.ts';
+import { accessOf, callerOf, type Caller, type OwnAccess } from './caller.ts';
 import { ClientError } from './client-error.ts';
 import { keyToken } from './credential.ts';
 import { logIn, type LoginPorts } from './login.ts';
@@ -31,6 +31,8 @@ export interface Client {
   registryOf(given: Given): Registry | undefined;
   /** Asks the registry who the caller is. */
   whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
+  /** Asks the registry what the caller may read. */
+  access(registry: Registry, signal: AbortSignal): Promise<OwnAccess>;
 }
 
 export interface ClientDependencies {
@@ -90,6 +92,10 @@ export function createClient({ folder }: ClientDependencies): Client {
     async whoami({ url, token }, signal) {
       const address = new URL('/v1/session', url);
       return callerOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
+    },
+    async access({ url, token }, signal) {
+      const address = new URL('/v1/access', url);
+      return accessOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
     },
   };
 }

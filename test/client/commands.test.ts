@@ -28,7 +28,10 @@ describe('the command line', () => {
     registry.keys.add(SECRET);
     const env = { TALLY_API_KEY: ` ${SECRET} ` };
     const whoami = await tally(['whoami', '--registry', registry.url], env);
-    expect([whoami.code, whoami.stdout]).toEqual([0, expect.stringMatching(/api_key[^]*nightly \(qk_0123…6789\)[^]*2027-02-20/)]);
+    expect([whoami.code, whoami.stdout]).toEqual([
+      0,
+      expect.stringMatching(/photos\/2026\/[^]*api_key[^]*nightly \(qk_0123…6789\)[^]*2027-02-20/),
+    ]);
     const shown = await tally(['whoami', '--registry', registry.url, '--json'], env);
     expect(JSON.parse(shown.stdout)).toMatchObject({ key: { fingerprint: 'qk_0123…6789', last_used_at: null } });
     expect((await tally(['search', 'cat', '--registry', registry.url], env)).code).toBe(0);

@@ -1,13 +1,13 @@
 /** One bucket: how it stands, how it is connected, and its re-index. */
 import { useState } from 'preact/hooks';
-import type { ShownBucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
 import { Gaps, isWhole } from './bucket-act.tsx';
 import { SettingsSection } from './bucket-settings.tsx';
 import { Status } from './bucket-act.tsx';
 import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
-import { Details, Link, Shown, Text, Time } from './parts.tsx';
+import { Details, type Detail, Link, Shown, Text, Time } from './parts.tsx';
 import { ReindexDialog } from './reindex-dialog.tsx';
 import { RemoveDialog } from './remove-dialog.tsx';
 import { may } from './session.ts';
@@ -62,30 +62,44 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
   );
 }
 
+/** What administrators are shown of a bucket. */
+function wholeDetails(bucket: Bucket): readonly Detail[] {
+  const { lifecycle } = bucket;
+  return [
+    ['In AWS', bucket.wiring !== undefined && <Wiring of={bucket} />],
+    ['Source', bucket.source],
+    ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
+    ['Enrichment', bucket.enrich],
+    ['Region', bucket.region],
+    ['Account', bucket.account],
+    ['Versioning', plainText(bucket.versioning.status)],
+    ['Last event', <Time at={bucket.last_event_at} />],
+    ['Last whole compare', <Time at={bucket.last_compared_at} />],
+    ['Connected', <Time at={bucket.created_at} />],
+    ['Connected by', <Text>{bucket.created_by}</Text>],
+    [
+      'Lifecycle rules',
+      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
+    ],
+  ];
+}
+
+/** A person who reads a part of the bucket is not shown when the rest of it changed. */
+function timesOf({ last_event_at: event, last_compared_at: compared }: ShownBucket): readonly Detail[] {
+  return [
+    ['Last event', event !== undefined && <Time at={event} />],
+    ['Last whole compare', compared !== undefined && <Time at={compared} />],
+  ];
+}
+
 function BucketDetails({ bucket }: { readonly bucket: ShownBucket }) {
-  const { bucket: name, lifecycle } = bucket;
-  // a person who reads a part of the bucket is not shown when the rest of it changed
-  const hasTimes = isWhole(bucket) || bucket.last_event_at !== undefined || bucket.last_compared_at !== undefined;
+  const name = bucket.bucket;
   return (
     <>
       <Details
         of={[
           ['Status', <Status of={bucket} />],
-          ['In AWS', bucket.wiring !== undefined && <Wiring of={bucket} />],
-          ['Source', bucket.source],
-          ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
-          ['Enrichment', bucket.enrich],
-          ['Region', bucket.region],
-          ['Account', bucket.account],
-          ['Versioning', bucket.versioning && plainText(bucket.versioning.status)],
-          ['Last event', hasTimes && <Time at={bucket.last_event_at} />],
-          ['Last whole compare', hasTimes && <Time at={bucket.last_compared_at} />],
-          ['Connected', isWhole(bucket) && <Time at={bucket.created_at} />],
-          ['Connected by', bucket.created_by !== undefined && <Text>{bucket.created_by}</Text>],
-          [
-            'Lifecycle rules',
-            lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
-          ],
+          ...(isWhole(bucket) ? wholeDetails(bucket) : timesOf(bucket)),
           ['Open gaps', <Gaps of={bucket} />],
         ]}
       />

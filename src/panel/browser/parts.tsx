@@ -164,8 +164,11 @@ export function Table({
   );
 }
 
+/** A name, and what it is of the thing that is shown. */
+export type Detail = readonly [name: string, value: ComponentChildren];
+
 /** Names and values. A value that is absent is left out. */
-export function Details({ of }: { readonly of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+export function Details({ of }: { readonly of: readonly Detail[] }) {
   return (
     <dl>
       {of
