@@ -14,6 +14,7 @@ import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import { mergedParts, type Readable } from '../../../src/domain/access/readable.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -30,6 +31,7 @@ interface SearchOptions {
   readonly rounds: number;
   readonly rate: number;
   readonly clones: number;
+  readonly grants: number;
 }
 
 interface RequestRow {
@@ -39,6 +41,8 @@ interface RequestRow {
   readonly refused: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
+  /** The same for a person who reads as many prefixes as there are grants, in turns with the others. Absent: without grants. */
+  readonly granted?: { readonly found: number; readonly p50Ms: number; readonly p95Ms: number };
 }
 
 interface IndexReport {
@@ -78,6 +82,11 @@ function describe(command: Command): Command {
     )
     .addOption(new Option('--rounds <count>', 'of all requests').argParser(whole(1, 1_000)).default(20))
     .addOption(new Option('--rate <count>', 'documents written in a second meanwhile').argParser(whole(0, 100_000)).default(1_000))
+    .addOption(
+      new Option('--grants <count>', 'measure each request also for a person who reads so many prefixes')
+        .argParser(whole(0, 300))
+        .default(0),
+    )
     .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
 }
 
@@ -190,7 +199,7 @@ async function measureUnderWrites(
   tell(`${options.rounds} rounds of requests`);
   const stop = new AbortController();
   const writing = writeOn(store, options, stop.signal);
-  const requests = await measureBeside(writing, stop, () => measureRequests(store, options.rounds));
+  const requests = await measureBeside(writing, stop, () => measureRequests(store, options));
   return { writtenPerS: await writing, requests };
 }
 
@@ -278,17 +287,22 @@ async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'd
   return written / ((Date.now() - beganMs) / 1_000);
 }
 
-async function measureRequests(store: Store, rounds: number): Promise<readonly RequestRow[]> {
-  const { state } = createMemoryStore();
-  await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
+/** Folders of two kinds: half of the teams, and some users. */
+function readableOf(grants: number): Readable {
+  const prefixes = Array.from({ length: grants }, (_, at) => (at % 2 === 0 ? `warehouse/team-${at}/` : `users/user${at}/`));
+  return mergedParts(prefixes.map((prefix) => ({ bucket: BUCKET, prefix })));
+}
+
+/** The requests of the bench. Each resolves with how much it found. */
+function requestsOf(store: Store, state: Store['state'], readable: Readable): Readonly<Record<string, () => Promise<number>>> {
   const clock = systemClock;
   const search = createSearch({ objects: store.objects, state, clock });
   const getUsage = createGetUsage({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
-    (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), 'everything')).items.length;
+    (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
   const summing = (query: Readonly<Record<string, string | number>>) => async () =>
-    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }), 'everything')).items.length;
-  const requests: Readonly<Record<string, () => Promise<number>>> = {
+    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
+  return {
     'first page': searching({}),
     prefix: searching({ prefix: 'users/user77/' }),
     words: searching({ q: 'annual report 2025' }),
@@ -311,46 +325,68 @@ async function measureRequests(store: Store, rounds: number): Promise<readonly R
     'usage by age': summing({ by: 'age' }),
     'usage of a query': summing({ query: 'ext:parquet size>1G' }),
   };
-  const durations = new Map<string, number[]>();
-  const found = new Map<string, number>();
-  const refused = new Map<string, number>();
+}
+
+/** What was measured of one request. */
+interface Measured {
+  readonly ms: number[];
+  found: number;
+  refused: number;
+}
+
+async function measureOne(measured: Measured, request: () => Promise<number>, isWarm: boolean): Promise<void> {
+  const beganMs = performance.now();
+  try {
+    measured.found = await request();
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.code !== 'search.too-wide') throw error;
+    measured.refused += 1;
+  }
+  if (isWarm) measured.ms.push(performance.now() - beganMs);
+}
+
+async function measureRequests(store: Store, { rounds, grants }: Pick<SearchOptions, 'rounds' | 'grants'>): Promise<readonly RequestRow[]> {
+  const { state } = createMemoryStore();
+  await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
+  const ofAll = requestsOf(store, state, 'everything');
+  const ofGranted = grants === 0 ? {} : requestsOf(store, state, readableOf(grants));
+  const none = (): Measured => ({ ms: [], found: 0, refused: 0 });
+  const rows = Object.entries(ofAll).map(([name, request]) => ({ name, request, granted: ofGranted[name], all: none(), some: none() }));
   for (let round = 0; round <= rounds; round += 1) {
-    for (const [name, request] of Object.entries(requests)) {
-      const beganMs = performance.now();
-      try {
-        found.set(name, await request());
-      } catch (error) {
-        if (!(error instanceof RequestError) || error.code !== 'search.too-wide') throw error;
-        refused.set(name, (refused.get(name) ?? 0) + 1);
-      }
+    for (const { request, granted, all, some } of rows) {
       // the first round warms caches
-      if (round > 0) durations.set(name, [...(durations.get(name) ?? []), performance.now() - beganMs]);
+      await measureOne(all, request, round > 0);
+      if (granted !== undefined) await measureOne(some, granted, round > 0);
     }
   }
-  return [...durations].map(([request, ms]) => ({
-    request,
-    found: found.get(request) ?? 0,
-    refused: refused.get(request) ?? 0,
-    p50Ms: quantileOf(ms, 0.5),
-    p95Ms: quantileOf(ms, 0.95),
+  const times = ({ ms }: Measured) => ({ p50Ms: quantileOf(ms, 0.5), p95Ms: quantileOf(ms, 0.95) });
+  return rows.map(({ name, granted, all, some }) => ({
+    request: name,
+    found: all.found,
+    refused: all.refused,
+    ...times(all),
+    ...(granted !== undefined && { granted: { found: some.found, ...times(some) } }),
   }));
 }
 
 function reportText({ indexes, node, date }: SearchReport): string {
   const parts = indexes.map(({ index, documents, requests, ...costs }) => {
-    const rows = requests.map(({ request, found, refused, p50Ms, p95Ms }) => [
+    const hasGrants = requests.some(({ granted }) => granted !== undefined);
+    const heads = ['request', 'found', 'refused', 'p50 ms', 'p95 ms'];
+    const rows = requests.map(({ request, found, refused, p50Ms, p95Ms, granted }) => [
       request,
       String(found),
       String(refused),
       p50Ms.toFixed(1),
       p95Ms.toFixed(1),
+      ...(granted === undefined ? [] : [String(granted.found), granted.p95Ms.toFixed(1), (granted.p95Ms / p95Ms).toFixed(2)]),
     ]);
     const facts = [
       `${index}, ${documents} documents`,
       `written at first: ${costs.cpuUsPerDocument.toFixed(1)} µs of CPU of this process and ${costs.bytesPerDocument.toFixed(0)} bytes for each, ${costs.documentsPerS.toFixed(0)}/s`,
       `written beside the requests: ${costs.writtenPerS.toFixed(0)}/s`,
     ];
-    return [...facts, tableText([['request', 'found', 'refused', 'p50 ms', 'p95 ms'], ...rows])].join('\n');
+    return [...facts, tableText([[...heads, ...(hasGrants ? ['found, granted', 'p95 ms, granted', 'ratio'] : [])], ...rows])].join('\n');
   });
   return [`search, Node ${node}, ${date}`, ...parts].join('\n\n');
 }
