@@ -5,11 +5,12 @@ import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
-import { touches, type Readable } from '../../domain/access/readable.ts';
+import { readsAll, touches, type Readable } from '../../domain/access/readable.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { requireBucket } from '../buckets/list.ts';
+import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/of-bucket.ts';
 
 type AsOf = z.output<typeof asOf>;
@@ -48,14 +49,15 @@ export function createAsOf({
     const waitsFor = circuitOfBucket(circuits, record);
     const { status, last_event_at, last_compared_at } = bucketView(
       record,
-      bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs }),
+      shownTo(readable, bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs })),
     );
-    const behind = behindMs(record, nowMs);
+    const times = defined({ last_event_at, last_compared_at, behind_ms: behindMs(record, nowMs) });
     const left = gaps.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
-      ...defined({ last_event_at, last_compared_at, behind_ms: behind }),
+      // they are about keys of the whole bucket
+      ...(readsAll(readable, { bucket, prefix: '' }) && times),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };
