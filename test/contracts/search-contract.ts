@@ -7,9 +7,10 @@ import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
 import { parseQuery } from '../../src/domain/search/parse.ts';
 import { patternOf } from '../../src/domain/search/pattern.ts';
-import type { ObjectFilter, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
+import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { allPages, placesOf } from './search-pages.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const run = randomBytes(4).toString('hex');
@@ -163,8 +164,6 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       await opened?.dispose();
     });
 
-    const places = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
-
     it.each(cases.map(([title, filter, nothing]) => ({ title, filter, nothing })))('finds by $title', async ({ filter, nothing }) => {
       const wanted = await model.objects.search({ ...filter, limit: 1_000 });
       expect(wanted.length === 0 ? 'nothing' : undefined).toBe(nothing);
@@ -189,25 +188,10 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
         ...(deleted ? [] : [{ words: queryWordsOf('report')! }, { where: [holds(match('*r*'))] }]),
       ];
       for (const filter of filters) {
-        const wanted = places(await model.objects.search({ ...filter, sort, limit: 1_000 }));
-        for (const limit of [1, 2, 1_000]) expect(await pages({ ...filter, sort }, limit)).toEqual(wanted);
+        const wanted = placesOf(await model.objects.search({ ...filter, sort, limit: 1_000 }));
+        for (const limit of [1, 2, 1_000]) expect(await allPages(store, { ...filter, sort }, limit)).toEqual(wanted);
       }
     });
-
-    /** All pages of a search. */
-    async function pages(query: Omit<ObjectQuery, 'limit'>, limit: number): Promise<readonly string[]> {
-      const found: ObjectDocument[] = [];
-      for (let after: ObjectQuery['after']; ;) {
-        const page = await store.objects.search({ ...query, limit, ...(after !== undefined && { after }) });
-        found.push(...page);
-        const last = page.at(-1);
-        if (last === undefined || page.length < limit) return places(found);
-        const by = query.sort?.by ?? 'key';
-        const value = by === 'key' ? undefined : last[by];
-        const number = typeof value === 'string' ? Date.parse(value) : (value ?? -1);
-        after = { bucket: last.bucket, key: last.key, ...(by !== 'key' && { value: number }) };
-      }
-    }
 
     it('finds by any query what the model finds', async () => {
       const clause = fc.constantFrom(
@@ -242,7 +226,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
           const query = parseQuery(clauses.join(' '), { nowMs: NOON_MS, timeZone: 'UTC' });
           if ('message' in query) return;
           const search = { where: query.conditions, sort, limit: 1_000 };
-          expect(places(await store.objects.search(search))).toEqual(places(await model.objects.search(search)));
+          expect(placesOf(await store.objects.search(search))).toEqual(placesOf(await model.objects.search(search)));
         }),
         { numRuns: 60 },
       );

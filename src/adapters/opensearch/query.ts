@@ -76,7 +76,9 @@ function conditionQuery({ anyOf: tests, negated }: Condition): Query {
 
 function anyOf(queries: readonly Query[]): Query {
   const [first] = queries;
-  return queries.length === 1 && first !== undefined ? first : { bool: { should: queries, minimum_should_match: 1 } };
+  // an empty list of alternatives would match every document
+  if (first === undefined) return { match_none: {} };
+  return queries.length === 1 ? first : { bool: { should: queries, minimum_should_match: 1 } };
 }
 
 function testQuery(test: Test): Query {

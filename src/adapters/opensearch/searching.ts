@@ -13,10 +13,14 @@ type SendSearch = (
 
 const severalSchema = z.object({ responses: z.tuple([z.looseObject({ status: z.number() })]) });
 
+const aliasesSchema = z.record(z.string(), z.object({ aliases: z.record(z.string(), z.unknown()) }));
+
 /** Sends searches to the indices that a filter is about. Resolves with the body of the answer; undefined if there is no such index. */
 export function createSearchSender(client: OpenSearchClient, names: IndexNames): SendSearch {
   return async function sendSearch({ bucket, deleted = false, within, partial = false }, body, signal) {
     const buckets = bucket === undefined ? within && [...new Set(within.map((part) => part.bucket))] : [bucket];
+    // a search of no index by name would be one of all
+    if (buckets?.length === 0) return undefined;
     const sent = { partial, body };
     // an index that a search is not about must not matter: it may be closed, broken or slow
     const answer = buckets === undefined ? await sendToAll(deleted, sent, signal) : await sendToSome(buckets, sent, signal);
@@ -47,9 +51,8 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
     { partial, body }: Sent,
     signal: AbortSignal | undefined,
   ): Promise<OpenSearchAnswer> {
-    const index = buckets.map((bucket) => names.objectsAlias(bucket));
-    const send = async (ifMissing: object): Promise<OpenSearchAnswer> => {
-      const header = { index, allow_partial_search_results: partial, ...ifMissing };
+    const send = async (index: readonly string[]): Promise<OpenSearchAnswer> => {
+      const header = { index, allow_partial_search_results: partial };
       const answer = await client.send(
         { method: 'POST', path: '/_msearch', lines: `${JSON.stringify(header)}\n${JSON.stringify(body)}\n` },
         signal,
@@ -58,9 +61,25 @@ export function createSearchSender(client: OpenSearchClient, names: IndexNames):
       const { status, ...found } = parseAnswer(severalSchema, answer.body).responses[0];
       return { ...answer, status, body: found };
     };
-    const answer = await send({});
-    // only then, because it leaves closed indices out as well, without a word
-    return isIndexMissing(answer) ? send({ ignore_unavailable: true }) : answer;
+    const aliases = buckets.map((bucket) => names.objectsAlias(bucket));
+    const answer = await send(aliases);
+    if (!isIndexMissing(answer)) return answer;
+    // not `ignore_unavailable`, which leaves closed indices out as well, without a word
+    const existing = await existingAliases(signal);
+    const left = aliases.filter((alias) => existing.has(alias));
+    if (left.length === 0) return answer;
+    const ofExisting = await send(left);
+    // one that was removed in between: an answer without it would lack the others
+    bodyOf(ofExisting, 'index');
+    return ofExisting;
+  }
+
+  /** The aliases of all buckets that have an index, be it closed. */
+  async function existingAliases(signal: AbortSignal | undefined): Promise<ReadonlySet<string>> {
+    const query = { filter_path: '*.aliases', expand_wildcards: 'open,closed' };
+    const answer = await client.send({ method: 'GET', path: `/${names.bucketAliases}`, query }, signal);
+    if (isIndexMissing(answer)) return new Set();
+    return new Set(Object.values(parseAnswer(aliasesSchema, bodyOf(answer))).flatMap(({ aliases }) => Object.keys(aliases)));
   }
 }
 

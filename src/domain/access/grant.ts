@@ -11,7 +11,7 @@ import { mergedParts, PARTS_MAX, type BucketPart, type Readable } from './readab
 const EMAIL_LENGTH_MAX = 254;
 const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
 /** As much of a group's name as is stored of the groups of a login. */
-export const GROUP_LENGTH_MAX = 256;
+const GROUP_LENGTH_MAX = 256;
 /** The longest key that S3 has. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html */
 const KEY_BYTES_MAX = 1_024;
 
@@ -34,8 +34,18 @@ export function granteeOf(text: string): string | { readonly mistake: string } {
   const [, kind, name = ''] = /^(user|group):(.+)$/su.exec(text) ?? [];
   if (hasSecret(name)) return { mistake: 'must not contain an API key or a token, because it is shown' };
   if (kind === 'user' && isEmail(name)) return `user:${name.toLowerCase()}`;
-  if (kind === 'group' && name.length <= GROUP_LENGTH_MAX && !/\p{Cc}/u.test(name)) return text;
+  if (kind === 'group' && isGroupName(name)) return text;
   return { mistake: `must be user:EMAIL, group:VALUE with at most ${GROUP_LENGTH_MAX} characters, or everyone` };
+}
+
+/** Half of a surrogate pair is not Unicode text, so no store would keep it as it is. */
+function isGroupName(text: string): boolean {
+  return text.length <= GROUP_LENGTH_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);
+}
+
+/** Whether a group of this name can be granted something. */
+export function isGroup(name: string): boolean {
+  return typeof granteeOf(`group:${name}`) === 'string';
 }
 
 function isEmail(text: string): boolean {

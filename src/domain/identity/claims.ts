@@ -1,5 +1,5 @@
 /** The claims of an ID token: what an issuer states about a person. They are input, and may have any form. */
-import { GROUP_LENGTH_MAX } from '../access/grant.ts';
+import { isGroup } from '../access/grant.ts';
 import { hasSecret, withoutSecrets } from '../masked-secrets.ts';
 import { printable } from '../printable.ts';
 
@@ -67,7 +67,7 @@ const GROUPS_MAX = 1_000;
 
 /** The groups that claims state. */
 export interface StatedGroups {
-  /** Each of at most GROUP_LENGTH_MAX characters. Longer ones, and those beyond the first 1,000, are left out. */
+  /** Each can be granted something: it has at most 256 characters. Others, and those beyond the first 1,000, are left out. */
   readonly groups: readonly string[];
   /** Set if the issuer sends a link in place of the groups, because they are too many (OpenID Connect Core, 5.6.2), or if some were left out. */
   readonly groupsLeftOut?: true;
@@ -76,11 +76,11 @@ export interface StatedGroups {
 /** The groups in the claim at a path: a text, or a list of texts. */
 export function groupsOf(claims: Claims, path: string): StatedGroups {
   const found = own(claims, path) ?? claimAt(claims, path.split('.'));
-  const texts = [found].flat().filter((each): each is string => typeof each === 'string' && each !== '');
-  const groups = [...new Set(texts)].filter((text) => text.length <= GROUP_LENGTH_MAX).slice(0, GROUPS_MAX);
+  const texts = new Set([found].flat().filter((each): each is string => typeof each === 'string' && each !== ''));
+  const groups = [...texts].filter(isGroup).slice(0, GROUPS_MAX);
   const links = own(claims, '_claim_names');
   const isLinked = found === undefined && typeof links === 'object' && links !== null && own(links, path) !== undefined;
-  return { groups, ...((isLinked || groups.length < texts.length) && { groupsLeftOut: true }) };
+  return { groups, ...((isLinked || groups.length < texts.size) && { groupsLeftOut: true }) };
 }
 
 function claimAt(claims: Claims, names: readonly string[]): unknown {

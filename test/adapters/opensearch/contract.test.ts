@@ -5,6 +5,7 @@ import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
+import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import { isLong } from '../../support/breadth.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
@@ -19,6 +20,7 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   for (const shards of isLong ? [1, 3] : [3]) {
     usageContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
     searchContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
+    withinContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })), 20);
     scanContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
   }
 });

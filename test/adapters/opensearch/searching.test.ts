@@ -57,6 +57,43 @@ describe.skipIf(opensearchUrl() === undefined)('searches on OpenSearch', () => {
     await raw('DELETE', `/${prefix}-objects-closed`);
   });
 
+  it('within parts, answer whatever is the matter with the index of another bucket, and nothing in part', async () => {
+    const { store, prefix } = opened;
+    const buckets = ['parts-1', 'parts-2', 'parts-broken'] as const;
+    for (const bucket of buckets) {
+      await store.objects.createBucket(bucket);
+      await store.objects.write([live(bucket, 'a/1'), tombstone(bucket, 'a/2')].map((document) => ({ document, equalClock: 'accept' })));
+    }
+    await opened.refresh();
+    await raw('POST', `/${prefix}-objects-parts-broken/_close`);
+    const part = (bucket: string) => ({ bucket, prefix: 'a/' });
+    const places = async (names: readonly string[], deleted: boolean) =>
+      (await store.objects.search({ deleted, within: names.map(part), limit: 10 })).map(({ bucket }) => bucket);
+    const [one, two, broken] = buckets;
+    const never = 'parts-never';
+    expect(await places([], false)).toEqual([]);
+    expect(await store.objects.count({ within: [] }, 10)).toBe(0);
+    for (const deleted of [false, true]) {
+      expect(await places([one], deleted)).toEqual([one]);
+      expect(await places([one, two], deleted)).toEqual([one, two]);
+      expect(await places([one, never, two], deleted)).toEqual([one, two]);
+      expect(await places([never], deleted)).toEqual([]);
+      expect(await store.objects.count({ deleted, within: [one, never, two].map(part) }, 10)).toBe(2);
+      for (const names of [[broken], [one, broken], [one, broken, never], [broken, never]]) {
+        const fault = { code: 'bucket.index-blocked' };
+        await expect(places(names, deleted), names.join()).rejects.toMatchObject(fault);
+        await expect(store.objects.count({ deleted, within: names.map(part) }, 10), names.join()).rejects.toMatchObject(fault);
+      }
+    }
+    expect((await store.objects.changes(one, { prefix: '', within: [part(one)], sinceMs: 0, limit: 10 })).map(({ key }) => key)).toEqual([
+      'a/1',
+      'a/2',
+    ]);
+    const sums: UsageQuery = { bucket: one, prefix: '', by: 'folder', within: [part(one)], nowMs: 0, limit: 10, timeLimitMs: 10_000 };
+    expect(await store.usage.usage(sums)).toMatchObject([{ name: 'a/', objects: 1 }]);
+    for (const bucket of buckets) await raw('DELETE', `/${prefix}-objects-${bucket}`);
+  });
+
   it('leave out copies of an index', async () => {
     const { store, prefix } = opened;
     const bucket = 'copied';

@@ -8,6 +8,7 @@ import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
+import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
@@ -29,3 +30,4 @@ scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);
+withinContract('SQLite', openSqliteStore, 100);

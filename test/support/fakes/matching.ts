@@ -1,4 +1,5 @@
 /** Whether documents match what a search asks, in the plainest form: what both stores must answer. */
+import type { BucketPart } from '../../../src/domain/access/readable.ts';
 import { documentWords, extensionsOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { fold } from '../../../src/domain/documents/fold.ts';
 import { hasWords } from '../../../src/domain/documents/words.ts';
@@ -13,9 +14,14 @@ export function matchesFilter(document: ObjectDocument, filter: ObjectFilter): b
     (filter.key === undefined || document.key === filter.key) &&
     (filter.prefix === undefined || document.key.startsWith(filter.prefix)) &&
     (filter.extension === undefined || document.extension === filter.extension) &&
+    (filter.within === undefined || isInOneOf(filter.within, document)) &&
     (filter.words === undefined || hasWords(documentWords(document), filter.words)) &&
     (filter.where ?? []).every((condition) => holdsFor(document, condition))
   );
+}
+
+export function isInOneOf(parts: readonly BucketPart[], { bucket, key }: Pick<ObjectDocument, 'bucket' | 'key'>): boolean {
+  return parts.some((part) => part.bucket === bucket && key.startsWith(part.prefix));
 }
 
 function holdsFor(document: ObjectDocument, { anyOf, negated }: Condition): boolean {

@@ -7,7 +7,7 @@ import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/ob
 import { FaultError } from '../../../src/domain/fault.ts';
 import { dueAmong } from './due.ts';
 import { createMemoryAudit } from './memory-audit.ts';
-import { matchesFilter } from './matching.ts';
+import { isInOneOf, matchesFilter } from './matching.ts';
 import { createMemoryUsage } from './memory-usage.ts';
 import { createMemoryMaintenance } from './memory-maintenance.ts';
 
@@ -81,10 +81,11 @@ function createMemoryObjects(buckets: Buckets): ObjectIndex {
       const found = [...buckets.values()].flatMap((documents) => [...documents.values()]).filter((each) => matchesFilter(each, filter));
       return Math.min(found.length, max + 1);
     },
-    changes: async (bucket, { prefix, sinceMs, limit }, signal) => {
+    changes: async (bucket, { prefix, within, sinceMs, limit }, signal) => {
       signal?.throwIfAborted();
       return [...(buckets.get(bucket)?.values() ?? [])]
         .filter(({ key, indexed_at: at }) => key.startsWith(prefix) && Date.parse(at) > sinceMs)
+        .filter((document) => within === undefined || isInOneOf(within, document))
         .sort((a, b) => Date.parse(b.indexed_at) - Date.parse(a.indexed_at) || compareUtf8(a.key, b.key))
         .slice(0, limit)
         .map(copyOf);
