@@ -108,7 +108,7 @@ export const accessRows = {
     summary: 'Lets someone read the keys of a bucket, or those with a prefix.',
     description:
       'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
-    scope: 'admin',
+    scope: 'people',
     body,
     answer: grant,
     status: 201,
@@ -119,7 +119,7 @@ export const accessRows = {
     operation: 'removeGrant',
     summary: 'Removes a grant, and answers what it was.',
     description: 'It counts from the next request on. What another grant gives, or the role of an administrator, stays.',
-    scope: 'admin',
+    scope: 'people',
     body,
     answer: grant,
     status: 200,

@@ -200,8 +200,8 @@ export async function createCore(
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
-  const everyoneReads = settings.TALLY_READERS === 'everyone';
-  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, everyoneReads });
+  const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
+  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
   const audited = createAudited({ audit: store.audit, clock, telemetry });
   return {
     store,

@@ -263,7 +263,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         return;
       } catch (error) {
         stopping.signal.throwIfAborted();
-        if (error instanceof RequestError) throw new StartError(`TALLY_GRANTS_FILE: ${error.message}`);
+        if (error instanceof RequestError && error.code === 'grant.limit') throw new StartError(`TALLY_GRANTS_FILE: ${error.message}`);
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
@@ -334,11 +334,11 @@ function reportReaders({ TALLY_OIDC_ISSUER: issuer, TALLY_READERS: readers, TALL
   } else telemetry.info('users read what is granted to them; administrators read everything', { TALLY_READERS: readers });
 }
 
-/** The grants of the file, for the process that serves the control plane; without a file none are of a file. */
+/** The grants of the file, for a process that serves the control plane. */
 async function grantLinesOf({ TALLY_GRANTS_FILE: path, TALLY_ROLES: roles }: Settings): Promise<readonly FileGrant[] | undefined> {
-  if (!roles.includes('http')) return undefined;
+  if (path === undefined || !roles.includes('http')) return undefined;
   try {
-    return path === undefined ? [] : await readGrantsFile(path);
+    return await readGrantsFile(path);
   } catch (error) {
     if (error instanceof GrantsFileError) throw new StartError(error.message);
     throw error;

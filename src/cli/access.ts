@@ -57,7 +57,9 @@ function addChange(grants: Command, cli: Cli, name: keyof typeof changes): void 
 /** A prefix that ends within a name means more than the folder that its author may have thought of. */
 function prefixHint(where: string): string | undefined {
   const prefix = where.slice(where.indexOf('/') + 1);
-  if (!where.includes('/') || prefix === '' || prefix.endsWith('/')) return undefined;
+  if (!where.includes('/') || prefix === '') return undefined;
+  if (/[*?]/.test(prefix)) return `${printable(where)} is compared letter by letter: * and ? stand for themselves`;
+  if (prefix.endsWith('/')) return undefined;
   return `${printable(where)} does not end in a slash: it is the beginning of every key that continues it, such as ${printable(where)}2/x`;
 }
 

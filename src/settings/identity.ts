@@ -127,6 +127,7 @@ const withIssuer = [
   'TALLY_OIDC_ALLOW_UNVERIFIED',
   'TALLY_OIDC_ADMIN_CLAIM',
   'TALLY_OIDC_ADMIN_EMAILS',
+  'TALLY_GRANTS_FILE',
 ] as const satisfies readonly (keyof IdentitySettings)[];
 
 /** The mistakes in how the settings of identity are combined. */

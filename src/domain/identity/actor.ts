@@ -57,6 +57,8 @@ export interface KeyActor {
   readonly scopes: readonly KeyScope[];
   /** The groups of the owner that count now. */
   readonly groups?: readonly string[];
+  /** Set if what the issuer stated at the owner's last login, groups and a role, does not count any more. */
+  readonly claimsLapsed?: true;
   /** Set if the owner is an administrator, who reads everything, and the key is narrowed. */
   readonly ownerReadsAll?: true;
   /** The key reads only what is in these as well. Absent: what its owner reads. */

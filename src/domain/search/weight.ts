@@ -5,6 +5,9 @@ import type { Condition, Test } from './conditions.ts';
 /** OpenSearch refuses a query of more than 1,024 clauses, those of its parts together. The rest is for the bounds of the search itself. */
 export const WEIGHT_MAX = 1_000;
 
+/** Of a part of a bucket: its bucket, and its prefix. */
+export const CLAUSES_OF_PART = 2;
+
 /** The clauses that conditions become at most. */
 export function weightOf(conditions: readonly Condition[]): number {
   return conditions.reduce((sum, { anyOf }) => anyOf.reduce((weight, test) => weight + weightOfTest(test), sum), 0);

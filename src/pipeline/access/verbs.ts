@@ -6,7 +6,7 @@ import type { Policy } from '../../domain/access/policy.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
-import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
+import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../../domain/identity/actor.ts';
 import { knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -28,6 +28,8 @@ interface AccessDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
+  /** Whether a file of grants is read at the start. Without one, what an earlier file granted is removed by commands. */
+  readonly hasFile: boolean;
   readonly readableBy: ReadableBy;
 }
 
@@ -40,6 +42,7 @@ export function createAccessVerbs({
   clock,
   audited,
   everyoneReads,
+  hasFile,
   readableBy,
 }: AccessDependencies): AccessVerbs {
   return {
@@ -69,10 +72,10 @@ export function createAccessVerbs({
       let removed: Grant | undefined;
       await grants.change((before) => {
         removed = before.find((grant) => isSame(grant, { who, where }));
-        if (removed?.source === 'file') {
+        if (removed?.source === 'file' && hasFile) {
           throw new RequestError(
             'grant.of-file',
-            `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start the registry again`,
+            `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start each registry again`,
           );
         }
         return removed === undefined ? before : before.filter((grant) => grant !== removed);
@@ -112,17 +115,19 @@ export function createAccessVerbs({
   /** Why someone reads nothing, and whom to ask. */
   async function adviceOf(actor: Actor, signal: AbortSignal): Promise<string | undefined> {
     if (actor.kind === 'local') return undefined;
+    const lapsed = lapsedText(actor);
+    if (lapsed !== undefined) return lapsed;
     const [policy, user] = await Promise.all([grants.current(signal), users.get(actor.userId, signal)]);
     if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
       return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
     }
     if (user?.groupsLeftOut === true) {
-      return 'Nothing is granted to you, and the issuer left out your groups, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
+      return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
     }
-    if (actor.kind === 'api_key' && actor.narrowedTo !== undefined) {
-      return 'Nothing of what this API key was narrowed to is granted to its owner: ask an administrator of this registry for a grant, or create another key.';
-    }
-    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
+    const isNarrowed = actor.kind === 'api_key' && actor.narrowedTo !== undefined;
+    return isNarrowed
+      ? 'Nothing of what this API key was narrowed to is granted to its owner: ask an administrator of this registry for a grant, or create another key.'
+      : 'Nothing is granted to you: ask an administrator of this registry for a grant.';
   }
 
   function readerOf(user: KnownUser, policy: Policy, at: ReadonlySet<Grant>): readonly ReaderView[] {
@@ -148,6 +153,18 @@ export function createAccessVerbs({
       groups_left_out: groupsLeftOut,
     };
   }
+}
+
+/** What a login gave that does not count any more. */
+function lapsedText(actor: SessionActor | KeyActor): string | undefined {
+  if (actor.kind === 'session') {
+    return actor.isRoleLapsed === true
+      ? 'Nothing is granted to you but the role admin, which the identity provider gave you at a login more than 12 hours ago: log in again.'
+      : undefined;
+  }
+  return actor.claimsLapsed === true
+    ? 'Nothing is granted to the address of the owner of this API key, and the groups and the role of the last login do not count any more, because it was too long ago: the owner must log in again.'
+    : undefined;
 }
 
 function textsOf(readable: Readable): readonly string[] {

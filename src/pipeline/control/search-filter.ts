@@ -8,7 +8,7 @@ import { holds, type Condition, type Test } from '../../domain/search/conditions
 import { extensionTest, pairTest, typeTest } from '../../domain/search/field-tests.ts';
 import { parseQuery, type ParsedQuery } from '../../domain/search/parse.ts';
 import { containedText, patternOf } from '../../domain/search/pattern.ts';
-import { WEIGHT_MAX, weightOf, weightOfWords } from '../../domain/search/weight.ts';
+import { CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../../domain/search/weight.ts';
 import { isTimeZone } from '../../domain/search/zones.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
 
@@ -34,7 +34,7 @@ export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilte
   const deleted = request.deleted === 'true' || parsed?.deleted === true;
   checkContradictions(request, conditions, deleted);
   const words = wordsIn(request.q);
-  checkWeight(conditions, words);
+  checkWeight({ where: conditions, words: words ?? [] });
   return {
     filter: words === null ? null : placed(conditions, { words, deleted }),
     buckets: conditions.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : []))),
@@ -51,12 +51,13 @@ function wordsIn(q: string | undefined): QueryWords | null {
   return isEmpty(q) ? [] : queryWordsOf(q ?? '');
 }
 
-function checkWeight(conditions: readonly Condition[], words: QueryWords | null): void {
-  const weight = weightOf(conditions) + weightOfWords(words ?? []);
+/** Refuses a search that a store would refuse. `parts`: how many parts of buckets it is narrowed to. */
+export function checkWeight(filter: Pick<ObjectFilter, 'where' | 'words'>, parts = 0): void {
+  const weight = weightOf(filter.where ?? []) + weightOfWords(filter.words ?? []) + CLAUSES_OF_PART * parts;
   if (weight <= WEIGHT_MAX) return;
   throw new RequestError(
     'request.invalid',
-    `the words, texts and patterns of a search are too long together (${weight} of at most ${WEIGHT_MAX} parts): leave some out`,
+    `the words, texts and patterns of a search are too long together${parts === 0 ? '' : ` with the ${parts} parts that you may read`} (${weight} of at most ${WEIGHT_MAX}): leave some out`,
   );
 }
 

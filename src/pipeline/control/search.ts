@@ -12,7 +12,7 @@ import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-ind
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { createAsOf } from './as-of.ts';
-import { filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
+import { checkWeight, filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;
@@ -86,7 +86,9 @@ export function createUnderstand(state: StateStore) {
   ): Promise<UnderstoodFilter> {
     const understood = filterOf(request, nowMs);
     for (const bucket of new Set(understood.buckets)) await requireReadable(state, { bucket, readable }, signal);
-    return { ...understood, filter: understood.filter && narrowed(understood.filter, readable) };
+    const filter = understood.filter && narrowed(understood.filter, readable);
+    if (filter?.within !== undefined) checkWeight(filter, filter.within.length);
+    return { ...understood, filter };
   };
 }
 

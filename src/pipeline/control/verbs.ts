@@ -64,6 +64,8 @@ interface VerbDependencies {
   readonly loginRules?: LoginRules;
   /** Whether every user reads everything, as TALLY_READERS says. Default: false. */
   readonly everyoneReads?: boolean;
+  /** Whether TALLY_GRANTS_FILE names a file. Default: false. */
+  readonly hasGrantsFile?: boolean;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
@@ -84,6 +86,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     deadLetters,
     provisioning,
     everyoneReads = false,
+    hasGrantsFile: hasFile = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
@@ -176,7 +179,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     ...letterVerbs(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads, readableBy }),
+    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads, hasFile, readableBy }),
     ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',

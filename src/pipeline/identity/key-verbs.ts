@@ -126,7 +126,10 @@ export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, 
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
       const [own, owner] = await Promise.all([records.ofUser(userId, signal), users.get(userId, signal)]);
-      const shown = own.map((record) => keyView(record, factsOf(owner))).filter((key) => matchesOwn(key, query));
+      const shown = own
+        .filter((record) => !isOfOthers(actor, record))
+        .map((record) => keyView(record, factsOf(owner)))
+        .filter((key) => matchesOwn(key, query));
       return pageOf(shown, query);
     },
     async getApiKey({ params }, { actor, signal }) {
@@ -170,12 +173,17 @@ function notFound(id: string): RequestError {
   );
 }
 
+/** A narrowed key knows of itself only: the names and the parts of others tell what it may not read. */
+function isOfOthers(actor: Actor, { id }: Pick<KeyRecord, 'id'>): boolean {
+  return actor.kind === 'api_key' && actor.narrowedTo !== undefined && actor.keyId !== id;
+}
+
 /** Reads a key of the caller. Throws `api-key.not-found` for every other id, those of other users' keys included. */
 function createOwned(records: Pick<KeyRecords, 'get'>) {
   return async function owned(actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
     const { userId } = requireUser(actor);
     const record = await records.get(id, signal);
-    if (record?.userId !== userId) throw notFound(id);
+    if (record?.userId !== userId || isOfOthers(actor, record)) throw notFound(id);
     return record;
   };
 }
