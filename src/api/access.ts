@@ -6,7 +6,8 @@ import { cursor, id, limit, must, pageOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
-const WHO = /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:[ -~\u00a0-\uffff]{1,256})$/;
+const WHO =
+  /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:(?:[ -~\u00a0-\ud7ff\ue000-\uffff]|[\ud800-\udbff][\udc00-\udfff]){1,256})$/;
 /** A prefix has at most the 1,024 bytes of a key. */
 const WHERE = /^(?:\*|[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]{1}(?:\/[\s\S]{0,1024})?)$/;
 

@@ -1,4 +1,4 @@
-import { processActor } from '../../src/adapters/process-actor.ts';
+import { createStoredGrants } from '../../src/pipeline/access/policy.ts';
 import { request as httpRequest } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -210,10 +210,6 @@ async function startWorld({ operation }: PlacedRow) {
   const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
   await updateRecord(store.state, refs.job(id), () => job);
-  if (operation === 'removeGrant') {
-    const signal = new AbortController().signal;
-    await verbs.addGrant({ body: { who: 'group:analysts', where: 'photos/2026/' } }, { actor: processActor(), signal });
-  }
   if (operation === 'cleanBucket') {
     await provisioning.apply({ bucket: 'photos' }, {});
     await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
@@ -257,6 +253,12 @@ const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>>
     return { headers: { ...json, ...bearer(await world.tokenOf('admin')) } };
   },
   appointAdmin: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
+  addGrant: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),
+  removeGrant: async (world) => {
+    const grant = { who: 'group:analysts', where: 'photos/2026/', grantedBy: 'root', createdAtMs: 0, source: 'command' } as const;
+    await createStoredGrants({ state: world.store.state, clock: world.clock }).change(() => [grant]);
+    return { headers: { ...json, ...bearer(await world.tokenOf('admin')) } };
+  },
   listReaders: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   getAccess: async (world) => ({ headers: bearer(await world.tokenOf('admin')) }),
   exportState: async (world) => ({ headers: { ...json, ...bearer(await world.tokenOf('admin')) } }),

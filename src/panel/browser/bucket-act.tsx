@@ -33,17 +33,17 @@ export function Act({ of: { bucket, status } }: { readonly of: Of }) {
         </Link>
       ) : null;
     case 'gaps':
-      return (
+      return may('GET /v1/gaps') ? (
         <Link page="gaps" choices={{ bucket }}>
           Its gaps
         </Link>
-      );
+      ) : null;
     case 'jobs':
-      return (
+      return may('GET /v1/jobs') ? (
         <Link page="jobs" choices={{ bucket }}>
           Its jobs
         </Link>
-      );
+      ) : null;
     case 'plan':
     case 'resume':
     case 'reindex':
