@@ -180,7 +180,7 @@ describe('a grant', () => {
 
   it('ends after seven days', () => {
     const grant = newAppointment({ email: 'Bob@Example.com' }, 'alice', 0);
-    expect(grant).toMatchObject({ email: 'bob@example.com', grantedBy: 'alice' });
+    expect(grant).toMatchObject({ email: 'bob@example.com', appointedBy: 'alice' });
     expect([isAppointmentOver(grant, 7 * 86_400_000 - 1), isAppointmentOver(grant, 7 * 86_400_000)]).toEqual([false, true]);
   });
 });
