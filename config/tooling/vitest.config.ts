@@ -141,6 +141,7 @@ const whole = [
   'http/control-plane-faults',
   'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
+  'pipeline/compare/memory-real',
   'pipeline/compare/turn-controls',
   'pipeline/provision/apply',
   'pipeline/provision/foreign-writer',
