@@ -142,6 +142,7 @@ const whole = [
   'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
   'pipeline/compare/memory-real',
+  'pipeline/compare/random-reindexes',
   'pipeline/compare/turn-controls',
   'pipeline/provision/apply',
   'pipeline/provision/foreign-writer',
