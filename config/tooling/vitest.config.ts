@@ -144,6 +144,7 @@ const whole = [
   'pipeline/compare/memory-real',
   'pipeline/compare/random-reindexes',
   'pipeline/compare/turn-controls',
+  'pipeline/ingest/neighbours-after-fault',
   'pipeline/provision/apply',
   'pipeline/provision/foreign-writer',
   'pipeline/reindex-jobs/crash',

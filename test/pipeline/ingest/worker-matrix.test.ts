@@ -3,7 +3,7 @@
  * with one worker, with three whose circuits differ, and with a restart of all workers every five minutes. Each fault that
  * is unlike the others, in one of these forms; worker-matrix.long.ts plays all rows.
  */
-import { describe, expect, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { expectMatrixRow, matrixForms } from '../../support/worlds/matrix-forms.ts';
 import { portFaults } from '../../support/worlds/port-faults.ts';
 
