@@ -118,6 +118,7 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
+  'adapters/aws/iam-policy',
   'adapters/opensearch/contract',
   'adapters/opensearch/secured',
   'adapters/opensearch/signing',
