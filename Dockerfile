@@ -1,4 +1,4 @@
-# The image of Tally: production dependencies and sources, run as they are (Node strips the types), and the built panel.
+# The image of Tally: the program as one bundle with everything that it needs, and the panel.
 #
 #   docker build -t tally .
 #   docker run --read-only --tmpfs /tmp -e TALLY_QUEUE_URL=… -e TALLY_INDEX_URL=… tally serve
@@ -11,18 +11,16 @@
 # `docker stop` kills after 10 s, while Tally stops within TALLY_SHUTDOWN_TIMEOUT_MS (25 s; at once when idle). Use
 # `docker stop -t 30`, or `docker run --stop-timeout 30`. What a killed process held comes back to the queue.
 
-# One installation serves both, the panel's builder (a dependency for development) and the program: a second one would take as
-# long as all other steps together. One RUN, so that no layer contains the packages which are removed at its end.
 FROM node:24-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json tsconfig.json ./
+COPY package.json package-lock.json tsconfig.json LICENSE ./
+COPY config/opensearch config/opensearch
+COPY config/tooling config/tooling
 COPY src src
-# optional: a TypeScript compiler that a library of ours could use. Types and source maps: a third of the rest
+# one RUN, so that no layer contains the packages of npm
 RUN npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --cache /tmp/npm \
- && node src/panel/build.ts \
- && npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --no-update-notifier --cache /tmp/npm \
- && rm -rf /tmp/npm \
- && find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
+ && node config/tooling/package.ts --program /package \
+ && rm -rf /tmp/npm node_modules
 
 FROM node:24-slim
 LABEL org.opencontainers.image.title="tally" \
@@ -32,13 +30,10 @@ LABEL org.opencontainers.image.title="tally" \
       org.opencontainers.image.base.name="docker.io/library/node:24-slim"
 WORKDIR /app
 # These files belong to root, so the process cannot change its program.
-COPY --from=build /app/node_modules node_modules
-COPY package.json LICENSE ./
+COPY --from=build /package ./
 COPY config/opensearch config/opensearch
-COPY src src
-COPY --from=build /app/dist/panel dist/panel
 # `node` is user 1000 of the base image; a new volume at /data takes its owner from here
-RUN chmod 755 src/tally.js && ln -s /app/src/tally.js /usr/local/bin/tally && install -d -o node -g node -m 700 /data
+RUN chmod 755 dist/program/tally.js && ln -s /app/dist/program/tally.js /usr/local/bin/tally && install -d -o node -g node -m 700 /data
 
 # Health and metrics for probes from outside. The control plane stays on the container's loopback, where `docker exec` is.
 ENV NODE_ENV=production \

@@ -18,7 +18,5 @@ if (version[0] < needed[0] || (version[0] === needed[0] && version[1] < needed[1
   );
   process.exitCode = 78;
 } else {
-  // installed as a package, of which Node strips no types
-  if (import.meta.url.indexOf('/node_modules/') >= 0) await import('./installed.js');
   await import('./main.ts');
 }

@@ -118,6 +118,7 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
+  'adapters/aws/iam-policy',
   'adapters/opensearch/contract',
   'adapters/opensearch/secured',
   'adapters/opensearch/signing',
@@ -141,7 +142,10 @@ const whole = [
   'http/control-plane-faults',
   'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
+  'pipeline/compare/memory-real',
+  'pipeline/compare/random-reindexes',
   'pipeline/compare/turn-controls',
+  'pipeline/ingest/neighbours-after-fault',
   'pipeline/provision/apply',
   'pipeline/provision/foreign-writer',
   'pipeline/reindex-jobs/crash',

@@ -61,9 +61,12 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
   return files;
 }
 
-if (import.meta.main) {
+/** Writes the files into a folder, which is emptied before. */
+export async function writePanel(folder: string): Promise<void> {
   const files = await buildPanel();
-  await rm(BUILT, { recursive: true, force: true });
-  await mkdir(BUILT, { recursive: true });
-  for (const [name, bytes] of files) await writeFile(join(BUILT, name), bytes);
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  for (const [name, bytes] of files) await writeFile(join(folder, name), bytes);
 }
+
+if (import.meta.main) await writePanel(BUILT);

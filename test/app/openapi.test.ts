@@ -21,7 +21,7 @@ const CHECKS = [
 /** A long run has a number of examples. */
 const LONG_EXAMPLES = process.env['TALLY_TEST_OPENAPI_EXAMPLES'];
 /** Of each operation, besides the example of the document and the limits of each field: one caller's show what is answered to any. */
-const THOROUGH: Tries = { phases: 'examples,coverage,fuzzing', examples: Number(LONG_EXAMPLES ?? 3) };
+const THOROUGH: Tries = { phases: 'examples,coverage,fuzzing', examples: Number(LONG_EXAMPLES ?? (isLong ? 3 : 1)) };
 /** Whom most is refused to, whatever is sent. */
 const BRIEF: Tries = LONG_EXAMPLES === undefined ? { phases: 'examples,fuzzing', examples: 1 } : THOROUGH;
 

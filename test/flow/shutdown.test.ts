@@ -4,7 +4,7 @@ import { runTally } from '../support/servers/daemon.ts';
 import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
-import { oneOf } from '../support/breadth.ts';
+import { oneOf, onlyInLong } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
@@ -51,8 +51,8 @@ describe('asked to stop', () => {
     600_000,
   );
 
-  // app/lifecycle.test.ts has each signal, and the second one
-  test.concurrent.each(indexKinds.slice(-1))(
+  // each day the one with a slow index shows it; app/lifecycle.test.ts has each signal, and the second one
+  onlyInLong(test.concurrent.each(indexKinds.slice(-1)))(
     'under load, it finishes what it holds, and another goes on, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
@@ -101,7 +101,7 @@ describe('asked to stop', () => {
   );
 
   onOpenSearch(
-    'while OpenSearch is slow, it waits for what it holds',
+    'while OpenSearch is slow, it waits for what it holds, and another goes on',
     async () => {
       await using flow = await openFlow('opensearch');
       const { world, index } = flow;
@@ -120,6 +120,7 @@ describe('asked to stop', () => {
       expect(visible.filter((message) => message.approximateReceiveCount > 0)).toEqual([]);
       slowness.remove();
       await flow.converged(await flow.start());
+      expect(world.deadLetters()).toEqual([]);
     },
     600_000,
   );
@@ -157,7 +158,8 @@ describe('what cannot be finished when a daemon is asked to stop', () => {
     600_000,
   );
 
-  test.skipIf(opensearchUrl() === undefined)(
+  // each day what waits for S3 stands for it
+  onlyInLong(test.skipIf(opensearchUrl() === undefined))(
     'is given back at the deadline while a bulk request hangs',
     async () => {
       await using flow = await openFlow('opensearch');

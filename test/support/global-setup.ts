@@ -11,6 +11,8 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import type { TestProject } from 'vitest/node';
 
+import { writeProgram } from '../../config/tooling/package.ts';
+
 interface Server {
   readonly name: string;
   readonly image: string;
@@ -145,14 +147,18 @@ const TESTS = new URL('..', import.meta.url).pathname;
 /** Test files that import this file, directly or through others, use servers. */
 const FOUND = new URL('servers/found.ts', import.meta.url).pathname;
 
+/** Those that import this file start the program. */
+const PROGRAM = new URL('servers/program.ts', import.meta.url).pathname;
+
 const missing: string[] = [];
 const running: { readonly stop: () => Promise<unknown> }[] = [];
 
 export async function setup(project: TestProject): Promise<void> {
   const tests = await selectedTests(project);
   // a run of tests that need no server must not wait for containers
-  const usesServers = tests.length > 0 && (await reachesServers(tests.map(({ file }) => file)));
+  const usesServers = await reaches(FOUND, tests);
   const isWanted = ({ words }: Server): boolean => (words === undefined ? usesServers : tests.some(({ text }) => text.includes(words)));
+  const building = buildProgram(tests);
   const wanted = new Set(servers.filter((server) => addressOf(server) === undefined && isWanted(server)));
   const dockerRefusal = wanted.size > 0 ? await dockerRefusalReason() : undefined;
   project.provide('securedOpensearchCaFile', process.env['TALLY_TEST_OPENSEARCH_SECURED_CA_FILE']);
@@ -163,6 +169,7 @@ export async function setup(project: TestProject): Promise<void> {
       if (started?.caFile !== undefined) project.provide('securedOpensearchCaFile', started.caFile);
     }),
   );
+  await building;
   if (missing.length === 0 || process.env['CI'] !== 'true') return;
   await stopAll();
   const reason = `CI=true, and servers are ${howToRun()}`;
@@ -173,6 +180,15 @@ export async function setup(project: TestProject): Promise<void> {
 export async function teardown(): Promise<void> {
   await stopAll();
   if (missing.length > 0) console.warn(`\n NOT RUN: suites were skipped, their servers are ${howToRun()}\n`);
+}
+
+/** Builds the program for tests that start it: as it is published, and it starts in half of the time. */
+async function buildProgram(tests: readonly SelectedTest[]): Promise<void> {
+  if (process.env['TALLY_TEST_PROGRAM'] !== undefined || !(await reaches(PROGRAM, tests))) return;
+  const folder = await mkdtemp(join(tmpdir(), 'tally-test-program-'));
+  running.push({ stop: () => rm(folder, { recursive: true, force: true }) });
+  await writeProgram(folder);
+  process.env['TALLY_TEST_PROGRAM'] = join(folder, 'dist/program/tally.js');
 }
 
 function addressOf(server: Server): string | undefined {
@@ -194,13 +210,13 @@ async function selectedTests({ vitest }: TestProject): Promise<readonly Selected
   return Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
 }
 
-/** Whether found.ts is among the files, or among the files of the tests that they import. */
-async function reachesServers(files: readonly string[]): Promise<boolean> {
-  await access(FOUND);
-  const seen = new Set(files);
+/** Whether a file is among those that the tests import, directly or through others. */
+async function reaches(wanted: string, tests: readonly SelectedTest[]): Promise<boolean> {
+  await access(wanted);
+  const seen = new Set(tests.map(({ file }) => file));
   // what is added meanwhile is visited too
   for (const file of seen) {
-    if (file === FOUND) return true;
+    if (file === wanted) return true;
     const text = await readFile(file, 'utf8');
     const imported = [...text.matchAll(/^(?:import|export|\}).* from '(\.{1,2}\/[^']+\.ts)'/gm)].map(([, path = '']) =>
       join(dirname(file), path),

@@ -1,7 +1,7 @@
 /**
  * Assembles fauxqs from its parts. Its `startFauxqs` listens on all interfaces and gives no access to its stores, so the
  * embedded mode joins the same parts: the public `buildApp`, and five modules that the package does not export. These are
- * loaded by file address and checked here, and package.json pins the version of fauxqs.
+ * loaded by their paths in a checkout, from where the bundle takes them, and checked here; package.json pins the version of fauxqs.
  */
 import { buildApp } from 'fauxqs';
 import { z } from 'zod';
@@ -39,11 +39,11 @@ const publishModule = z.object({
 /** Creates a fauxqs with empty stores that does not listen yet. Throws if the installed fauxqs does not have the expected modules. */
 export async function createFauxqs(region: string): Promise<Fauxqs> {
   const [{ SqsStore }, { SnsStore }, { S3Store }, { PersistenceManager }, { publish }] = await Promise.all([
-    load('./sqs/sqsStore.js', sqsModule),
-    load('./sns/snsStore.js', snsModule),
-    load('./s3/s3Store.js', s3Module),
-    load('./persistence.js', persistenceModule),
-    load('./sns/actions/publish.js', publishModule),
+    loaded(import('../../../node_modules/fauxqs/dist/sqs/sqsStore.js'), sqsModule),
+    loaded(import('../../../node_modules/fauxqs/dist/sns/snsStore.js'), snsModule),
+    loaded(import('../../../node_modules/fauxqs/dist/s3/s3Store.js'), s3Module),
+    loaded(import('../../../node_modules/fauxqs/dist/persistence.js'), persistenceModule),
+    loaded(import('../../../node_modules/fauxqs/dist/sns/actions/publish.js'), publishModule),
   ]);
   const sqs = new SqsStore();
   const sns = new SnsStore();
@@ -66,7 +66,6 @@ export async function createFauxqs(region: string): Promise<Fauxqs> {
   };
 }
 
-async function load<Module>(path: string, schema: z.ZodType<Module>): Promise<Module> {
-  const loaded: unknown = await import(new URL(path, import.meta.resolve('fauxqs')).href);
-  return schema.parse(loaded);
+async function loaded<Module>(module: Promise<unknown>, schema: z.ZodType<Module>): Promise<Module> {
+  return schema.parse(await module);
 }

@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import auditFile from '../../../config/opensearch/audit.json' with { type: 'json' };
+import objectsFile from '../../../config/opensearch/objects.json' with { type: 'json' };
+import stateFile from '../../../config/opensearch/state.json' with { type: 'json' };
 import { REFRESH_INTERVAL_MS } from '../../domain/ordering/constants.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
@@ -75,8 +77,9 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
   };
 }
 
+const definitionFiles = { objects: objectsFile, state: stateFile, audit: auditFile };
+
 function definition(name: 'objects' | 'state' | 'audit', settings: Readonly<Record<string, string | number>>): IndexDefinition {
-  const file = new URL(`../../../config/opensearch/${name}.json`, import.meta.url);
-  const parsed = indexDefinitionSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const parsed = indexDefinitionSchema.parse(definitionFiles[name]);
   return { ...parsed, settings: { ...parsed.settings, ...settings } };
 }

@@ -7,6 +7,7 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { isLong } from '../../support/breadth.ts';
 import { confirmationBody } from '../../support/sources.ts';
 import { createTestAws, until, type TestAws, type TestQueue } from '../../support/servers/aws.ts';
 import { runTally, startDaemon, type Environment } from '../../support/servers/daemon.ts';
@@ -185,9 +186,12 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       expect(iam.unused('process')).toEqual(versions);
 
       await person(['bucket', 'add', bucket, '--source', source, '--no-reindex']);
-      const { token } = JSON.parse(await person(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
-      await person(['bucket', 'apply', bucket, '--plan', token]);
-      await person(['bucket', 'remove', bucket, '--yes']);
+      // the requests of a plan are the same for everybody who applies it: each day a person applies that of one source
+      if (isLong || source === 'notification') {
+        const { token } = JSON.parse(await person(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
+        await person(['bucket', 'apply', bucket, '--plan', token]);
+        await person(['bucket', 'remove', bucket, '--yes']);
+      }
       expect([...iam.refused]).toEqual([]);
       expect(iam.unused('assumed')).toEqual([]);
     },

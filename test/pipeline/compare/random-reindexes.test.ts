@@ -12,6 +12,7 @@ import type { ListedEntry } from '../../support/servers/listing/contents.ts';
 import { startListingServer } from '../../support/servers/listing/listing-server.ts';
 import type { ListingServer } from '../../support/servers/listing/listing-server.ts';
 import type { Fault } from '../../support/servers/listing/listing-faults.ts';
+import { isLong } from '../../support/breadth.ts';
 import { openTestStore } from '../../support/servers/opensearch.ts';
 import { createReindexer } from '../../support/random/reindex.ts';
 import type { Reindexer } from '../../support/random/reindex.ts';
@@ -41,8 +42,8 @@ async function openOpenSearch(): Promise<OpenedStore> {
 }
 
 const stores = [
-  ['SQLite', openSqlite, 45],
-  ...(opensearchUrl() === undefined ? [] : ([['OpenSearch', openOpenSearch, 10]] as const)),
+  ['SQLite', openSqlite, isLong ? 45 : 15],
+  ...(opensearchUrl() === undefined ? [] : ([['OpenSearch', openOpenSearch, isLong ? 10 : 4]] as const)),
 ] as const;
 
 const PREFIXES = ['', '', '', 'a', 'a/', 'ab', '\u{1f600}', '\ufffd/', ' ', 'none such/'];

@@ -4,6 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { isLong } from '../../support/breadth.ts';
 import { createRandom } from '../../support/random/seeded.ts';
 import { syntheticRecord } from '../../support/worlds/ingest.ts';
 import { FAULTY, NEAR } from '../../support/worlds/port-faults.ts';
@@ -16,7 +17,7 @@ const HANGS_MS = 4_000;
 const ROUNDS = 20;
 /** What a killed worker had in hand is received again after a minute; then a trial comes soon, or the object was deferred once. */
 const SERVED_MS = 70 * SECOND_MS;
-const WORLDS = 60;
+const WORLDS = isLong ? 60 : 15;
 
 /** What a neighbour's look takes while a bucket beside it hangs: its own trial, after another that hangs and after it was hidden once. */
 const BESIDE_MS = 60 * SECOND_MS;

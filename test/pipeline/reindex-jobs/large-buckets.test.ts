@@ -4,9 +4,10 @@ import { RANGES_MAX } from '../../../src/pipeline/reindex-jobs/range-records.ts'
 import { isLong } from '../../support/breadth.ts';
 import { runLarge, type LargeCase, type LargeResult } from '../../support/large/world.ts';
 
-/** What is expected are proportions: they show in a quarter of the objects, but for the ranges that 64 workers split. */
+/** What is expected are proportions: they show in a quarter of the objects, and in half of those that 64 workers split into ranges. */
 const SHARE = isLong ? 1 : 1 / 4;
 const WHOLE = 200_000 * SHARE;
+const MANY = isLong ? 6_000_000 : 3_000_000;
 
 type Wanted = Pick<LargeCase, 'shape' | 'mode' | 'objects' | 'workers'> & {
   readonly turns: 'whole' | 'counted';
@@ -68,9 +69,9 @@ describe('a re-index of a large bucket', () => {
   );
 
   it('by 64 workers has ranges left to split, and lists few records for each that ends', async () => {
-    const result = await run({ shape: 'deep', mode: 'first', objects: 6_000_000, workers: 64, turns: 'counted' });
+    const result = await run({ shape: 'deep', mode: 'first', objects: MANY, workers: 64, turns: 'counted' });
     const { rangesDone = 0 } = result.job;
-    expect(result.documents).toBe(6_000_000);
+    expect(result.documents).toBe(MANY);
     expect(rangesDone).toBeGreaterThan(100);
     expect(rangesDone).toBeLessThan(RANGES_MAX);
     // one reader lists all of them each second; the workers list each about once, and a few more near the end
@@ -79,8 +80,8 @@ describe('a re-index of a large bucket', () => {
   });
 
   it('by more workers than its index has work for is not split further', async () => {
-    const result = await run({ shape: 'hash', mode: 'first', objects: 2_000_000, workers: 64, indexCores: 2, turns: 'counted' });
-    expect(result.documents).toBe(2_000_000);
+    const result = await run({ shape: 'hash', mode: 'first', objects: MANY / 3, workers: 64, indexCores: 2, turns: 'counted' });
+    expect(result.documents).toBe(MANY / 3);
     // more than twice as many while ranges were split whatever the index did
     expect(result.requests.lists + result.requests.listProbes).toBeLessThanOrEqual(4 * pagesOf(result));
   });

@@ -1,7 +1,10 @@
 /** The program under test, started as its users start it. */
 import { readFileSync } from 'node:fs';
 
-export const MAIN = new URL('../../../src/tally.js', import.meta.url).pathname;
+const SOURCE = new URL('../../../src/tally.js', import.meta.url).pathname;
+
+/** As it is published, where the tests have built it (global-setup.ts), and otherwise from its sources. */
+export const MAIN = process.env['TALLY_TEST_PROGRAM'] ?? SOURCE;
 
 /** What its first line gives to Node. */
 export function nodeOptions(): readonly string[] {

@@ -33,7 +33,10 @@ export interface FaultRow {
   readonly env?: Environment;
   /** The keys that fail themselves: looks at them are sent too. Absent: each look at the bucket fails. */
   readonly faulty?: { readonly prefix: string; readonly keys: 'one' | 'many' };
-  /** Another row, or `outage.test.ts`, or the adapter's own test of the fault and a row with the same reach, plays nearly the same: it is left to `npm run test:long`. */
+  /**
+   * Another row, or `outage.test.ts`, or the adapter's own test of the fault and a row with the same reach, or the same fault in
+   * `worker-matrix.test.ts`, plays nearly the same: it is left to `npm run test:long`.
+   */
   readonly isVariant?: true;
   /** A restart while the fault lasts would be another fault, so it ends between the kill and the start. */
   readonly endsBeforeStart?: true;

@@ -92,6 +92,7 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'S3 answers SlowDown for a prefix',
+    isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
     faulty: slow,
@@ -127,6 +128,7 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'S3 does not answer for the region, and then for the bucket alone',
+    isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
     env: { TALLY_S3_TIMEOUT_MS: '2000' },
@@ -158,9 +160,10 @@ const storageRows: readonly FaultRow[] = [
 ];
 
 const sqliteRows: readonly FaultRow[] = [
-  { name: 'the bucket record cannot be read', index: 'sqlite', reach: 'index', begin: unreadableRecord },
+  { name: 'the bucket record cannot be read', isVariant: true, index: 'sqlite', reach: 'index', begin: unreadableRecord },
   {
     name: 'the SQLite file was moved away',
+    isVariant: true,
     index: 'sqlite',
     reach: 'all',
     endsBeforeStart: true,
@@ -217,6 +220,7 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'no document of the bucket fits its mapping',
+    isVariant: true,
     index: 'opensearch',
     reach: 'index',
     // the same error says that a document is bad: three in a row may be, while their index accepts others

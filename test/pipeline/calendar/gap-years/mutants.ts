@@ -39,17 +39,20 @@ function reading(kind: string, change: (record: Fields) => Fields): Views['closi
   });
 }
 
-/** Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it early. */
+/**
+ * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within two seconds of
+ * CPU. A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost.
+ */
 export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number }>> = {
   'a paused job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'paused' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
-    seed: 1,
+    seed: 3,
   },
   'a failed job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'failed' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
-    seed: 4,
+    seed: 6,
   },
   'what a fast clock put off is not due': {
     views: {
@@ -89,7 +92,7 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
       ),
     },
     finds: /without a job that covers/,
-    seed: 3,
+    seed: 16,
   },
   'a job of one prefix closes the gaps of the whole bucket': {
     views: { closing: reading('job', (job) => ({ ...job, prefix: '' })) },
