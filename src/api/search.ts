@@ -117,8 +117,12 @@ export const asOf = z
   .object({
     bucket: bucketName,
     status: bucketStatus,
-    last_event_at: time.exactOptional().describe('When its last event arrived, to the minute.'),
-    last_compared_at: time.exactOptional().describe('When a compare of the whole bucket has last ended. Absent: never.'),
+    last_event_at: time
+      .exactOptional()
+      .describe('When its last event arrived, to the minute. Absent for callers who may not read all of the bucket.'),
+    last_compared_at: time
+      .exactOptional()
+      .describe('When a compare of the whole bucket has last ended. Absent: never, or the caller may not read all of the bucket.'),
     behind_ms: z
       .number()
       .exactOptional()

@@ -59,6 +59,8 @@ export interface KeyActor {
   readonly groups?: readonly string[];
   /** The key reads only what is in these as well. Absent: what its owner reads. */
   readonly narrowedTo?: Readable;
+  /** Set for a narrowed key, whose role is `user`, if its owner is an administrator: it reads all that it was narrowed to. */
+  readonly isOfAdmin?: true;
   /** Why the key does not have scopes that it was created with. */
   readonly withheld?: WithheldScopes;
   /** When the key ends; set from 14 days before. */

@@ -35,11 +35,16 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
         return 'everything';
       case 'session':
       case 'api_key': {
-        const own = actor.role === 'admin' || everyoneReads ? 'everything' : await byGrants(actor, signal);
+        const own = everyoneReads || isAdmin(actor) ? 'everything' : await byGrants(actor, signal);
         return actor.kind === 'api_key' && actor.narrowedTo !== undefined ? intersectionOf(own, actor.narrowedTo) : own;
       }
     }
   };
+}
+
+/** Whether the person is an administrator, also one with a narrowed key. */
+function isAdmin(actor: SessionActor | KeyActor): boolean {
+  return actor.role === 'admin' || (actor.kind === 'api_key' && actor.isOfAdmin === true);
 }
 
 /** Whether the actor sees what is for administrators only. */

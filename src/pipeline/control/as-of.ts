@@ -5,7 +5,7 @@ import { bucketView } from '../../api/buckets.ts';
 import type { asOf } from '../../api/search.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
-import { touches, type Readable } from '../../domain/access/readable.ts';
+import { readsAll, touches, type Readable } from '../../domain/access/readable.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
@@ -51,11 +51,13 @@ export function createAsOf({
       bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs }),
     );
     const behind = behindMs(record, nowMs);
+    // about keys of the whole bucket, as in the list of buckets
+    const ofWhole = readsAll(readable, { bucket, prefix: '' }) ? { last_event_at, last_compared_at } : {};
     const left = gaps.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
-      ...defined({ last_event_at, last_compared_at, behind_ms: behind }),
+      ...defined({ ...ofWhole, behind_ms: behind }),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };

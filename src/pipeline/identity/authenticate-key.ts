@@ -125,7 +125,7 @@ function actorOf(
     ...(!owner.emailVerified && { isUnverified: true }),
     role,
     ...(owner.groups && { groups: owner.groups }),
-    ...(narrowed && { narrowedTo: narrowed }),
+    ...(narrowed && { narrowedTo: narrowed, ...(owner.role === 'admin' && { isOfAdmin: true }) }),
     keyId: record.id,
     keyName: record.name,
     keyFingerprint: record.fingerprint,
