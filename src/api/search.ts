@@ -127,7 +127,7 @@ export const asOf = z
       .number()
       .exactOptional()
       .describe(
-        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived.',
+        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived, or the caller may not read all of the bucket.',
       ),
     gaps: count.describe('How many of its gaps are not closed.'),
     gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),

@@ -85,6 +85,29 @@ export function bucketStatus(facts: StatusFacts): BucketStatus {
   return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}`, gaps };
 }
 
+/**
+ * The status as readers of a part of the bucket are shown it. The sentence, the time and the act of administrators name keys, other
+ * buckets and parts of AWS that such a reader may not see.
+ */
+export function statusForReaders({ state, severity, gaps }: BucketStatus): BucketStatus {
+  return { state, severity, sentence: readerSentences[state], gaps };
+}
+
+const readerSentences: Readonly<Record<BucketState, string>> = {
+  events_lost: 'Its events do not arrive, so changes are missing',
+  paused: 'Its notification is paused, so no event arrives',
+  waiting: 'Its events wait, so the newest changes are missing',
+  deletions_held: 'Objects may be found that are deleted already',
+  differs: 'Some of it is known to differ from S3',
+  events_unproven: 'It is not known yet whether its events arrive',
+  never_compared: 'It was never compared with S3 as a whole',
+  gap_open: 'Changes may be missing',
+  overdue: 'It was not compared with S3 as a whole for long',
+  degraded: 'Its connection is degraded',
+  unchecked: 'Its connection could not be checked',
+  ok: 'No known difference',
+};
+
 function severityOf(state: BucketState): BucketSeverity {
   switch (state) {
     case 'events_lost':

@@ -6,8 +6,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { contract, OperationName } from '../../src/api/contract.ts';
+import type { Bucket } from '../../src/api/buckets.ts';
 import { usageBy } from '../../src/api/usage.ts';
 import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
+import { statusForReaders } from '../../src/domain/bucket-status.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import type { GapRecord } from '../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
@@ -184,12 +186,17 @@ async function askedWhole({ send }: ReadersWorld, token: string | undefined, pat
   }
 }
 
-/** What everyone sees of a bucket who is no administrator. */
+/** What this caller sees of a bucket: what a person does about its status is for administrators, and its words are for those who read everything. */
 function seenBy({ readable, isAdmin }: Caller, view: Readonly<Record<string, unknown>>): object {
   if (isAdmin) return view;
-  const { act: _, ...status } = view['status'] as Readonly<Record<string, unknown>>;
-  const names = isWhole(readable, String(view['bucket'])) ? ['last_event_at', 'last_compared_at'] : [];
-  const shown = new Set(['bucket', 'gaps', 'gap_prefixes', 'behind_ms', ...names]);
+  const { act: _, ...known } = view['status'] as Bucket['status'];
+  const { state, severity } = known;
+  const status =
+    readable === 'everything'
+      ? known
+      : { state, severity, sentence: statusForReaders({ state, severity, sentence: '', gaps: 0 }).sentence };
+  const names = isWhole(readable, String(view['bucket'])) ? ['last_event_at', 'last_compared_at', 'behind_ms'] : [];
+  const shown = new Set(['bucket', 'gaps', 'gap_prefixes', ...names]);
   return { ...Object.fromEntries(Object.entries(view).filter(([name]) => shown.has(name))), status };
 }
 

@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { readerMatrix } from '../contracts/reader-matrix.ts';
 import { isLong } from '../support/breadth.ts';
-import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
-readerMatrix('a list in memory', async () => ({ store: createMemoryStore(), dispose: async () => {} }), isLong ? 20 : 1);
 readerMatrix(
   'SQLite',
   async () => {

@@ -57,10 +57,12 @@ export interface KeyActor {
   readonly scopes: readonly KeyScope[];
   /** The groups of the owner that count now. */
   readonly groups?: readonly string[];
+  /** Set if what the issuer stated at the owner's last login, groups and a role, does not count any more. */
+  readonly claimsLapsed?: true;
+  /** Set if the owner is an administrator, who reads everything, and the key is narrowed. */
+  readonly ownerReadsAll?: true;
   /** The key reads only what is in these as well. Absent: what its owner reads. */
   readonly narrowedTo?: Readable;
-  /** Set for a narrowed key, whose role is `user`, if its owner is an administrator: it reads all that it was narrowed to. */
-  readonly isOfAdmin?: true;
   /** Why the key does not have scopes that it was created with. */
   readonly withheld?: WithheldScopes;
   /** When the key ends; set from 14 days before. */

@@ -1,4 +1,5 @@
 /** What the caller of a request may read. It is read with each request, so that the removal of a grant counts from the next one on. */
+import { LRUCache } from 'lru-cache';
 import { intersectionOf, PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
 import type { Actor, KeyActor, SessionActor } from '../../domain/identity/actor.ts';
 import type { StoredGrants } from './policy.ts';
@@ -6,6 +7,9 @@ import type { Telemetry } from '../ports/telemetry.ts';
 
 /** Resolves with what the actor may read at this moment. Throws the store's fault. */
 export type ReadableBy = (actor: Actor, signal?: AbortSignal) => Promise<Readable>;
+
+/** More users with too many grants are named again. */
+const WARNED_MAX = 1_000;
 
 interface ReaderDependencies {
   readonly grants: Pick<StoredGrants, 'current'>;
@@ -16,10 +20,14 @@ interface ReaderDependencies {
 
 /** Creates the function. Administrators read everything, and so does a program on this machine where no one logs in. */
 export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDependencies): ReadableBy {
+  /** Users of whom the log names this already: once in the life of a process. */
+  const warned = new LRUCache<string, true>({ max: WARNED_MAX });
+
   async function byGrants(actor: SessionActor | KeyActor, signal: AbortSignal | undefined): Promise<Readable> {
     const { email, isUnverified, groups } = actor;
     const { readable, tooMany } = (await grants.current(signal)).readableBy({ email, emailVerified: isUnverified !== true, groups });
-    if (tooMany) {
+    if (tooMany && !warned.has(actor.userId)) {
+      warned.set(actor.userId, true);
       telemetry.warn('a user reads nothing, because of too many separate parts that are granted', {
         user_id: actor.userId,
         email,
@@ -35,16 +43,15 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
         return 'everything';
       case 'session':
       case 'api_key': {
-        const own = everyoneReads || isAdmin(actor) ? 'everything' : await byGrants(actor, signal);
+        const own = actor.role === 'admin' || ownerReadsAll(actor) || everyoneReads ? 'everything' : await byGrants(actor, signal);
         return actor.kind === 'api_key' && actor.narrowedTo !== undefined ? intersectionOf(own, actor.narrowedTo) : own;
       }
     }
   };
 }
 
-/** Whether the person is an administrator, also one with a narrowed key. */
-function isAdmin(actor: SessionActor | KeyActor): boolean {
-  return actor.role === 'admin' || (actor.kind === 'api_key' && actor.isOfAdmin === true);
+function ownerReadsAll(actor: SessionActor | KeyActor): boolean {
+  return actor.kind === 'api_key' && actor.ownerReadsAll === true;
 }
 
 /** Whether the actor sees what is for administrators only. */

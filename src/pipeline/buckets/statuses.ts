@@ -1,7 +1,7 @@
 /** Reads what is known of buckets, and says how far the index of each can be relied on. */
 import { touches, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketStatus, type BucketStatus } from '../../domain/bucket-status.ts';
+import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/bucket-status.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { allGaps, gapsOf } from '../gaps/of-bucket.ts';
@@ -30,6 +30,11 @@ export function statusesOf(records: readonly BucketRecord[], { circuits, gaps, n
   );
 }
 
+/** A status as it is shown to someone who may read this. */
+export function shownTo(readable: Readable, status: BucketStatus): BucketStatus {
+  return readable === 'everything' ? status : statusForReaders(status);
+}
+
 export interface BucketStatuses {
   /** The status by what is known of the parts that may be read. Throws the store's fault. */
   of(record: BucketRecord, readable: Readable, signal?: AbortSignal): Promise<BucketStatus>;
@@ -53,8 +58,9 @@ export function createBucketStatuses({ state, clock, compareIntervalMs }: Status
   return {
     async of(record, readable, signal) {
       const { gaps, circuits, ...rest } = await known(gapsOf(state, record.bucket, signal), readable);
-      return bucketStatus({ record, gaps, waitsFor: circuitOfBucket(circuits, record), ...rest });
+      return shownTo(readable, bucketStatus({ record, gaps, waitsFor: circuitOfBucket(circuits, record), ...rest }));
     },
-    ofAll: async (records, readable) => statusesOf(records, await known(allGaps(state), readable)),
+    ofAll: async (records, readable) =>
+      statusesOf(records, await known(allGaps(state), readable)).map((status) => shownTo(readable, status)),
   };
 }

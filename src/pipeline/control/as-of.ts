@@ -10,6 +10,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { requireBucket } from '../buckets/list.ts';
+import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/of-bucket.ts';
 
 type AsOf = z.output<typeof asOf>;
@@ -48,16 +49,15 @@ export function createAsOf({
     const waitsFor = circuitOfBucket(circuits, record);
     const { status, last_event_at, last_compared_at } = bucketView(
       record,
-      bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs }),
+      shownTo(readable, bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs })),
     );
-    const behind = behindMs(record, nowMs);
-    // about keys of the whole bucket, as in the list of buckets
-    const ofWhole = readsAll(readable, { bucket, prefix: '' }) ? { last_event_at, last_compared_at } : {};
+    const times = defined({ last_event_at, last_compared_at, behind_ms: behindMs(record, nowMs) });
     const left = gaps.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
-      ...defined({ ...ofWhole, behind_ms: behind }),
+      // they are about keys of the whole bucket
+      ...(readsAll(readable, { bucket, prefix: '' }) && times),
       gaps: left.length,
       gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };

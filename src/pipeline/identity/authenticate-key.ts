@@ -104,9 +104,17 @@ function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number):
   if (!owner.isAllowed) return refused('owner-not-allowed');
   const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
   if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
-  const isClaimed = claimsCount(owner.rolesSeenAtMs, rule, nowMs);
-  const counted = isClaimed ? owner : { ...owner, groups: undefined, ...(owner.roleSource === 'rule' && { role: 'user' as const }) };
-  return { kind: 'accepted', actor: actorOf(record, counted, { expiresAtMs, nowMs }) };
+  const counted = countedOwner(owner, rule, nowMs);
+  const actor = actorOf(record, counted.owner, { expiresAtMs, nowMs });
+  return { kind: 'accepted', actor: counted.hasLapsed ? { ...actor, claimsLapsed: true } : actor };
+}
+
+/** The owner with what counts of the issuer's statements at the last login. `hasLapsed`: something of them does not any more. */
+function countedOwner(owner: KnownUser, rule: ExpiryRule, nowMs: number): { readonly owner: KnownUser; readonly hasLapsed: boolean } {
+  if (claimsCount(owner.rolesSeenAtMs, rule, nowMs)) return { owner, hasLapsed: false };
+  const isAdminByRule = owner.roleSource === 'rule';
+  const hasLapsed = isAdminByRule || (owner.groups ?? []).length > 0;
+  return { owner: { ...owner, groups: undefined, ...(isAdminByRule && { role: 'user' as const }) }, hasLapsed };
 }
 
 function actorOf(
@@ -125,7 +133,7 @@ function actorOf(
     ...(!owner.emailVerified && { isUnverified: true }),
     role,
     ...(owner.groups && { groups: owner.groups }),
-    ...(narrowed && { narrowedTo: narrowed, ...(owner.role === 'admin' && { isOfAdmin: true }) }),
+    ...(narrowed && { narrowedTo: narrowed, ...(owner.role === 'admin' && { ownerReadsAll: true as const }) }),
     keyId: record.id,
     keyName: record.name,
     keyFingerprint: record.fingerprint,
