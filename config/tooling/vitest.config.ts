@@ -140,6 +140,8 @@ const whole = [
   'flow/reindex-faults',
   'flow/shutdown',
   'http/control-plane-faults',
+  'http/reader-matrix',
+  'http/reader-matrix-real',
   'pipeline/buckets/true-status',
   'pipeline/calendar/gap-years',
   'pipeline/compare/memory-real',

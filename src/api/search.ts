@@ -117,13 +117,17 @@ export const asOf = z
   .object({
     bucket: bucketName,
     status: bucketStatus,
-    last_event_at: time.exactOptional().describe('When its last event arrived, to the minute.'),
-    last_compared_at: time.exactOptional().describe('When a compare of the whole bucket has last ended. Absent: never.'),
+    last_event_at: time
+      .exactOptional()
+      .describe('When its last event arrived, to the minute. Absent for callers who may not read all of the bucket.'),
+    last_compared_at: time
+      .exactOptional()
+      .describe('When a compare of the whole bucket has last ended. Absent: never, or the caller may not read all of the bucket.'),
     behind_ms: z
       .number()
       .exactOptional()
       .describe(
-        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived.',
+        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived, or the caller may not read all of the bucket.',
       ),
     gaps: count.describe('How many of its gaps are not closed.'),
     gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),

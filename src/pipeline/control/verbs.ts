@@ -1,5 +1,5 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView, type ShownBucket } from '../../api/buckets.ts';
+import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView, type Bucket, type ShownBucket } from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
@@ -203,11 +203,16 @@ interface ReadParts {
 /** What everyone who may read anything asks: answers are of what the caller may read. */
 function readVerbs({ state, search, getUsage, listChanges, explain, listBuckets, statuses, readableBy }: ReadParts): ReadVerbs {
   return {
-    searchObjects: async ({ query }, { actor, signal }) => search(query, await readableBy(actor, signal), signal),
+    async searchObjects({ query }, { actor, signal }) {
+      const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
+      return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
+    },
     listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
     getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
-    explainObject: async ({ params, query }, { actor, signal }) =>
-      explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal),
+    async explainObject({ params, query }, { actor, signal }) {
+      const explanation = await explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
+      return { ...explanation, bucket_status: statusFor(actor, explanation.bucket_status) };
+    },
     async listBuckets({ query }, { actor, signal }) {
       const readable = await readableBy(actor, signal);
       const { connected, unconnected, next } = await listBuckets(query, readable, signal);
@@ -223,6 +228,11 @@ function readVerbs({ state, search, getUsage, listChanges, explain, listBuckets,
       return shownTo(actor, readable, record, await statuses.of(record, readable, signal));
     },
   };
+}
+
+/** A status as this caller may see it: what a person does about it is for administrators. */
+function statusFor(actor: Actor, { act, ...status }: Bucket['status']): Bucket['status'] {
+  return seesAll(actor) ? { ...status, act } : status;
 }
 
 /** A bucket as this caller may see it. */

@@ -47,7 +47,7 @@ export async function putUser(state: StateStore, clock: FakeClock, more: Partial
 const annRules: LoginRules = { allowed: [{ kind: 'any' }], adminEmails: ['ann@example.com', 'ann@elsewhere.example.com'] };
 
 interface ProcessParts {
-  readonly store: Pick<Store, 'state' | 'objects' | 'audit'>;
+  readonly store: Pick<Store, 'state' | 'objects' | 'audit' | 'usage'>;
   readonly clock: FakeClock;
   readonly rule?: ExpiryRule | undefined;
   /** What the settings say about users. */
@@ -65,7 +65,6 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       return store.state.get(id, signal);
     },
   };
-  const { usage } = createMemoryStore();
   const limits = createAbuseLimits({ clock });
   const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
@@ -73,7 +72,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
     createVerbs({
-      store: { ...store, usage },
+      store,
       storage,
       clock,
       telemetry,
@@ -99,6 +98,8 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const signal = new AbortController().signal;
   return {
     telemetry,
+    store,
+    storage,
     operations,
     contextOf: (actor: Actor): Context => ({ actor, signal }),
     attempts,

@@ -1,0 +1,95 @@
+/**
+ * A registry with grants: its control plane over HTTP with the verbs of the program, on any store, and people who have logged in
+ * at an issuer in memory.
+ */
+import { createControlPlane } from '../../../src/http/control-plane.ts';
+import type { Claims } from '../../../src/domain/identity/claims.ts';
+import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { localActor } from './actors.ts';
+import { get, type BrowserAnswer } from './browser.ts';
+import { bearer, jsonOf } from './http-world.ts';
+import { createKeyProcess } from './keys.ts';
+import { createIdentityWorld, logIn } from './world.ts';
+
+/** After as many days without a login the groups of an owner do not count for keys. */
+export const CLAIMS_DAYS = 30;
+export const ADMIN = 'ann@example.com';
+const { signal } = new AbortController();
+
+export async function startReadersWorld(store?: Store) {
+  let url = '';
+  const settings = { allowed: ['any'], adminEmails: [ADMIN], adminClaim: 'role=boss', allowsUnverified: true };
+  const world = createIdentityWorld({ ...settings, publicUrl: () => url, ...(store !== undefined && { store }) });
+  const rules: LoginRules = world.rules;
+  const process = createKeyProcess({ store: world.store, clock: world.clock, rules, rule: { claimsDays: CLAIMS_DAYS } });
+  const { operations, storage } = process;
+  const context = process.contextOf(localActor);
+  const listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    verbs: operations,
+    readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
+    metrics: { metricsText: async () => '', contentType: 'text/plain' },
+    telemetry: world.telemetry,
+    clock: world.clock,
+    version: '1.67.0',
+    identity: {
+      sessions: world.sessions,
+      logins: world.logins,
+      audit: world.auditUser,
+      // without the limit of requests, whose own tests are elsewhere
+      authenticateKey: async (secret) => {
+        const verdict = await process.check(secret);
+        return verdict.kind === 'accepted' ? verdict.actor : undefined;
+      },
+      attempts: process.attempts,
+      trustedProxies: [],
+      publicUrl: () => url,
+    },
+  });
+  const { port } = await listener.listen();
+  url = `http://127.0.0.1:${port}`;
+
+  /** Sends a request of a caller; without a token, of one who is not known. */
+  function send(token: string | undefined, path: string, body?: unknown): Promise<BrowserAnswer> {
+    return get(`${url}${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(token !== undefined && bearer(token)),
+        ...(body !== undefined && { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  }
+
+  return {
+    store: world.store,
+    clock: world.clock,
+    process,
+    storage,
+    operations,
+    context,
+    signal,
+    send,
+    /** Logs a person in, and resolves with the token. */
+    async logIn(email: string, claims: Claims = {}): Promise<string> {
+      world.issuer.personIs({ sub: `s-${email}`, email, email_verified: true, ...claims });
+      return (await logIn(world)).token;
+    },
+    async grant(who: string, ...wheres: readonly string[]): Promise<void> {
+      for (const where of wheres) await operations.addGrant({ body: { who, where } }, context);
+    },
+    async revoke(who: string, where: string): Promise<void> {
+      await operations.removeGrant({ body: { who, where } }, context);
+    },
+    /** Creates an API key in a session, and resolves with its secret. */
+    async keyOf(token: string, grants?: readonly string[]): Promise<string> {
+      const { status, ...answer } = await send(token, '/v1/api-keys', { name: 'ci', ...(grants && { grants }) });
+      if (status !== 201) throw new Error(`${status}: ${answer.text}`);
+      return String(jsonOf({ status, ...answer })['secret']);
+    },
+    close: () => listener.close(),
+  };
+}
+
+export type ReadersWorld = Awaited<ReturnType<typeof startReadersWorld>>;
