@@ -1,6 +1,6 @@
 /** Reads TALLY_GRANTS_FILE. */
 import { readFile, stat } from 'node:fs/promises';
-import { parse } from 'yaml';
+import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { grantLine, type FileGrant } from '../domain/access/grant.ts';
 import { GRANTS_MAX, POLICY_BYTES_MAX } from '../domain/access/policy.ts';
@@ -34,10 +34,17 @@ function placeOf([index, field]: readonly PropertyKey[]): string {
 
 function valueOf(text: string, path: string): unknown {
   try {
+    const document = parseDocument(text, { uniqueKeys: true });
+    // a tag that is not known, say, would be a warning only
+    const [mistake] = [...document.errors, ...document.warnings];
+    if (mistake !== undefined) throw mistake;
     // one name for many entries would let a short file become a long list
-    return parse(text, { maxAliasCount: 0 });
+    return document.toJS({ maxAliasCount: 0 });
   } catch (error) {
-    throw new GrantsFileError(path, `is not YAML (${faultOf(error).reason.split('\n')[0] ?? ''})`);
+    throw new GrantsFileError(
+      path,
+      `is not YAML (${faultOf(error).reason.split('\n')[0] ?? ''}; a text that begins with * must be in quotes)`,
+    );
   }
 }
 
@@ -46,7 +53,8 @@ async function readText(path: string): Promise<string> {
     if ((await stat(path)).size > POLICY_BYTES_MAX) {
       throw new GrantsFileError(path, `has more than ${POLICY_BYTES_MAX / 1024 / 1024} MiB`);
     }
-    return await readFile(path, 'utf8');
+    // without the byte order mark that an editor may have put before it
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
   } catch (error) {
     if (error instanceof GrantsFileError) throw error;
     throw new GrantsFileError(path, `cannot be read (${faultOf(error).reason})`);

@@ -86,7 +86,14 @@ export const whereSchema = z.string().transform((text, context) => {
 });
 
 /** An entry of the file of grants. */
-export const grantLine = z.strictObject({ who: whoSchema, where: whereSchema });
+export const grantLine = z.strictObject({
+  who: whoSchema,
+  // a block of YAML ends with a line feed, which would be part of the prefix
+  where: z
+    .string()
+    .refine((text) => !text.endsWith('\n'), 'must not end with a line feed')
+    .pipe(whereSchema),
+});
 export type FileGrant = z.infer<typeof grantLine>;
 
 /** Names a grant: no two grants of a policy have the same text. */
