@@ -4,9 +4,10 @@ import { ingestBench } from './ingest/ingest.ts';
 import { largeBench } from './large/large.ts';
 import { panelBench } from './panel/panel.ts';
 import { reindexBench } from './reindex/reindex.ts';
+import { accessBench } from './access/access.ts';
 import { searchBench } from './search/search.ts';
 
-process.exitCode = await runBenches([ingestBench, reindexBench, largeBench, searchBench, panelBench], process.argv.slice(2), {
+process.exitCode = await runBenches([ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench], process.argv.slice(2), {
   print: (text) => void process.stdout.write(text),
   tell: (text) => void process.stderr.write(text),
 });

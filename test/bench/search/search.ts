@@ -22,8 +22,8 @@ import { bucketRecord } from '../../support/worlds/reindex.ts';
 import { commandOf, listOf, whole } from '../bench-command.ts';
 import { quantileOf, tableText } from '../statistics.ts';
 
-const products = ['opensearch', 'sqlite'] as const;
-type Product = (typeof products)[number];
+export const products = ['opensearch', 'sqlite'] as const;
+export type Product = (typeof products)[number];
 
 interface SearchOptions {
   readonly index: readonly Product[];
@@ -106,6 +106,11 @@ interface Opened {
 
 const BUCKET = 'photos';
 
+/** Opens a new index of a product; `dispose` removes it. */
+export function openIndex(product: Product): Promise<Opened> {
+  return product === 'sqlite' ? openSqlite() : openOpenSearch();
+}
+
 async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-bench-search-'));
   const path = join(folder, 'index.sqlite');
@@ -169,7 +174,7 @@ async function measure(
   options: Omit<SearchOptions, 'index'>,
   tell: (text: string) => void,
 ): Promise<readonly IndexReport[]> {
-  const opened = await (product === 'sqlite' ? openSqlite() : openOpenSearch());
+  const opened = await openIndex(product);
   const { store } = opened;
   try {
     await store.setup.prepare();

@@ -1,0 +1,151 @@
+/** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import type { Grant } from '../../../src/domain/access/grant.ts';
+import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
+import { createReadableBy } from '../../../src/pipeline/access/readers.ts';
+import { createAccessVerbs } from '../../../src/pipeline/access/verbs.ts';
+import { createSignIns } from '../../../src/pipeline/identity/users.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { localActor, sessionActor } from '../../support/identity/actors.ts';
+import { commandOf, listOf, whole } from '../bench-command.ts';
+import { openIndex, products, type Product } from '../search/search.ts';
+import { quantileOf, tableText } from '../statistics.ts';
+
+interface AccessOptions {
+  readonly index: readonly Product[];
+  readonly grants: number;
+  readonly users: number;
+  readonly groups: number;
+  readonly rounds: number;
+}
+
+interface QuestionRow {
+  readonly index: Product;
+  readonly question: string;
+  readonly found: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+}
+
+interface AccessReport {
+  readonly bench: 'access';
+  readonly date: string;
+  readonly node: string;
+  readonly rows: readonly QuestionRow[];
+}
+
+/** The bench's command. */
+export const accessBench = commandOf<AccessOptions, AccessReport>({ name: 'access', describe, run, text: reportText });
+
+function describe(command: Command): Command {
+  return command
+    .description('The duration of the questions about grants, of a login with groups, and of finding out what a caller may read.')
+    .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
+    .addOption(new Option('--grants <count>', 'of the policy').argParser(whole(1, 10_000)).default(10_000))
+    .addOption(new Option('--users <count>', 'who have logged in').argParser(whole(1, 10_000)).default(1_000))
+    .addOption(new Option('--groups <count>', 'of each user').argParser(whole(0, 1_000)).default(200))
+    .addOption(new Option('--rounds <count>', 'of all questions').argParser(whole(1, 1_000)).default(20))
+    .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
+}
+
+async function run({ index, ...options }: AccessOptions, tell: (text: string) => void): Promise<AccessReport> {
+  const rows: QuestionRow[] = [];
+  for (const product of index) {
+    const opened = await openIndex(product);
+    try {
+      await opened.store.setup.prepare();
+      tell(`${product}: storing ${options.users} users and ${options.grants} grants`);
+      const measured = await measure(opened.store.state, options);
+      rows.push(...measured.map((row) => ({ index: product, ...row })));
+    } finally {
+      await opened.dispose();
+    }
+  }
+  return { bench: 'access', date: new Date().toISOString(), node: process.version, rows };
+}
+
+/** Half of the grants are to groups of everyone, a fifth to persons, the rest to groups of nobody. */
+function grantAt(at: number): Grant {
+  const who = at % 10 < 5 ? `group:team-${at % 400}` : at % 10 < 7 ? `user:user${at % 1_000}@example.com` : `group:nobody-${at}`;
+  return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0, source: 'command' };
+}
+
+async function measure(
+  state: StateStore,
+  { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>,
+): Promise<readonly Omit<QuestionRow, 'index'>[]> {
+  const clock = systemClock;
+  const rules = { issuer: 'https://id.example.com', allowed: [{ kind: 'any' as const }], adminEmails: [] };
+  const stored = createStoredGrants({ state, clock });
+  await stored.change(() => Array.from({ length: grants }, (_, at) => grantAt(at)));
+  const signIns = createSignIns({ state, clock, rules });
+  const logIn = (at: number) =>
+    signIns.signedIn(
+      { issuer: rules.issuer, subject: `s-${at}`, email: `user${at}@example.com`, emailVerified: true },
+      { groups: Array.from({ length: groups }, (_, group) => `team-${(at + group) % 400}`) },
+    );
+  const [first] = await Promise.all(Array.from({ length: users }, (_, at) => logIn(at)));
+  const id = first?.userId ?? '';
+  const everyone = { everyoneReads: false, hasFile: false };
+  const readableBy = createReadableBy({ grants: stored, telemetry: createFakeTelemetry(), everyoneReads: false });
+  const verbs = createAccessVerbs({
+    grants: stored,
+    state,
+    users: signIns,
+    rules,
+    clock,
+    audited: (_, verb) => verb,
+    ...everyone,
+    readableBy,
+  });
+  const context = { actor: localActor, signal: new AbortController().signal };
+
+  async function readers(): Promise<number> {
+    let found = 0;
+    let cursor: string | undefined;
+    do {
+      const query = { where: 'bucket-7/folder-7/', limit: 1_000, ...(cursor !== undefined && { cursor }) };
+      const page = await verbs.listReaders({ query }, context);
+      found += page.items.length;
+      cursor = page.next;
+    } while (cursor !== undefined);
+    return found;
+  }
+  const actor = sessionActor({ userId: id, email: 'user0@example.com', groups: first?.groups ?? [] });
+  const fresh = () =>
+    createReadableBy({ grants: createStoredGrants({ state, clock }), telemetry: createFakeTelemetry(), everyoneReads: false });
+  const lengthOf = (readable: Awaited<ReturnType<typeof readableBy>>): number => (readable === 'everything' ? 1 : readable.length);
+  const questions: Readonly<Record<string, () => Promise<number>>> = {
+    'who reads this part': readers,
+    'what does this person read': async () => (await verbs.getAccess({ params: { id } }, context)).grants.length,
+    'a login with groups': async () => (await logIn(0)).groups?.length ?? 0,
+    'what the caller reads': async () => lengthOf(await readableBy(actor)),
+    'what the caller reads, after a change': async () => lengthOf(await fresh()(actor)),
+  };
+  const rows: Omit<QuestionRow, 'index'>[] = [];
+  for (const [question, ask] of Object.entries(questions)) {
+    const ms: number[] = [];
+    let found = await ask();
+    for (let round = 0; round < rounds; round += 1) {
+      const beganMs = performance.now();
+      found = await ask();
+      ms.push(performance.now() - beganMs);
+    }
+    rows.push({ question, found, p50Ms: quantileOf(ms, 0.5), p95Ms: quantileOf(ms, 0.95) });
+  }
+  return rows;
+}
+
+function reportText({ rows, node, date }: AccessReport): string {
+  const cells = rows.map(({ index, question, found, p50Ms, p95Ms }) => [
+    index,
+    question,
+    String(found),
+    p50Ms.toFixed(1),
+    p95Ms.toFixed(1),
+  ]);
+  return `access, Node ${node}, ${date}\n\n${tableText([['index', 'question', 'found', 'p50 ms', 'p95 ms'], ...cells])}`;
+}
