@@ -40,6 +40,8 @@ export async function writeProgram(folder: string): Promise<void> {
     splitting: true,
     format: 'esm',
     platform: 'node',
+    // an import of a part of a CommonJS module, which is not loaded before it is needed, would find no names
+    mainFields: ['module', 'main'],
     target: `node${needed()}`,
     // names in stack traces, and of errors
     keepNames: true,
