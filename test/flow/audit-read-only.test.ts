@@ -61,7 +61,7 @@ it.skipIf(opensearchUrl() === undefined)(
       ['POST', '/v1/buckets', { bucket: 'photos', reindex: false }],
       ['DELETE', '/v1/buckets/demo'],
       ['POST', '/v1/buckets/demo/reindex', { mode: 'report' }],
-      ['POST', '/v1/admin/grants', { email: 'carol@example.com' }],
+      ['POST', '/v1/admin/appointments', { email: 'carol@example.com' }],
       ['POST', `/v1/admin/users/${userId}/disable`],
       ['POST', '/v1/api-keys', { name: 'new' }],
       ['DELETE', `/v1/admin/api-keys/${key.id}`],

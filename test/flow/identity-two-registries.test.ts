@@ -36,10 +36,11 @@ describe('a registry and commands on one SQLite file', () => {
     const embedded = { TALLY_ROLES: 'ingest,reindex,http', TALLY_EMBEDDED_DATA: join(walk.folder, 'data') };
     const registry = await walk.start(0, embedded, ['serve', '--embedded']);
     const alice = await walk.logIn('alice');
-    const { id, secret } = await createKey(0, alice);
     const other = await createKey(0, alice);
     expect(await statusAt(0, other.secret)).toBe(200);
-    const { access_token: token } = await walk.logIn('root');
+    const root = await walk.logIn('root');
+    const token = root.access_token;
+    const { id, secret } = await createKey(0, root);
     expect((await fetch(`${registry.embeddedUrl}/photos`, { method: 'PUT' })).status).toBe(200);
     // the first job of a bucket waits a minute for late events, so that it can be paused; a paused job does not end, nor does its stream
     const job = String(jsonOf(await sendTo(0, 'POST', '/v1/buckets', { token, body: { bucket: 'photos' } }))['job_id']);

@@ -87,7 +87,7 @@ describe('the audit', () => {
     const token = root.access_token;
     const acts = [
       await answerOf('DELETE', `/v1/admin/api-keys/${id}`, { token }),
-      await answerOf('POST', '/v1/admin/grants', { token, body: { email: 'eve@example.com' } }),
+      await answerOf('POST', '/v1/admin/appointments', { token, body: { email: 'eve@example.com' } }),
       await answerOf('POST', '/v1/api-keys', { token, body: { name: 'unaudited' } }),
     ];
     database.exec('DROP TRIGGER read_only');

@@ -1,7 +1,7 @@
 /** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
 import { grantView, type AccessView, type GrantView, type ReaderView } from '../../api/access.ts';
 import type { Verbs } from '../../api/contract.ts';
-import { partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
+import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
 import type { Policy } from '../../domain/access/policy.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
@@ -87,7 +87,7 @@ export function createAccessVerbs({
     }),
     async listReaders({ query: { where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);
-      const at = new Set(grantsAt(policy, where));
+      const at = grantsAt(policy, where);
       const page = await readPage({
         limit,
         after: cursor === undefined ? undefined : ([decodeCursor(cursor, 1)[0] ?? ''] as const),
@@ -130,8 +130,9 @@ export function createAccessVerbs({
       : 'Nothing is granted to you: ask an administrator of this registry for a grant.';
   }
 
-  function readerOf(user: KnownUser, policy: Policy, at: ReadonlySet<Grant>): readonly ReaderView[] {
-    const by = policy.grantsOf(personOf(user)).filter((grant) => at.has(grant));
+  function readerOf(user: KnownUser, policy: Policy, at: readonly Grant[]): readonly ReaderView[] {
+    const grantees = new Set(granteesMeaning(personOf(user)));
+    const by = at.filter(({ who }) => grantees.has(who));
     const reads = user.role === 'admin' || everyoneReads || (by.length > 0 && !policy.readableBy(personOf(user)).tooMany);
     const { userId, email, role } = user;
     return reads ? [{ user_id: userId, email, role, by: by.map(grantView) }] : [];

@@ -173,7 +173,7 @@ function notFound(id: string): RequestError {
   );
 }
 
-/** A narrowed key knows of itself only: the names and the parts of others tell what it may not read. */
+/** A narrowed key is shown no other key: the names and the parts of others tell what it may not read. */
 function isOfOthers(actor: Actor, { id }: Pick<KeyRecord, 'id'>): boolean {
   return actor.kind === 'api_key' && actor.narrowedTo !== undefined && actor.keyId !== id;
 }

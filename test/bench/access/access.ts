@@ -107,7 +107,7 @@ async function measure(
     let found = 0;
     let cursor: string | undefined;
     do {
-      const query = { where: 'bucket-7/folder-7/', limit: 1_000, ...(cursor !== undefined && { cursor }) };
+      const query = { where: 'bucket-6/folder-6/', limit: 1_000, ...(cursor !== undefined && { cursor }) };
       const page = await verbs.listReaders({ query }, context);
       found += page.items.length;
       cursor = page.next;

@@ -34,6 +34,7 @@ const registry = spawn(process.execPath, [new URL('../../../src/tally.js', impor
     TALLY_OIDC_CLIENT_ID: CLIENT_ID,
     TALLY_OIDC_CLIENT_SECRET: CLIENT_SECRET,
     TALLY_OIDC_ALLOWED: 'claim:groups=tally-users',
+    TALLY_READERS: 'everyone',
     TALLY_OIDC_ADMIN_CLAIM: 'groups=tally-admins',
   },
 });

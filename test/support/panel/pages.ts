@@ -57,9 +57,9 @@ export const panelPages: readonly PanelPage[] = [
   { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
   { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
-  { name: 'jobs', heading: 'Jobs', callers: everyone },
-  { name: 'job', choices: { id: 'job-1' }, heading: 'Job job-1', callers: everyone },
-  { name: 'gaps', heading: 'Gaps', callers: everyone },
+  { name: 'jobs', heading: 'Jobs', callers: machineAndAdmin },
+  { name: 'job', choices: { id: 'job-1' }, heading: 'Job job-1', callers: machineAndAdmin },
+  { name: 'gaps', heading: 'Gaps', callers: machineAndAdmin },
   {
     name: 'letters',
     heading: 'Dead letters',

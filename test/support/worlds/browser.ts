@@ -36,6 +36,7 @@ export async function startBrowserWorld(settings: Environment = {}) {
       TALLY_OIDC_CLIENT_ID: CLIENT_ID,
       TALLY_OIDC_CLIENT_SECRET: CLIENT_SECRET,
       TALLY_OIDC_ALLOWED: 'claim:groups=tally-users',
+      TALLY_READERS: 'everyone',
       TALLY_OIDC_ADMIN_CLAIM: 'groups=tally-admins',
       ...settings,
     },
