@@ -67,7 +67,7 @@ async function run({ index, ...options }: AccessOptions, tell: (text: string) =>
   return { bench: 'access', date: new Date().toISOString(), node: process.version, rows };
 }
 
-/** Half of the grants are to groups of everyone, a fifth to persons, the rest to groups of nobody. */
+/** Half of the grants are to teams, a fifth to persons, the rest to groups of nobody. Each person is in four teams and in other groups. */
 function grantAt(at: number): Grant {
   const who = at % 10 < 5 ? `group:team-${at % 400}` : at % 10 < 7 ? `user:user${at % 1_000}@example.com` : `group:nobody-${at}`;
   return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0, source: 'command' };
@@ -85,7 +85,7 @@ async function measure(
   const logIn = (at: number) =>
     signIns.signedIn(
       { issuer: rules.issuer, subject: `s-${at}`, email: `user${at}@example.com`, emailVerified: true },
-      { groups: Array.from({ length: groups }, (_, group) => `team-${(at + group) % 400}`) },
+      { groups: Array.from({ length: groups }, (_, group) => (group < 4 ? `team-${(at + group) % 400}` : `other-${group}`)) },
     );
   const [first] = await Promise.all(Array.from({ length: users }, (_, at) => logIn(at)));
   const id = first?.userId ?? '';

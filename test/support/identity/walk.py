@@ -137,7 +137,7 @@ def searches():
     assert sdk.search("nothing-has-this-name") == []
     assert [each.bucket for each in sdk.buckets()] == ["demo"]
     assert sdk.explain("demo", "nothing").sentence.startswith("A search does not find it")
-    assert len(sdk.jobs()) > 0 and sdk.job("nothing") is None
+    fails(sdk.PermissionDeniedError, "role admin", sdk.jobs)
     fails(sdk.PermissionDeniedError, "role admin", sdk.reindex, "demo")
 
 
@@ -191,6 +191,7 @@ def administers():
     assert sdk.admin.api_keys.get(found.id) == found and sdk.admin.api_keys.get("nonsense") is None
     assert sdk.admin.api_keys.revoke(id=found.id) is None
     assert sdk.admin.api_keys.get(found.id) is None
+    assert len(sdk.jobs()) > 0 and sdk.job("nothing") is None
     job = sdk.reindex("demo", mode="report")
     assert sdk.job(job.id).id == job.id and job.requested_by == "root@example.com"
     sdk.login_with_api_key(secret, registry_url=REGISTRY)
