@@ -24,19 +24,31 @@ export function filterQuery(query: ObjectFilter): Query {
 }
 
 /**
- * Documents in one of these parts: two clauses for each, and one for all whole buckets. `folder`: live documents only, whose
- * folders are terms, which are found faster than a prefix of keys.
+ * Documents in one of these parts: at most two clauses for each. `folder`: live documents only, whose folders are terms. All
+ * folders of a level in a bucket are one list of terms, which is found in a fraction of the time of as many alternatives.
  */
 export function partsQuery(parts: readonly BucketPart[], by: 'folder' | 'key'): Query {
   const whole = parts.filter(({ prefix }) => prefix === '').map(({ bucket }) => bucket);
-  const inside = parts
-    .filter(({ prefix }) => prefix !== '')
-    .map(({ bucket, prefix }) => {
-      const level = by === 'folder' && prefix.endsWith('/') ? prefix.split('/').length - 1 : Infinity;
-      const below = level <= FOLDER_LEVELS ? { term: { [`d${level}`]: prefix } } : { prefix: { key: prefix } };
-      return { bool: { filter: [{ term: { bucket } }, below] } };
-    });
+  const inBuckets = Map.groupBy(
+    parts.filter(({ prefix }) => prefix !== ''),
+    ({ bucket }) => bucket,
+  );
+  const inside = [...inBuckets].map(([bucket, within]) => ({
+    bool: { filter: [{ term: { bucket } }, anyOf(belowQueries(within, by))] },
+  }));
   return anyOf([...(whole.length === 0 ? [] : [{ terms: { bucket: whole } }]), ...inside]);
+}
+
+/** Documents below one of these prefixes of a bucket. */
+function belowQueries(parts: readonly BucketPart[], by: 'folder' | 'key'): readonly Query[] {
+  const levelOf = (prefix: string): number => (by === 'folder' && prefix.endsWith('/') ? prefix.split('/').length - 1 : Infinity);
+  const byLevel = Map.groupBy(
+    parts.map(({ prefix }) => prefix),
+    (prefix) => Math.min(levelOf(prefix), FOLDER_LEVELS + 1),
+  );
+  return [...byLevel].flatMap(([level, prefixes]): readonly Query[] =>
+    level <= FOLDER_LEVELS ? [{ terms: { [`d${level}`]: prefixes } }] : prefixes.map((prefix) => ({ prefix: { key: prefix } })),
+  );
 }
 
 const FIELDS: Readonly<Record<SortField, string>> = {
