@@ -50,6 +50,8 @@ export async function startBrowserWorld(settings: Environment = {}) {
     home,
     daemon,
     provider,
+    /** With which a command opens the store itself. */
+    storeEnv: { TALLY_EMBEDDED_DATA: data },
     /** Where a program sends the browser of its user; by default one that does not wait for the answer. */
     authorize: (more: Readonly<Record<string, string>> = { state: 'mine', redirect_uri: REDIRECT, machine: 'laptop' }): string =>
       `${url}/login/authorize?${new URLSearchParams({ code_challenge: challengeOf(VERIFIER), code_challenge_method: 'S256', ...more }).toString()}`,
