@@ -212,7 +212,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     : undefined;
   const worker = createWorkerName();
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
-  const unclaimed = createUnclaimedJobs();
+  const unclaimed = createUnclaimedJobs(clock);
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,

@@ -61,7 +61,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.setCounts('tally_jobs', jobs);
-    unclaimed.see(jobs, clock.nowMs());
+    unclaimed.see(jobs);
   }
 
   async function checkBuckets(): Promise<void> {

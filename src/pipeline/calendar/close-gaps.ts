@@ -82,7 +82,7 @@ const CLOSED_KEPT_MS = 7 * 86_400_000;
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing = () => false } = dependencies;
   const limits = () => ({ nowMs: clock.nowMs(), requestsPerDay });
-  const budgets = createGapBudgets({ state, scan, requestsPerDay });
+  const budgets = createGapBudgets({ state, scan, requestsPerDay, clock });
   const jobs = createJobReads(state);
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {

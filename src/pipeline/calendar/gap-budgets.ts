@@ -1,8 +1,9 @@
 /** The LIST requests that closing gaps costs each bucket: estimated and noted when a job starts, and corrected when it has ended. */
-import { freshBudget, withEnded, withJob, type GapBudget } from '../../domain/gaps/budget.ts';
+import { freshBudget, withEnded, withJob, type GapBudget, type Limits } from '../../domain/gaps/budget.ts';
 import { prefixesOf } from '../../domain/gaps/plan.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -15,11 +16,15 @@ export function createGapBudgets({
   state,
   scan,
   requestsPerDay,
+  clock,
 }: {
   readonly state: StateStore;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly requestsPerDay: number;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }) {
+  const limits = (): Limits => ({ nowMs: clock.nowMs(), requestsPerDay });
+
   /** Estimates the LIST requests from the documents in the index. One page is read in any case. */
   async function requestsOf(bucket: string, prefix: string, signal: AbortSignal): Promise<number> {
     return 1 + Math.ceil((await scan.countLive(bucket, prefix, signal)) / PAGE_KEYS);
@@ -32,7 +37,7 @@ export function createGapBudgets({
   /** Notes a job that was started, with its estimated requests. */
   async function note({ id, bucket, createdAtMs }: JobRecord, requests: number): Promise<void> {
     const entry = { jobId: id, atMs: createdAtMs, requests };
-    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry, requestsPerDay));
+    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry, limits()));
   }
 
   return {
@@ -58,7 +63,7 @@ export function createGapBudgets({
         if (job !== undefined && !hasEnded(job)) continue;
         const ended = { jobId, requests: job?.counts?.listRequests ?? expected };
         const ref = refs.gapBudget(budget.bucket);
-        await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, ended, requestsPerDay)));
+        await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, ended, limits())));
       }
     },
   };

@@ -40,7 +40,7 @@ export function createFullDue({ state, clock, intervalMs }: Pick<FullSweepDepend
 
 /** Creates the visit of one bucket. A bucket that a job occupies, or whose requests of the day are used up, is visited again later. */
 export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }: FullSweepDependencies): Visit {
-  const budgets = createGapBudgets({ state, scan, requestsPerDay });
+  const budgets = createGapBudgets({ state, scan, requestsPerDay, clock });
 
   return async function visitFull({ bucket, enrich }, signal) {
     if (intervalMs === 0) return undefined;

@@ -44,8 +44,10 @@ interface SignInDependencies {
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 
-  /** The stored names of the appointments that are meant for the user, and for no one who was there before. */
+  /** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */
   async function appointmentsFor(user: Identity): Promise<readonly string[]> {
+    const known = await readRecord(state, refs.user(userIdOf(user.issuer, user.subject)));
+    if (known?.disabledAtMs !== undefined) return [];
     const names = appointeesOf(user).map(appointmentNameOf);
     const found = await Promise.all(names.map((name) => readRecord(state, refs.appointment(name))));
     return names.filter((_, index) => isFor(user, found[index]));

@@ -91,6 +91,7 @@ export function createRunRange(
     try {
       return await runTurn(held, turn, signal);
     } catch (error) {
+      await turn.limit.giveBack();
       // so that the next worker need not wait for the end of the lease
       const dueAtMs = clock.nowMs() + (signal.aborted ? 0 : FAULT_WAIT_MS);
       await held.range.change((record) => givenBack(duringTurn(record, { ...turn, nowMs: clock.nowMs() }), dueAtMs)).catch(() => false);

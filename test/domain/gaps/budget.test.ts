@@ -10,11 +10,11 @@ const at = (nowMs: number) => ({ nowMs, requestsPerDay: PER_DAY });
 
 /** The budget after a job that was expected to cost so much. */
 function begun(requests: number, { budget = freshBudget('photos'), atMs = START_MS, jobId = 'job-1' } = {}): GapBudget {
-  return withJob(budget, { jobId, atMs, requests }, PER_DAY);
+  return withJob(budget, { jobId, atMs, requests }, at(atMs));
 }
 
-function ended(budget: GapBudget, requests: number, jobId = 'job-1'): GapBudget {
-  return withEnded(budget, { jobId, requests }, PER_DAY);
+function ended(budget: GapBudget, requests: number, { jobId = 'job-1', nowMs = START_MS } = {}): GapBudget {
+  return withEnded(budget, { jobId, requests }, at(nowMs));
 }
 
 describe('a bucket’s budget', () => {
@@ -55,9 +55,23 @@ describe('a bucket’s budget', () => {
     expect(affordable(underestimated, 1_001, at(START_MS))).toEqual({ fromMs: START_MS + 4 * DAY_MS });
   });
 
+  it('is no longer than its costs where a process whose clock is a year fast began the job, before its end and after it', () => {
+    const fast = begun(3_000, { budget: begun(900, { jobId: 'job-2' }), atMs: START_MS + 365 * DAY_MS });
+    expect([affordable(fast, 1_000, at(START_MS)), affordable(fast, 1_001, at(START_MS))]).toEqual([
+      'yes',
+      { fromMs: START_MS + 2 * DAY_MS },
+    ]);
+    const mended = ended(fast, 3_000);
+    expect(affordable(mended, 1_001, at(START_MS + 2 * DAY_MS))).toBe('yes');
+    expect(affordable(mended, 1_001, at(START_MS + 1.9 * DAY_MS))).not.toBe('yes');
+  });
+
   it('of nothing allows nothing, ever', () => {
     expect(affordable(freshBudget('photos'), 1, { nowMs: START_MS, requestsPerDay: 0 })).toBe('never');
-    expect(withJob(freshBudget('photos'), { jobId: 'job-1', atMs: START_MS, requests: 9 }, 0).paidUntilMs.oversized).toBe(START_MS);
+    expect(
+      withJob(freshBudget('photos'), { jobId: 'job-1', atMs: START_MS, requests: 9 }, { nowMs: START_MS, requestsPerDay: 0 }).paidUntilMs
+        .oversized,
+    ).toBe(START_MS);
   });
 
   it('holds on average over each week beside the burst of a day and its last job, however jobs come, and for those that cost more than a day too', () => {
@@ -79,7 +93,7 @@ describe('a bucket’s budget', () => {
             continue;
           }
           const jobId = `job-${index}`;
-          budget = ended(begun(Math.ceil(requests / 2), { budget, atMs: nowMs, jobId }), requests, jobId);
+          budget = ended(begun(Math.ceil(requests / 2), { budget, atMs: nowMs, jobId }), requests, { jobId, nowMs });
           ran.push({ atMs: nowMs, requests });
           for (const isLarge of [false, true]) {
             const ofWeek = ran.filter((job) => job.requests > PER_DAY === isLarge && job.atMs > nowMs - 7 * DAY_MS);

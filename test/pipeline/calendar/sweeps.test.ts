@@ -380,8 +380,9 @@ describe('the weekly sweep', () => {
 
   it('waits where it would take more LIST requests than the day has left, and begins when they are free again', async () => {
     const world = await weekly('notification', { requestsPerDay: 10, objects: 9_000 });
-    const paidUntilMs = { usual: world.clock.nowMs() + 2 * WEEK_MS, oversized: 0 };
-    await updateRecord(world.state, refs.gapBudget('photos'), () => ({ bucket: 'photos', running: [], paidUntilMs }));
+    const chargedAtMs = world.clock.nowMs();
+    const paidUntilMs = { usual: chargedAtMs + 2 * WEEK_MS, oversized: 0 };
+    await updateRecord(world.state, refs.gapBudget('photos'), () => ({ bucket: 'photos', running: [], paidUntilMs, chargedAtMs }));
     await world.run(WEEK_MS);
     expect(await world.allJobs()).toEqual([]);
     await world.run(2 * WEEK_MS);

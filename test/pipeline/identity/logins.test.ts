@@ -364,6 +364,9 @@ describe('a grant', () => {
     await logIn(world);
     await people.disable(aliceId);
     expect(await people.appoint({ sub: 's-alice' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    // a refused login uses it up neither
+    await ask(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
     world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com', email_verified: false });
     await logIn(world);
     expect(await people.appoint({ email: 'eve@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
@@ -373,6 +376,10 @@ describe('a grant', () => {
     world.rule({ allowed: ['any'] });
     expect(await people.appoint({ email: 'old@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
     expect(await world.store.state.count('appointment')).toBe(3);
+    await people.enable(aliceId);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'admin' });
   });
 
   it('to an address waits for a verified login with it, and ends after seven days', async () => {

@@ -76,6 +76,21 @@ describe('the deletion limit', () => {
     expect(await world.found()).toEqual(world.inBucket());
   });
 
+  it('gets back what a worker reserved ahead of need when its time to stop is over in the middle of a slice', async () => {
+    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 10_000, splitKeysMin: 10_000 } });
+    for (let part = 10; part < 40; part += 1) await fill(world, { both: 20, index: 5 }, `${part}/`);
+    slowPages(world);
+    const worker = world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(12_000);
+    const reserved = async () => (await world.jobs.get(id))?.deletions?.reserved ?? 0;
+    expect(await reserved()).toBeGreaterThan(0);
+    await worker.stop(AbortSignal.abort());
+    const [range] = await world.ranges();
+    expect([range?.lease, await reserved()]).toEqual([undefined, range?.counts.tombstones]);
+    expect(range?.counts.tombstones).toBeGreaterThan(0);
+  });
+
   it('knows no limit for a job that closes a gap of deletes, but for an empty bucket', async () => {
     for (const [left, state] of [
       [1, 'done'],
