@@ -1,4 +1,4 @@
-# The image of Tally: the program as one bundle with everything that it needs, and the panel.
+# The image of Tally: the program as one bundle with everything that it needs, the panel and the documentation.
 #
 #   docker build -t tally .
 #   docker run --read-only --tmpfs /tmp -e TALLY_QUEUE_URL=… -e TALLY_INDEX_URL=… tally serve

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, stop, type Metafile } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
+import { writeDocs } from '../../src/docs/build.ts';
 import { writePanel } from '../../src/panel/build.ts';
 import { noticesOf } from './notices.ts';
 
@@ -48,14 +49,15 @@ export async function writeProgram(folder: string): Promise<void> {
     minifySyntax: true,
     minifyWhitespace: true,
     banner: { js: REQUIRE },
-    // builds the panel from its sources, which a package does not have
-    external: ['esbuild'],
+    // they build the panel and the documentation from their sources, which a package does not have
+    external: ['esbuild', 'markdown-it'],
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
   });
   await stop();
   await writePanel(join(folder, 'dist/panel'));
+  await writeDocs(join(folder, 'dist/docs'));
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
   await writeFile(join(folder, 'THIRD-PARTY-NOTICES.txt'), await noticesOf(packagesIn(metafile), ROOT));
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`);

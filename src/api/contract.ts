@@ -9,6 +9,7 @@ import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
+import { docsRows } from './docs.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
 import { loginRows } from './login.ts';
@@ -37,7 +38,7 @@ const verbRows = {
   ...stateRows,
 };
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...mcpRows };
+const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...verbRows, ...listenerRows };
@@ -54,6 +55,8 @@ export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation
 export type LoginName = (typeof loginRows)[keyof typeof loginRows]['operation'];
 /** The files of the panel, by name. */
 export type PanelName = (typeof panelRows)[keyof typeof panelRows]['operation'];
+/** The files of the documentation, by name. */
+export type DocsName = (typeof docsRows)[keyof typeof docsRows]['operation'];
 /** All operations, by name. */
 export type OperationName = VerbName | ListenerName;
 

@@ -40,7 +40,7 @@ import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
 import { createUnclaimedJobs } from '../pipeline/serving/unclaimed-jobs.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
-import { loadPanel } from './panel.ts';
+import { builtFiles } from './built-files.ts';
 import { servingChecks } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
@@ -240,7 +240,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     identity,
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
-    loadPanel,
+    ...builtFiles,
   });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {

@@ -1,7 +1,8 @@
 /** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
+import { addressOfCode } from '../api/problem.ts';
 import { ClientError } from '../client/client-error.ts';
-import { FaultError, faults } from '../domain/fault.ts';
+import { FaultError, faults, type FaultCode } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
@@ -95,5 +96,14 @@ function clientFailure({ code, message }: ClientError): Failure {
 
 function faultFailure({ code, reason }: FaultError): Failure {
   const { advice } = faults[code];
-  return { exitCode: exitCodes.unavailable, problem: { code, detail: reason, advice }, lines: [`${reason} (${code})`, advice] };
+  return {
+    exitCode: exitCodes.unavailable,
+    problem: { code, detail: reason, advice },
+    lines: [`${reason} (${code})`, advice, seeDocs(code)],
+  };
+}
+
+/** Where the documentation explains the code. */
+function seeDocs(code: FaultCode): string {
+  return `see ${addressOfCode(code).slice(1).replace('.html', '.md')}`;
 }

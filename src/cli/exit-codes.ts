@@ -1,10 +1,4 @@
-/**
- * Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in
- * shells. `drift`: the report found differences. `cancelled` and `paused`: the command waited for a job, and the job was
- * cancelled or its deletion limit waits for a decision. `degraded`
- * and `broken`: what the doctor found, or an apply that has made everything; `broken` also for what it could not read. `notApplied`: the bucket is connected, and its
- * parts in AWS are not all made.
- */
+/** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
 export const exitCodes = {
   ok: 0,
   failure: 1,
@@ -19,3 +13,20 @@ export const exitCodes = {
   config: 78,
   interrupted: 130,
 } as const;
+
+/** What each code means, as the documentation lists them. */
+export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  ok: 'success; `tally drift BUCKET` found no drift',
+  failure: 'failure: the request was refused, or the job that you waited for failed',
+  drift: '`tally drift BUCKET` found drift',
+  cancelled: 'the job that you waited for was cancelled',
+  paused: 'the job that you waited for is paused by its deletion limit and needs a decision',
+  degraded:
+    '`tally doctor` found a connection that is degraded; or an apply has made everything, and whether events arrive depends on what it could not check, such as a trail',
+  broken: '`tally doctor` found a connection that is broken, or could not read one',
+  notApplied: 'the bucket is connected, and its parts in AWS are not all made',
+  usage: 'wrong usage',
+  unavailable: 'something that is needed is unavailable; the message has a code and advice',
+  config: 'invalid settings; every mistake is listed before anything starts',
+  interrupted: 'interrupted (Ctrl-C) while waiting; the job continues',
+};

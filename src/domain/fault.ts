@@ -104,6 +104,7 @@ export const faults = {
   },
 
   // ── queues ──
+  /** SQS does not answer, does not know the queue, or refuses the request. */
   'queue.unreachable': {
     circuit: 'queue',
     background: 'stop',
@@ -180,6 +181,7 @@ export const faults = {
   },
 
   // ── messages and records ──
+  /** The body of the message is not JSON. */
   'message.not-json': {
     circuit: 'never',
     background: 'fail',
@@ -198,22 +200,26 @@ export const faults = {
     advice:
       'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
   },
+  /** The body is JSON of none of the formats in which bucket events arrive. */
   'message.unknown-wrapper': {
     circuit: 'never',
     background: 'fail',
     advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
   },
+  /** The body is in more SNS envelopes than two topics make. */
   'message.too-deep': {
     circuit: 'never',
     background: 'fail',
     advice: 'The message has more than two SNS envelopes. Check the chain of topics in front of the bucket queue.',
   },
+  /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
     circuit: 'never',
     background: 'fail',
     advice:
       'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
+  /** SNS asked for the confirmation of a subscription, and refused it. */
   'message.confirmation-failed': {
     circuit: 'object',
     background: 'retry',
@@ -225,26 +231,31 @@ export const faults = {
     background: 'fail',
     advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
   },
+  /** A record lacks a field that its format has, or has one of another type. */
   'record.invalid': {
     circuit: 'never',
     background: 'fail',
     advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
   },
+  /** A record names a bucket whose name S3 does not permit. */
   'record.bucket-invalid': {
     circuit: 'never',
     background: 'fail',
     advice: 'The record names no valid bucket. Find out what sends such records.',
   },
+  /** A record of one object names no key. */
   'record.key-missing': {
     circuit: 'never',
     background: 'fail',
     advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
   },
+  /** A record names a key that S3 does not permit. */
   'record.key-invalid': {
     circuit: 'never',
     background: 'fail',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
   },
+  /** A record is of a major version that this version of Tally does not know. */
   'record.version-unknown': {
     circuit: 'never',
     background: 'fail',
@@ -252,6 +263,7 @@ export const faults = {
   },
 
   // ── the process itself ──
+  /** A mistake in Tally. */
   'internal.unexpected': {
     circuit: 'object',
     background: 'retry',

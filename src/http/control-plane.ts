@@ -28,7 +28,7 @@ import { createJobEvents } from './job-events.ts';
 import { expiryHeaders } from './key-expiry.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createMcpHandler } from './mcp.ts';
-import { createPanelHandlers, noPanel, type LoadPanel } from './panel.ts';
+import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createRunVerb, tooSlow, VERB_TIMEOUT_MS } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
@@ -46,7 +46,9 @@ interface ControlPlaneParts extends HealthParts {
   /** The address of the catalog. Default: that of the registry. */
   readonly catalogUrl?: string | undefined;
   /** Loads the files of the panel. Default: there is no panel. */
-  readonly loadPanel?: LoadPanel;
+  readonly loadPanel?: LoadFiles;
+  /** Loads the files of the documentation. Default: there is none. */
+  readonly loadDocs?: LoadFiles;
   /** Default: {@link VERB_TIMEOUT_MS}. */
   readonly verbTimeoutMs?: number;
   /** How long the body of a caller who is not known may take. Default: 5 s. */
@@ -75,6 +77,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     version,
     identity,
     loadPanel = noPanel,
+    loadDocs = noDocs,
     verbTimeoutMs = VERB_TIMEOUT_MS,
   } = parts;
   const callers = createCallers(identity);
@@ -105,6 +108,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
+    ...createDocsHandlers(loadDocs),
     sendMcpMessage: createMcpHandler({ callers, callVerb, endOf: endOfRequest, telemetry, version }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>

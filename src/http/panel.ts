@@ -1,19 +1,27 @@
-/** Serves the files of the panel, compressed, with the policy under which browsers run them. */
+/** Serves the files of the panel and of the documentation, compressed, with the policy under which browsers run them. */
 import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { PanelName } from '../api/contract.ts';
+import type { DocsName, PanelName } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Handler } from './routes.ts';
 
-/** The built files by name: index.html, and a script and a style sheet whose names change with their content. */
-export type LoadPanel = () => Promise<ReadonlyMap<string, Uint8Array>>;
+/**
+ * Loads files by name. Those of the panel are index.html, and a script and a style sheet whose names change with their content;
+ * those of the documentation are named by their paths.
+ */
+export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;
 
 /** Of a listener that has no panel. */
 export async function noPanel(): Promise<never> {
   throw new RequestError('panel.not-built', 'this listener has no panel');
+}
+
+/** Of a listener that has no documentation. */
+export async function noDocs(): Promise<never> {
+  throw new RequestError('docs.not-built', 'this listener has no documentation');
 }
 
 interface ServedFile {
@@ -23,11 +31,15 @@ interface ServedFile {
 }
 
 const PAGE = 'index.html';
+/** The first page of the documentation. */
+const DOCS_PAGE = 'README.html';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webp': 'image/webp',
 };
 
 /**
@@ -61,8 +73,10 @@ async function compressed(files: ReadonlyMap<string, Uint8Array>): Promise<Reado
   return new Map(await Promise.all(entries));
 }
 
-/** Creates the handlers. The files are loaded at the first request, and again at the next one if that fails. */
-export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName, Handler>> {
+type Send = (name: string, request: FastifyRequest, reply: FastifyReply, cacheControl: string) => Promise<FastifyReply>;
+
+/** Creates the function that sends a file. The files are loaded at the first request, and again at the next one if that fails. */
+function createSend(load: LoadFiles, notFound: string): Send {
   let loading: Promise<ReadonlyMap<string, ServedFile>> | undefined;
   async function files(): Promise<ReadonlyMap<string, ServedFile>> {
     loading ??= load().then(compressed);
@@ -74,38 +88,53 @@ export function createPanelHandlers(load: LoadPanel): Readonly<Record<PanelName,
     }
   }
 
-  async function send(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  return async function send(name, request, reply, cacheControl) {
     const file = (await files()).get(name);
-    if (file === undefined) throw new RequestError('request.not-found', 'the panel has no such file: load /panel/ again');
+    if (file === undefined) throw new RequestError('request.not-found', notFound);
     const { plain, zipped, etag } = file;
-    void reply.headers({
-      ...panelHeaders,
-      etag,
-      vary: 'accept-encoding',
-      // the page names the files of one version of the panel, so browsers check it each time
-      'cache-control': name === PAGE ? 'no-cache' : 'public, max-age=31536000, immutable',
-    });
+    void reply.headers({ ...panelHeaders, etag, vary: 'accept-encoding', 'cache-control': cacheControl });
     if (request.headers['if-none-match'] === etag) return reply.code(304).send();
     void reply.type(types[extname(name)] ?? 'application/octet-stream');
     if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain);
     return reply.header('content-encoding', 'gzip').send(zipped);
-  }
-
-  // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
-  const redirect: Handler = async ({ url }, reply) =>
-    reply
-      .code(302)
-      .header('location', `panel/${/\?.*/.exec(url)?.[0] ?? ''}`)
-      .send();
-
-  return {
-    openPanel: redirect,
-    findPanel: redirect,
-    getPanel: (request, reply) => send(PAGE, request, reply),
-    getPanelFile: (request, reply) => send(fileOf(request), request, reply),
   };
 }
 
-function fileOf({ params }: FastifyRequest): string {
-  return typeof params === 'object' && params !== null && 'file' in params ? String(params.file) : '';
+/** Browsers ask each time whether the file has changed. */
+const CHECKED = 'no-cache';
+/** The name of the file changes with its content. */
+const KEPT = 'public, max-age=31536000, immutable';
+
+/** Creates the handlers of the panel. */
+export function createPanelHandlers(load: LoadFiles): Readonly<Record<PanelName, Handler>> {
+  const send = createSend(load, 'the panel has no such file: load /panel/ again');
+  // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
+  const redirect: Handler = ({ url }, reply) => redirected(reply, `panel/${/\?.*/.exec(url)?.[0] ?? ''}`);
+  return {
+    openPanel: redirect,
+    findPanel: redirect,
+    getPanel: (request, reply) => send(PAGE, request, reply, CHECKED),
+    getPanelFile: (request, reply) => send(paramOf(request, 'file'), request, reply, KEPT),
+  };
+}
+
+/** Creates the handlers of the documentation. */
+export function createDocsHandlers(load: LoadFiles): Readonly<Record<DocsName, Handler>> {
+  const send = createSend(load, 'the documentation has no such page: /docs/ names them all');
+  return {
+    findDocs: (_request, reply) => redirected(reply, 'docs/'),
+    getDocs: (request, reply) => send(DOCS_PAGE, request, reply, CHECKED),
+    getDocsFile: (request, reply) => send(paramOf(request, 'file'), request, reply, CHECKED),
+    getDocsSectionFile: (request, reply) => send(`${paramOf(request, 'section')}/${paramOf(request, 'file')}`, request, reply, CHECKED),
+  };
+}
+
+async function redirected(reply: FastifyReply, location: string): Promise<FastifyReply> {
+  return reply.code(302).header('location', location).send();
+}
+
+function paramOf({ params }: FastifyRequest, name: string): string {
+  return typeof params === 'object' && params !== null && name in params
+    ? String(Object.getOwnPropertyDescriptor(params, name)?.value)
+    : '';
 }

@@ -1,7 +1,7 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
-import { PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
-import { FaultError, faults } from '../domain/fault.ts';
+import { addressOfCode, PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
+import { FaultError, faults, type FaultCode } from '../domain/fault.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
 export const PROBLEM_TYPE = `${PROBLEM_MEDIA}; charset=utf-8`;
@@ -55,6 +55,6 @@ function unexpected(): Problem {
   return problem(500, UNEXPECTED, 'An unexpected error occurred. The log of the daemon has the details.');
 }
 
-function problem(status: number, code: string, detail: string): Problem {
-  return { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail, code };
+function problem(status: number, code: RequestErrorCode | FaultCode, detail: string): Problem {
+  return { type: addressOfCode(code), title: STATUS_CODES[status] ?? 'Error', status, detail, code };
 }

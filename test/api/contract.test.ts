@@ -17,6 +17,7 @@ import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn } from '../support/fakes/aws-parts.ts';
+import { someFiles } from '../support/identity/http-world.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -223,7 +224,8 @@ async function startWorld({ operation }: PlacedRow) {
     telemetry,
     clock,
     version: '1.2.3',
-    loadPanel: async () => new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')])),
+    loadPanel: someFiles,
+    loadDocs: someFiles,
   });
   const { port } = await listener.listen();
   return { port, close: () => listener.close(), instead: undefined };

@@ -203,11 +203,11 @@ describe('config/monitoring/alerts.yaml', () => {
     expect([...new Set(names)].toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
   });
 
-  it('leads from each alert to a heading of docs/operations.md, all by one base', () => {
-    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  it('leads from each alert to a heading of docs/operate/alerts.md, as a registry serves it', () => {
+    const page = readFileSync(new URL('../../docs/operate/alerts.md', import.meta.url), 'utf8');
     const headings = new Set([...page.matchAll(/^#+ (\w+)$/gm)].map(([, heading = '']) => heading.toLowerCase()));
     const links = alerts.map(({ annotations: { runbook_url: url } }) => url.split('#'));
-    expect(new Set(links.map(([base]) => base))).toEqual(new Set(['https://tally.example.com/docs/operations.md']));
+    expect(new Set(links.map(([base]) => base))).toEqual(new Set(['https://tally.example.com/docs/operate/alerts.html']));
     expect(links.map(([, anchor]) => anchor)).toEqual(alerts.map(({ alert }) => alert.toLowerCase()));
     expect(links.flatMap(([, anchor = '']) => (headings.has(anchor) ? [] : [anchor]))).toEqual([]);
   });

@@ -1,5 +1,6 @@
 /** The pages of the documentation: their text, their shell commands, their headings and their links. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { anchorOf } from '../../src/docs/render.ts';
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -45,17 +46,11 @@ export function shellBlocksOf(markdown: string): readonly (readonly string[])[] 
     );
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** The anchors of a page: of its headings, and those that stand before headings. */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
-  const headings = [...proseOf(markdown).matchAll(/^#{1,6} (.+)$/gm)].map(([, title = '']) => title);
-  return new Set(
-    headings.map((title) =>
-      title
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  );
+  const prose = proseOf(markdown);
+  const headings = [...prose.matchAll(/^#{1,6} (.+)$/gm)].map(([, title = '']) => anchorOf(title));
+  return new Set([...headings, ...[...prose.matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id)]);
 }
 
 /** The targets of a page's links, without those that lead out of the project. */

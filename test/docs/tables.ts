@@ -6,9 +6,14 @@ import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { textOf } from './pages.ts';
 
-/** docs/operations.md with the table of metrics as the code has it, and with the alerts. */
-export function operationsPage(): string {
-  return withTable(withTable(textOf('docs/operations.md'), 'metrics', metricsMarkdown()), 'alerts', alertsMarkdown());
+/** docs/reference/metrics.md with the table of metrics as the code has it. */
+export function metricsPage(): string {
+  return withTable(textOf('docs/reference/metrics.md'), 'metrics', metricsMarkdown());
+}
+
+/** docs/operate/alerts.md with the alerts as Prometheus has them. */
+export function alertsPage(): string {
+  return withTable(textOf('docs/operate/alerts.md'), 'alerts', alertsMarkdown());
 }
 
 /** docs/traces.md with the table of OpenTelemetry's variables as the code has it. */
@@ -44,7 +49,7 @@ const alertsSchema = z.object({
 function alertsMarkdown(): string {
   const { groups } = alertsSchema.parse(parse(textOf('config/monitoring/alerts.yaml')));
   const parts = groups.flatMap(({ rules }) =>
-    rules.map(({ alert, labels: { severity }, annotations: { description } }) => `#### ${alert}\n\n*${severity}.* ${description}\n`),
+    rules.map(({ alert, labels: { severity }, annotations: { description } }) => `### ${alert}\n\n*${severity}.* ${description}\n`),
   );
   return `\n${parts.join('\n')}`;
 }

@@ -1,9 +1,10 @@
 /** `npm run docs`: writes the pages, and the tables of pages, that are made from the code. */
 import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
+import { errorCodesPage } from './error-codes-page.ts';
 import { connectPage, daemonPolicy, installPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
-import { operationsPage, tracesPage } from './tables.ts';
+import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 
 /** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
@@ -11,7 +12,9 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/api.md': apiPage,
   'docs/connect.md': connectPage,
   'docs/install.md': installPage,
-  'docs/operations.md': operationsPage,
+  'docs/operate/alerts.md': alertsPage,
+  'docs/reference/metrics.md': metricsPage,
+  'docs/reference/error-codes.md': errorCodesPage,
   'docs/settings.md': settingsPage,
   'docs/traces.md': tracesPage,
 };

@@ -92,7 +92,13 @@ const sendJson = (method: string, path: string, value: unknown): Promise<Answer>
   send(method, path, { headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) });
 
 function expectProblem(answer: Answer, status: number, code: string): void {
-  expect(answer.json).toMatchObject({ type: 'about:blank', status, code, title: expect.any(String), detail: expect.any(String) });
+  expect(answer.json).toMatchObject({
+    type: `/docs/reference/error-codes.html#${code.replaceAll('.', '-')}`,
+    status,
+    code,
+    title: expect.any(String),
+    detail: expect.any(String),
+  });
   expect(answer.status).toBe(status);
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
 }

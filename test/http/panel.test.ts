@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RequestError } from '../../src/domain/request-error.ts';
-import type { LoadPanel } from '../../src/http/panel.ts';
+import type { LoadFiles } from '../../src/http/panel.ts';
 import { startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -13,7 +13,7 @@ const files = new Map([
 
 describe('the files of the panel', () => {
   let world: PanelWorld;
-  let load: LoadPanel = async () => files;
+  let load: LoadFiles = async () => files;
 
   beforeAll(async () => {
     world = await startPanelWorld({ loadPanel: () => load() });
@@ -84,5 +84,5 @@ describe('the files of the panel', () => {
     expect(await answers[0]?.json()).toMatchObject({ code: 'panel.not-built', detail: 'run npm run panel' });
     await broken.close();
   });
-  const second: LoadPanel = async () => files;
+  const second: LoadFiles = async () => files;
 });

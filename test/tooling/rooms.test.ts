@@ -16,8 +16,9 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   mcp: ['domain', 'api'],
   http: ['domain', 'api', 'client', 'pipeline', 'mcp'],
   panel: ['domain', 'api'],
+  docs: [],
   cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'mcp', 'http'],
-  app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http', 'panel'],
+  app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http', 'panel', 'docs'],
   'main.ts': ['domain', 'client', 'settings', 'adapters', 'http', 'cli', 'app'],
 };
 

@@ -1,4 +1,4 @@
-/** Every metric in one table. The metrics are registered from it (adapters/telemetry.ts), its types are those of {@link Telemetry}, and docs/operations.md shows it. */
+/** Every metric in one table. The metrics are registered from it (adapters/telemetry.ts), its types are those of {@link Telemetry}, and docs/reference/metrics.md shows it. */
 import { watchedStates } from '../../domain/bucket.ts';
 import { bucketStates } from '../../domain/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';

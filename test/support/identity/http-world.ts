@@ -3,7 +3,7 @@ import type { Verbs } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { LoadPanel } from '../../../src/http/panel.ts';
+import type { LoadFiles } from '../../../src/http/panel.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { FailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
@@ -26,14 +26,16 @@ interface HttpWorldOptions {
   /** Default: 5 s. */
   readonly strangersBodyMs?: number;
   /** Default: files with some text. */
-  readonly loadPanel?: LoadPanel;
+  readonly loadPanel?: LoadFiles;
 }
 
-const somePanel: LoadPanel = async () =>
-  new Map(['index.html', 'panel-QSV32F7P.js'].map((name) => [name, new TextEncoder().encode('text')]));
+const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'search.html', 'reference/error-codes.html'];
+
+/** The files that the examples of the contract name. */
+export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));
 
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, strangersBodyMs, loadPanel = somePanel } = options;
+  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, strangersBodyMs, loadPanel = someFiles } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -49,6 +51,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     version: '1.67.0',
     ...(strangersBodyMs !== undefined && { strangersBodyMs }),
     loadPanel,
+    loadDocs: someFiles,
     identity: {
       sessions: world.sessions,
       logins: world.logins,

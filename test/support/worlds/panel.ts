@@ -4,21 +4,21 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Page } from 'playwright-core';
 import type { Verbs } from '../../../src/api/contract.ts';
 import { createControlPlane } from '../../../src/http/control-plane.ts';
-import type { LoadPanel } from '../../../src/http/panel.ts';
+import type { LoadFiles } from '../../../src/http/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 
 interface PanelWorldOptions {
-  readonly loadPanel?: LoadPanel;
+  readonly loadPanel?: LoadFiles;
   readonly verbs?: Partial<Verbs>;
 }
 
 let built: ReturnType<typeof buildPanel> | undefined;
 
 /** Builds the panel once for all worlds of this process. */
-export const loadBuiltPanel: LoadPanel = () => (built ??= buildPanel());
+export const loadBuiltPanel: LoadFiles = () => (built ??= buildPanel());
 
 export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }: PanelWorldOptions = {}) {
   const fake = createFakeControl();

@@ -1,0 +1,79 @@
+/** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
+import type { BackgroundAnswer, FaultCircuit } from '../../src/domain/fault-entry.ts';
+import { faults, type FaultCode } from '../../src/domain/fault.ts';
+import { requestErrors } from '../../src/domain/request-error.ts';
+import { statusOf } from '../../src/api/problem.ts';
+import { exitMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
+import { textOf } from './pages.ts';
+
+/** What waits for the end of a fault. */
+const waits: Readonly<Record<FaultCircuit, string>> = {
+  cluster: 'All records wait: Tally receives nothing until a probe of the index store succeeds.',
+  index: 'The records of the bucket wait. Other buckets are served.',
+  endpoint: 'The records of this region that need S3 wait. Exact events are written.',
+  bucket: 'The records of the bucket that need S3 wait. Exact events are written, and other buckets are served.',
+  queue: 'Tally receives nothing from the queue until it answers.',
+  object: 'Only this record or request fails. A message is tried again until its last permitted receive, and is a dead letter then.',
+  never: 'Nothing waits: the message goes to the dead-letter queue at once, with the original text.',
+};
+
+/** What a re-index job or a sweep does. */
+const background: Readonly<Record<BackgroundAnswer, string>> = {
+  stop: 'A re-index job keeps its place and waits.',
+  wait: 'A re-index job of the bucket keeps its place and waits.',
+  skip: 'A re-index job waits, and a sweep continues with the next object.',
+  retry: 'A re-index job fails after three attempts without progress.',
+  fail: 'A re-index job fails.',
+};
+
+/** The page. */
+export function errorCodesPage(): string {
+  const causes = {
+    ...causesIn('src/domain/fault.ts'),
+    ...causesIn('src/domain/index-faults.ts'),
+    ...causesIn('src/domain/request-error.ts'),
+  };
+  const causeOf = (code: string): string => {
+    const cause = causes[code];
+    if (cause === undefined) throw new Error(`${code} has no comment that says what happened`);
+    return cause;
+  };
+  const faultParts = Object.keys(faults).map((name) => {
+    const code = name as FaultCode;
+    const { circuit, background: answer, advice } = faults[code];
+    return part(code, `${causeOf(code)} ${waits[circuit]} ${background[answer]}`, `*What to do.* ${advice}`);
+  });
+  const requestParts = Object.entries(requestErrors).map(([code, status]) => part(code, `Status ${status}. ${causeOf(code)}`));
+  const exits = Object.entries(exitMeanings).map(([name, meaning]) => `| ${exitCodes[name as keyof typeof exitCodes]} | ${meaning} |`);
+  return `# Error codes
+
+Logs, metrics, commands and problem documents name what failed by a code. A code never changes its meaning. The \`type\` of a problem document is the address of its code on this page, and commands print it.
+
+## Faults
+
+A fault is something that does not work: a service, a bucket, a message. Tally tries again by itself where that can help. Requests are answered with status ${statusOf('index.unreachable')} then, unless this page says otherwise.
+
+${faultParts.join('\n')}
+## Refused requests
+
+The message of the answer says what to do.
+
+${requestParts.join('\n')}
+## Exit codes
+
+| code | meaning |
+|---|---|
+${exits.join('\n')}
+`;
+}
+
+/** GitHub makes no anchor with hyphens of a code, so that the address stands before the heading. */
+function part(code: string, ...texts: readonly string[]): string {
+  return `<a id="${code.replaceAll('.', '-')}"></a>\n\n### ${code}\n\n${texts.join('\n\n')}\n`;
+}
+
+/** The comment above each code of a catalogue. */
+function causesIn(path: string): Readonly<Record<string, string>> {
+  const entries = textOf(path).matchAll(/^  \/\*\* (.+?) \*\/\n  '([a-z0-9.-]+)':/gm);
+  return Object.fromEntries([...entries].map(([, comment = '', code = '']) => [code, comment]));
+}
