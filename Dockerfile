@@ -14,6 +14,7 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json LICENSE ./
+COPY docs docs
 COPY config/opensearch config/opensearch
 COPY config/tooling config/tooling
 COPY src src
