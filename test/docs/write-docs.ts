@@ -1,6 +1,7 @@
 /** `npm run docs`: writes the pages, and the tables of pages, that are made from the code. */
 import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
+import { cliPage } from './cli-page.ts';
 import { errorCodesPage } from './error-codes-page.ts';
 import { connectPage, daemonPolicy, installPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
@@ -14,6 +15,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/install.md': installPage,
   'docs/operate/alerts.md': alertsPage,
   'docs/reference/metrics.md': metricsPage,
+  'docs/reference/cli.md': cliPage,
   'docs/reference/error-codes.md': errorCodesPage,
   'docs/settings.md': settingsPage,
   'docs/traces.md': tracesPage,
