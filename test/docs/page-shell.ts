@@ -1,4 +1,4 @@
-/** Runs the shell blocks of docs/connect.md as a user pastes them, with other values for the variables at their top. */
+/** Runs the shell blocks of docs/guides/connect.md as a user pastes them, with other values for the variables at their top. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
