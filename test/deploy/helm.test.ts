@@ -5,7 +5,7 @@
  * test/deploy/crds holds these kinds as JSON schemas without their texts and their status, in which fields that are not known are
  * refused: KEDA 2.21.0, Prometheus operator 0.85.0, Gateway API 1.7.0 (Apache-2.0).
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
-import { fencesOf, ROOT, textOf } from '../docs/pages.ts';
+import { fencesOf, ROOT, shellBlocksOf, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram, type ProgramEnd } from '../docs/programs.ts';
 
 const HELM = { name: 'helm', variable: 'TALLY_TEST_HELM' } as const;
@@ -238,7 +238,13 @@ describe.skipIf(!runs)('the chart', () => {
     expect([...new Set(all.map(({ kind }) => kind))].toSorted()).toEqual(
       [
         ...crds.keys(),
-        ...['ConfigMap', 'Deployment', 'Ingress', 'NetworkPolicy', 'PodDisruptionBudget', 'Service', 'ServiceAccount'],
+        'ConfigMap',
+        'Deployment',
+        'Ingress',
+        'NetworkPolicy',
+        'PodDisruptionBudget',
+        'Service',
+        'ServiceAccount',
       ].toSorted(),
     );
   });
@@ -481,13 +487,42 @@ describe.skipIf(!runs)('the chart', () => {
 });
 
 describe.skipIf(!runs)('docs/guides/kubernetes.md', () => {
-  const blocks = fencesOf(textOf('docs/guides/kubernetes.md')).filter(({ language }) => language === 'yaml');
+  const page = textOf('docs/guides/kubernetes.md');
+  const values = fencesOf(page)
+    .filter(({ language }) => language === 'yaml')
+    .map(({ text }): Values => z.record(z.string(), z.unknown()).parse(parse(text)));
+  const [first = {}, ...others] = values;
+  const commands = shellBlocksOf(page).flat();
 
-  it('has values files, each of which the chart takes', async () => {
-    expect(blocks.length).toBeGreaterThan(1);
-    const [first, ...others] = blocks.map(({ text }) => z.record(z.string(), z.unknown()).parse(parse(text)));
-    const all = await Promise.all([made(first!), ...others.map((each) => made({ ...first, ...each }))]);
-    expect(await complaints(all.flat())).toEqual([]);
-    expect(settingsOf(all[0]!, 'tally').TALLY_OIDC_ISSUER).toBe('https://id.example.com');
+  it('leads from nothing to a login page by the values that it shows, and every further block fits to them', async () => {
+    expect(others.length).toBeGreaterThan(3);
+    const small = await made(first);
+    const large = await Promise.all(others.map((each) => made({ ...first, ...each })));
+    expect(await complaints([...small, ...large.flat()])).toEqual([]);
+    expect(settingsOf(small, 'tally')).toMatchObject({ TALLY_OIDC_ISSUER: 'https://id.example.com', TALLY_ROLES: { length: 3 } });
+    expect(named(small, 'Ingress')).toEqual(['tally']);
+  });
+
+  it('makes the Secret that the values name, and installs with Helm what they are for', async () => {
+    const [secret] = commands.flatMap((command) => /^kubectl -n tally create secret generic (\S+) (.+)$/.exec(command)?.slice(1) ?? []);
+    const keys = commands.flatMap((command) => [...command.matchAll(/--from-file=(\S+)/g)].map(([, key]) => key));
+    expect([secret, keys]).toEqual(['tally', ['index-url', 'client-secret']]);
+    expect(first).toMatchObject({ index: { existingSecret: secret }, login: { existingSecret: secret } });
+    const install = commands.find((command) => command.startsWith('helm ')) ?? '';
+    const words = install.replace('values.yaml', fileOf(stringify(first), '.yaml')).split(' ');
+    const { code, stderr } = await helm(
+      'install',
+      ...words.filter((word) => !['helm', 'upgrade', '--install'].includes(word)),
+      '--dry-run=client',
+    );
+    expect(code, stderr).toBe(0);
+  });
+
+  it('names Deployments that there are', async () => {
+    const typed = [...page.matchAll(/deploy\/([-\w]+)/g)].map(([, name]) => name);
+    const objects = await Promise.all([made(first), made({ ...first, roles: 'split' })]);
+    const there = new Set(named(objects.flat(), 'Deployment'));
+    expect(typed.length).toBeGreaterThan(2);
+    expect(typed.filter((name = '') => !there.has(name))).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { errorCodesPage } from './error-codes-page.ts';
 import { textOf } from './pages.ts';
-import { connectPage, daemonPolicy, installPage } from './permissions.ts';
+import { connectPage, daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
 import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 
@@ -16,7 +16,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   'config/helm/tally/files/dashboard.json': () => textOf('config/monitoring/dashboard.json'),
   'docs/reference/api.md': apiPage,
   'docs/guides/connect.md': connectPage,
-  'docs/install.md': installPage,
+  'docs/reference/permissions.md': permissionsPage,
   'docs/operate/alerts.md': alertsPage,
   'docs/reference/metrics.md': metricsPage,
   'docs/reference/cli.md': cliPage,

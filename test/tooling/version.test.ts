@@ -13,6 +13,7 @@ describe('the version', () => {
       `version: ${version}`,
       `appVersion: ${version}`,
     ]);
+    expect(new Set(textOf('docs/guides/systemd.md').match(/tally-\d[\d.]*\d/g))).toEqual(new Set([`tally-${version}`]));
     expect(textOf('docs/guides/kubernetes.md').match(/tally:\d\S+/g)).toEqual([`tally:${version}`, `tally:${version}`]);
   });
 
