@@ -23,14 +23,14 @@ export function installPage(): string {
   );
 }
 
-/** docs/connect.md with a row for each statement of the policy beside it. */
+/** docs/guides/connect.md with a row for each statement of the policy beside it. */
 export function connectPage(): string {
   const named = new Set(examplePolicy().Statement.map(({ Sid }) => Sid));
   const rows = permissions.filter(({ sid }) => named.has(sid)).map(({ sid, sources, why }) => [`\`${sid}\``, whyText(why, sources)]);
-  return withTable(textOf('docs/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
+  return withTable(textOf('docs/guides/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
 }
 
-/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/connect.md. */
+/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/guides/connect.md. */
 export function daemonPolicy(): string {
   const isShort = (line: string): boolean => line.length <= WIDTH_MAX;
   const lists = /^( *"?\w*"?:? ?)\[\n([^[\]{}]*?)\n *\](,?)$/gm;

@@ -10,15 +10,15 @@ import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 /** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
   'config/aws/daemon-policy.json': daemonPolicy,
-  'docs/api.md': apiPage,
-  'docs/connect.md': connectPage,
+  'docs/reference/api.md': apiPage,
+  'docs/guides/connect.md': connectPage,
   'docs/install.md': installPage,
   'docs/operate/alerts.md': alertsPage,
   'docs/reference/metrics.md': metricsPage,
   'docs/reference/cli.md': cliPage,
   'docs/reference/error-codes.md': errorCodesPage,
-  'docs/settings.md': settingsPage,
-  'docs/traces.md': tracesPage,
+  'docs/reference/settings.md': settingsPage,
+  'docs/reference/traces.md': tracesPage,
 };
 
 if (import.meta.main) {

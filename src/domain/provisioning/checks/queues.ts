@@ -123,6 +123,6 @@ export const queueElsewhere: Check = ({ wish }) => {
     'connect.region',
     `${wish.bucket} is in ${wish.region}, and the bucket queue in ${queue.region}`,
     'a subscription and a rule need a dead-letter queue in the region of the bucket, which this version does not make',
-    'docs/connect.md, “Another region or account”',
+    'docs/guides/connect.md, “Another region or account”',
   );
 };
