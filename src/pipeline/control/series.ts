@@ -8,7 +8,7 @@ import { bucketStates } from '../../domain/bucket-status.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { daysSince, growthRecordSchema } from '../../domain/series/growth.ts';
-import { busiestIn, HOUR_MS, stepMsOf, stepsOf, stepsOfBuckets, type Step } from '../../domain/series/hour.ts';
+import { busiestIn, HOUR_MS, SERIES_KEPT_MS, stepMsOf, stepsOf, stepsOfBuckets, type Step } from '../../domain/series/hour.ts';
 import { percentileMs } from '../../domain/series/lags.ts';
 import { firstEntries, requireReadable } from '../buckets/list.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -32,7 +32,8 @@ const HOURS_DEFAULT = 24;
 export function createSeries({ state, clock, recording }: SeriesDependencies) {
   async function getSeries(request: SeriesRequest, readable: Readable, signal?: AbortSignal): Promise<Series> {
     const { bucket } = request;
-    const asked = timeOfRequest(request, clock.nowMs());
+    const nowMs = clock.nowMs();
+    const asked = timeOfRequest(request, nowMs);
     if (bucket !== undefined) await requireReadable(state, { bucket, readable }, signal);
     const isOfBuckets = bucket !== undefined || readable !== 'everything';
     const stepMs = stepMsOf(asked.fromMs, asked.toMs, isOfBuckets);
@@ -40,7 +41,10 @@ export function createSeries({ state, clock, recording }: SeriesDependencies) {
     const isReadable = (name: string): boolean => readsAll(readable, { bucket: name, prefix: '' });
     const isWanted = (name: string): boolean => (bucket === undefined || name === bucket) && isReadable(name);
     // of a part of a bucket there is no series
-    const records = isOfBuckets && !someReadable(bucket, readable, isReadable) ? [] : await readHours(state, window, signal);
+    const records =
+      isOfBuckets && !someReadable(bucket, readable, isReadable)
+        ? []
+        : await readHours(state, { ...window, fromMs: Math.max(window.fromMs, nowMs - SERIES_KEPT_MS) }, signal);
     const steps = isOfBuckets ? stepsOfBuckets(records, isWanted, window) : stepsOf(records, window);
     return {
       from: timeOf(window.fromMs),
@@ -103,6 +107,7 @@ function timeOfRequest({ hours, from, to }: SeriesRequest, nowMs: number): { rea
     throw new RequestError('request.invalid', 'hours: not beside from and to');
   const toMs = to === undefined ? nowMs : Date.parse(to);
   const fromMs = from === undefined ? toMs - (hours ?? HOURS_DEFAULT) * HOUR_MS : Date.parse(from);
+  if (Math.min(fromMs, toMs) < HOUR_MS) throw new RequestError('request.invalid', 'from: is before 1970');
   if (fromMs >= toMs) throw new RequestError('request.invalid', to === undefined ? 'from: is not before now' : 'from: is not before to');
   if (toMs - fromMs > SERIES_HOURS_MAX * HOUR_MS)
     throw new RequestError('request.invalid', `from: at most ${SERIES_HOURS_MAX} hours before the end`);
