@@ -103,15 +103,18 @@ function someReadable(bucket: string | undefined, readable: Readable, isReadable
 }
 
 function timeOfRequest({ hours, from, to }: SeriesRequest, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
-  if (hours !== undefined && (from !== undefined || to !== undefined))
-    throw new RequestError('request.invalid', 'hours: not beside from and to');
   const toMs = to === undefined ? nowMs : Date.parse(to);
   const fromMs = from === undefined ? toMs - (hours ?? HOURS_DEFAULT) * HOUR_MS : Date.parse(from);
-  if (Math.min(fromMs, toMs) < HOUR_MS) throw new RequestError('request.invalid', 'from: is before 1970');
-  if (fromMs >= toMs) throw new RequestError('request.invalid', to === undefined ? 'from: is not before now' : 'from: is not before to');
-  if (toMs - fromMs > SERIES_HOURS_MAX * HOUR_MS)
-    throw new RequestError('request.invalid', `from: at most ${SERIES_HOURS_MAX} hours before the end`);
+  const isTwice = hours !== undefined && (from !== undefined || to !== undefined);
+  const mistake = isTwice ? 'hours: not beside from and to' : mistakeIn(fromMs, toMs);
+  if (mistake !== undefined) throw new RequestError('request.invalid', mistake);
   return { fromMs, toMs };
+}
+
+function mistakeIn(fromMs: number, toMs: number): string | undefined {
+  if (Math.min(fromMs, toMs) < HOUR_MS) return 'from: is before 1970';
+  if (fromMs >= toMs) return 'from: is not before the end';
+  return toMs - fromMs > SERIES_HOURS_MAX * HOUR_MS ? `from: at most ${SERIES_HOURS_MAX} hours before the end` : undefined;
 }
 
 function pointView({ atMs, events, lags, statuses }: Step): SeriesPoint {
