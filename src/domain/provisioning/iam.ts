@@ -1,13 +1,14 @@
 /** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
 import type { BucketSource } from '../bucket.ts';
 
-export const iamRoles = ['daemon', 'connecting'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
+export const iamRoles = ['daemon', 'connecting', 'queues'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `queues`: who makes the queues. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */
 export type Resource =
   | 'queues'
+  | 'new-queues'
   | 'wired-queues'
   | 'letter-queues'
   | 'topics'
@@ -229,6 +230,13 @@ export const permissions: readonly Permission[] = [
     resource: 'bucket',
   },
   {
+    sid: 'MakeQueues',
+    why: '`tally queue create`: the bucket queue and its dead-letter queue',
+    roles: ['queues'],
+    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    resource: 'new-queues',
+  },
+  {
     sid: 'MakeRules',
     why: 'the rule of the bucket',
     roles: ['connecting'],
@@ -247,6 +255,8 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
+  /** The ARNs of the queues that are to be made, for who makes queues. */
+  readonly newQueues?: readonly string[];
   readonly bucket: string;
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
@@ -310,6 +320,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
   switch (resource) {
     case 'queues':
       return [...bucketQueues, ...letterQueues];
+    case 'new-queues':
+      return names.newQueues ?? [];
     case 'wired-queues':
       return [...bucketQueues, ...letterQueues];
     case 'letter-queues':
