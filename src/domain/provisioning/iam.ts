@@ -9,7 +9,6 @@ export type IamRole = (typeof iamRoles)[number];
 export type Resource =
   | 'queues'
   | 'new-queues'
-  | 'wired-queues'
   | 'letter-queues'
   | 'topics'
   | 'own-topics'
@@ -61,7 +60,7 @@ export const permissions: readonly Permission[] = [
     why: 'the policies and redrive policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:GetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
@@ -195,7 +194,7 @@ export const permissions: readonly Permission[] = [
     why: 'the statements for SNS and EventBridge in the policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:SetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   {
     sid: 'MakeTopics',
@@ -322,8 +321,6 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return [...bucketQueues, ...letterQueues];
     case 'new-queues':
       return names.newQueues ?? [];
-    case 'wired-queues':
-      return [...bucketQueues, ...letterQueues];
     case 'letter-queues':
       return letterQueues;
     case 'topics':
@@ -344,7 +341,7 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return '*';
     case 'trails':
       // a trail is found by its logs, and may have any name
-      return names.trailArn ?? (names.readsTrails === true ? '*' : []);
+      return trailsOf(names);
     case 'own-trail':
       return names.trailArn ?? [];
     case 'key':
@@ -355,6 +352,10 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }
+}
+
+function trailsOf({ trailArn, readsTrails }: IamNames): string | readonly string[] {
+  return trailArn ?? (readsTrails === true ? '*' : []);
 }
 
 /** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
