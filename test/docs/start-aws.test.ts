@@ -41,7 +41,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
       block
         .replaceAll('eu-central-1', aws.region)
         .replaceAll('photos', bucket)
-        .replaceAll('sqlite:tally.db', index)
+        .replaceAll('sqlite:index.db', index)
         .replaceAll('tally queue create', `tally queue create --prefix ${shell.prefix}`);
     const run = (block: string, env?: Readonly<Record<string, string>>): Promise<string> =>
       shell.runBlock(typed(block), { TALLY_INDEX_URL: index }, env);
@@ -54,7 +54,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     const settings = Object.fromEntries([...exported.matchAll(/^(TALLY_\w+)=(.+)$/gm)].map(([, name = '', value = '']) => [name, value]));
     expect(Object.keys(settings).toSorted()).toEqual(['TALLY_DEAD_LETTER_QUEUE_URL', 'TALLY_QUEUE_URL']);
 
-    expect(serve).toBe('export TALLY_INDEX_URL=sqlite:tally.db\nnpx tally serve\n');
+    expect(serve).toBe('export TALLY_INDEX_URL=sqlite:index.db\ntally serve\n');
     const env = { ...settings, AWS_REGION: aws.region, TALLY_INDEX_URL: index };
     const daemon = await startDaemon({ ...env, AWS_ENDPOINT_URL: aws.endpoint });
     expect(await run(plan)).toContain('+ notification');
