@@ -126,8 +126,8 @@ function isAsWanted(attribute: string, value: string | object, found: Readonly<R
   const present = found[attribute];
   switch (attribute) {
     case 'Policy': {
-      const statements = (parsePolicy(present)?.Statement ?? []).map(canonicalStatement);
-      return statementsOf(value).every((statement) => statements.includes(canonicalStatement(statement)));
+      const statements = new Set((parsePolicy(present)?.Statement ?? []).map(canonicalStatement));
+      return statementsOf(value).every((statement) => statements.has(canonicalStatement(statement)));
     }
     case 'SqsManagedSseEnabled':
       // a key of the user's own encrypts as well
