@@ -18,6 +18,7 @@ import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
+import { addQueueCommands } from './queue.ts';
 import { addSearchCommand } from './search.ts';
 import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
@@ -107,6 +108,7 @@ Example:
     );
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
+  addQueueCommands(program, cli);
   addBucketCommands(program, cli);
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
