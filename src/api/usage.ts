@@ -46,7 +46,6 @@ const growthItem = z
       .describe('In order. A day on which nothing was summed is missing.'),
   })
   .meta({ id: 'Growth', description: 'The objects and bytes of a bucket day by day.' });
-export type Growth = z.infer<typeof growthItem>;
 
 const { bucket: _bucket, deleted: _deleted, deleted_after: _after, deleted_before: _before, ...filters } = filterFields;
 
