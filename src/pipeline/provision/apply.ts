@@ -58,8 +58,11 @@ export interface ApplyOptions {
 }
 
 export type Applied =
-  /** `unproven`: what keeps its events from being known to arrive, although nothing is left to be made. */
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly unproven: readonly Finding[] }
+  /**
+   * `changed`: something was made since it was applied last. `unproven`: what keeps its events from being known to arrive, although
+   * nothing is left to be made.
+   */
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean; readonly unproven: readonly Finding[] }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
 /**
@@ -234,7 +237,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const wish = storedWish(plan.wish);
     const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
-    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, unproven };
+    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish);
     const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
     const next: ConnectionRecord = {
@@ -247,7 +250,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       lastCheckMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
-    return { state: 'applied', connection: next, unproven };
+    return { state: 'applied', connection: next, changed: true, unproven };
   }
 }
 

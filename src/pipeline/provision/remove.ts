@@ -132,11 +132,7 @@ export function createRemoveParts({
   }
 
   /** The shared lease is held for the whole pass: who needs what is shared must not change meanwhile. */
-  async function underPass<Result>(
-    bucket: string,
-    signal: AbortSignal | undefined,
-    work: (at: Pass) => Promise<Result>,
-  ): Promise<Result> {
+  async function underPass<Result>(bucket: string, signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
     const endsMs = clock.monotonicMs() + PASS_MS;
     const done = await underLock(bucket, { endsMs, signal }, ({ keep, shared }) => shared(() => work({ keep, endsMs, signal })));
     if (done === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
