@@ -61,8 +61,10 @@ function inSource(path: string): readonly string[] {
 /** Inline code, and the lines of blocks for a shell with their continuations. */
 function inPage(path: string): readonly string[] {
   const text = read(path).replaceAll(/\\\n\s*/g, ' ');
-  const inline = [...text.matchAll(/`(?:npx )?tally ([^`\n]+)`/g)];
-  const lines = [...text.matchAll(/^\s*(?:# {2,})?(?:[A-Z_]+=\S+ )*(?:npx |docker exec \S+ |docker run .*? )?tally ([a-z][^\n]*)$/gm)];
+  const inline = [...text.matchAll(/`(?:npm run -s )?tally (?:-- )?([^`\n]+)`/g)];
+  const lines = [
+    ...text.matchAll(/^\s*(?:# {2,})?(?:[A-Z_]+=\S+ )*(?:npm run -s |docker exec \S+ |docker run .*? )?tally (?:-- )?([a-z][^\n]*)$/gm),
+  ];
   return [...inline, ...lines].map(([, command = '']) => command);
 }
 
@@ -135,7 +137,7 @@ it('stand in backticks in every sentence of the program, so that they can be wri
   const bare = sources
     .filter((path) => !path.startsWith('src/panel/'))
     .flatMap((path) =>
-      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\b(?:npx )?tally (?:${verbs})\b.*`, 'g'))].map(
+      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\btally (?:${verbs})\b.*`, 'g'))].map(
         ([line]) => `${path}: ${line.trim()}`,
       ),
     );

@@ -1,11 +1,11 @@
 /**
  * The commands of README.md and docs/install.md, as they are typed there.
  *
- * They run in the project's folder, by a shell. Only addresses differ: those that the pages name are replaced by those of
+ * They run in the project's folder, by a shell on whose PATH Tally is. Only addresses differ: those that the pages name are replaced by those of
  * the servers that a test started. What needs Docker or a cluster is compared with the files that test/deploy runs.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon, type Environment } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
-import { nodeOptions } from '../support/servers/program.ts';
+import { MAIN, nodeOptions } from '../support/servers/program.ts';
 import { ROOT, shellBlocksOf, textOf } from './pages.ts';
 
 /** The minute for late events, and what comes before and after it on a busy machine. */
@@ -35,11 +35,11 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
 
 /** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['npm start', 'npx tally explain', 'npm test', 'npx tally serve', 'npx tally bucket add'],
+  'README.md': ['npm start', 'explain', 'npm test', 'export TALLY_INDEX_URL', 'tally jobs'],
   'docs/install.md': [
     'npm start',
-    'npx tally serve',
-    'npx tally bucket add',
+    'export TALLY_INDEX_URL',
+    'tally jobs',
     'docker build',
     '--embedded',
     'docker compose up',
@@ -54,11 +54,15 @@ it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test
   expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
 });
 
+const programs = mkdtempSync(join(tmpdir(), 'tally-programs-'));
+symlinkSync(MAIN, join(programs, 'tally'));
+afterAll(() => rmSync(programs, { recursive: true }));
+
 /** Runs one command as a shell of the project's folder would, and answers what it printed. Fails with its output unless it exits with 0. */
 function shell(command: string, env: Environment): Promise<string> {
   const { PATH = '', HOME = '' } = process.env;
   return new Promise((resolve, reject) => {
-    execFile('sh', ['-c', command], { cwd: ROOT, env: { PATH, HOME, ...env } }, (error, stdout, stderr) => {
+    execFile('sh', ['-c', command], { cwd: ROOT, env: { PATH: `${programs}:${PATH}`, HOME, ...env } }, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);
       else reject(new Error(`${command}\nexit code ${String(error.code)}\n${stdout}\n${stderr}`));
     });
@@ -92,7 +96,7 @@ describe('README.md: try it', () => {
   });
 
   it('an object is put, found, explained, compared, deleted and gone', async () => {
-    const commands = blockWith(README, 'npx tally explain');
+    const commands = blockWith(README, 'explain');
     const [put = '', search = '', explain = '', drift = '', remove = '', ...rest] = commands.filter((command) => command !== 'sleep 1');
     expect(rest).toEqual([search]);
     const run = (command: string): Promise<string> =>
@@ -128,13 +132,13 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
   it(
     'a bucket is connected, served and re-indexed',
     async () => {
-      const commands = blockWith(README, 'npx tally serve');
-      const [add = '', jobs = '', ...rest] = blockWith(README, 'npx tally bucket add');
+      const commands = blockWith(README, 'export TALLY_INDEX_URL');
+      const [add = '', jobs = '', ...rest] = blockWith(README, 'tally jobs');
       const exported = Object.fromEntries(
         commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
       );
       expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_QUEUE_URL', 'TALLY_INDEX_URL']);
-      expect([commands.at(-1), rest]).toEqual(['npx tally serve', []]);
+      expect([commands.at(-1), rest]).toEqual(['tally serve', []]);
 
       const bucket = await aws.createBucket();
       await aws.put(bucket, 'before.txt', 'put before the bucket was connected');
@@ -165,7 +169,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
       expect(await shell(jobs, env)).toContain(bucket);
       // the first re-index waits a minute for late events
       await until('the first re-index has indexed what the bucket held before', () => isFound('before.txt'), FIRST_REINDEX_MS);
-      const found = await shell(`npx tally search --bucket ${bucket}`, env);
+      const found = await shell(`tally search --bucket ${bucket}`, env);
       for (const key of ['before.txt', 'after.txt']) expect(found).toContain(key);
       await daemon.stop();
     },
@@ -176,8 +180,8 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
 describe('docs/install.md', () => {
   it('starts as README.md does', () => {
     expect(blockWith(INSTALL, 'npm start')).toEqual(blockWith(README, 'npm start'));
-    expect(blockWith(INSTALL, 'npx tally serve')).toEqual(blockWith(README, 'npx tally serve'));
-    expect(blockWith(INSTALL, 'npx tally bucket add')).toEqual(blockWith(README, 'npx tally bucket add'));
+    expect(blockWith(INSTALL, 'export TALLY_INDEX_URL')).toEqual(blockWith(README, 'export TALLY_INDEX_URL'));
+    expect(blockWith(INSTALL, 'tally jobs')).toEqual(blockWith(README, 'tally jobs'));
   });
 
   it('container: what Dockerfile and its image know', () => {

@@ -6,7 +6,7 @@ const INTRODUCTION = `# Settings
 
 <!-- written from src/settings by \`npm run docs\`; do not edit -->
 
-Settings are environment variables. \`npx tally config\` prints the effective values with their meanings, and masks passwords.
+Settings are environment variables. \`tally config\` prints the effective values with their meanings, and masks passwords.
 
 An empty variable counts as not set. If a value is wrong, or the name of a variable that begins with \`TALLY_\` is unknown, Tally reports all mistakes together and ends with exit code 78. Variables that Kubernetes sets for a service named \`tally\` are ignored.
 
