@@ -7,7 +7,7 @@ import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { exitCodeOf } from './connections.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
-import { linesText, tableText } from './output.ts';
+import { tableText } from './output.ts';
 
 export type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
 
@@ -109,23 +109,23 @@ function countsOf(rows: readonly Row[]): Readonly<Record<Row['result'], number>>
   };
 }
 
-/** The table, and below it the advice for each bucket that failed. */
+/** The table, and below it why each bucket failed, and what helps. */
 function resultText(cli: Cli, rows: readonly Row[]): string {
   const table = tableText(
     ['BUCKET', 'RESULT', 'SOURCE', 'CODE'],
     rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined, codeOf(row)]),
   );
-  const failures = rows.flatMap((row) => {
-    if (row.result !== 'failed') return [];
-    const [what = '', ...advice] = linesOf(row.error);
-    return [`${row.bucket}: ${cli.shown(what)}`, ...advice.map((line) => `  ${cli.shown(line)}`)].map((line) => printable(line)).join('\n');
-  });
+  const failures = rows.flatMap((row) => (row.result === 'failed' ? [{ ...row, lines: linesOf(row.error) }] : []));
+  const reasons = failures.map(({ bucket, lines: [what = ''] }) => `${bucket}: ${what}`);
+  // what helps against a fault is the same for all buckets that have it
+  const advice = new Map(failures.flatMap((row) => (row.lines.length > 1 ? [[codeOf(row) ?? '', row.lines.slice(1)] as const] : [])));
   const counts = Object.entries(countsOf(rows)).filter(([, count]) => count > 0);
-  return [
-    table,
-    ...failures,
-    linesText(`${rows.length} buckets: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`),
-  ].join('\n\n');
+  const blocks = [
+    reasons,
+    ...[...advice].map(([code, lines]) => [`${code}: ${lines.join(' ')}`]),
+    [`${rows.length} buckets: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`],
+  ].filter((block) => block.length > 0);
+  return [table, ...blocks.map((block) => block.map((line) => printable(cli.shown(line))).join('\n'))].join('\n\n');
 }
 
 /** Why it failed, or what keeps its events from being known to arrive. */

@@ -121,8 +121,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       refuse(plan, connection, at.options);
       const [change] = plan.changes;
       if (change === undefined) return finish(seen);
-      const isOwn = change.part === 'notification' && isCounted(plan.wish, connection);
-      const ended = isOwn ? await attempt(at, change, await begin(seen)) : await at.lock.shared(() => makeShared(at));
+      const ended = await next(at, seen, change);
       if (typeof ended === 'object') return ended;
       if (ended === 'held') return waiting(ANOTHER);
     }
@@ -130,9 +129,17 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /**
-   * Makes the parts that buckets share, under the lease that they share. The record of the connection is stored under it as well: a
-   * removal of another bucket counts by the records who needs these parts, so the caller reads AWS again afterwards.
+   * The record of the connection is stored under the shared lease first: a removal of another bucket counts by the records who needs
+   * the parts that both share, so AWS is read again afterwards.
    */
+  async function next(at: Pass, seen: Seen, change: Change): Promise<Applied | 'held' | 'made' | 'refused'> {
+    if (change.part !== 'notification') return at.lock.shared(() => makeShared(at));
+    if (isCounted(seen.plan.wish, seen.connection)) return attempt(at, change, await begin(seen));
+    const begun = await at.lock.shared(() => begin(seen));
+    return begun === 'held' ? begun : 'made';
+  }
+
+  /** Makes the parts that buckets share, one after the other, under the lease that they share. */
   async function makeShared(at: Pass): Promise<'made' | Applied> {
     let made: string | undefined;
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
@@ -146,9 +153,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
         continue;
       }
       refuse(plan, connection, at.options);
-      if (change === undefined) return 'made';
+      if (change === undefined || change.part === 'notification') return 'made';
       const begun = await begin(seen);
-      if (change.part === 'notification') return 'made';
       const ended = await attempt(at, change, begun);
       if (typeof ended === 'object') return ended;
       made = ended === 'made' ? partName(change) : undefined;

@@ -14,6 +14,8 @@ import { createTakeLease, type Lease } from '../records/lease.ts';
 const LOOK_MS = 250;
 /** 20 s: the length of a pass. */
 const LOOKS_MAX = 80;
+/** How long the turns of one process may follow each other while another process waits. A lease lives much longer. */
+const KEPT_MS = 5_000;
 
 export interface Lock {
   /** Renews the leases that are held. Throws `connect.busy` if another process has taken one. */
@@ -35,20 +37,50 @@ export function createConnectLock({ state, clock }: { readonly state: StateStore
   const takeLease = createTakeLease({ state, clock });
   /** Of this process one waits at the store, and the others in their order. */
   const turns = new PQueue({ concurrency: 1 });
+  /** What one turn leaves to the next one: each write of the store that is spared shortens the way of all that wait. */
+  let kept: { readonly lease: Lease; readonly sinceMs: number } | undefined;
 
-  async function takeShared({ endsMs, signal }: PassEnd): Promise<Lease | undefined> {
+  async function takeShared({ endsMs, signal }: PassEnd): Promise<typeof kept> {
     for (let look = 0; look < LOOKS_MAX && clock.monotonicMs() < endsMs; look += 1) {
       const lease = await takeLease('connections', signal);
-      if (lease !== undefined) return lease;
+      if (lease !== undefined) return { lease, sinceMs: clock.monotonicMs() };
       await clock.sleep(LOOK_MS, signal);
     }
     return undefined;
+  }
+
+  async function giveBack({ lease, sinceMs }: NonNullable<typeof kept>, hasFailed: boolean): Promise<void> {
+    const isKept = turns.size > 0 && !hasFailed && !lease.lost.aborted && clock.monotonicMs() - sinceMs < KEPT_MS;
+    if (isKept) {
+      kept = { lease, sinceMs };
+      return;
+    }
+    await lease.release();
+    // another process that waits looks meanwhile
+    if (turns.size > 0) await clock.sleep(2 * LOOK_MS);
   }
 
   return async function underLock(bucket, end, work) {
     const own = await takeLease(`connection:${bucket}`, end.signal);
     if (own === undefined) return 'held';
     const held = new Set([own]);
+
+    async function turn<Result>(sharedWork: () => Promise<Result>): Promise<Result | 'held'> {
+      const taken = kept ?? (await takeShared(end));
+      kept = undefined;
+      if (taken === undefined) return 'held';
+      let hasFailed = true;
+      held.add(taken.lease);
+      try {
+        const result = await sharedWork();
+        hasFailed = false;
+        return result;
+      } finally {
+        held.delete(taken.lease);
+        await giveBack(taken, hasFailed);
+      }
+    }
+
     try {
       return await work({
         async keep() {
@@ -56,18 +88,7 @@ export function createConnectLock({ state, clock }: { readonly state: StateStore
             if (!(await lease.renew()))
               throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
         },
-        shared: (sharedWork) =>
-          turns.add(async () => {
-            const lease = await takeShared(end);
-            if (lease === undefined) return 'held';
-            held.add(lease);
-            try {
-              return await sharedWork();
-            } finally {
-              held.delete(lease);
-              await lease.release();
-            }
-          }),
+        shared: (sharedWork) => turns.add(() => turn(sharedWork)),
       });
     } finally {
       await own.release();
