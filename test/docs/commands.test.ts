@@ -1,5 +1,5 @@
 /**
- * The commands of README.md and docs/install.md, as they are typed there.
+ * The commands of README.md, docs/guides/container.md and docs/guides/ecs.md, as they are typed there.
  *
  * They run in the project's folder, by a shell on whose PATH Tally is. Only addresses differ: those that the pages name are replaced by those of
  * the servers that a test started. What needs Docker or a cluster is compared with the files that test/deploy runs.
@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
@@ -24,7 +24,8 @@ const FIRST_REINDEX_MS = 300_000;
 const checksSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
 
 const README = shellBlocksOf(textOf('README.md'));
-const INSTALL = shellBlocksOf(textOf('docs/install.md'));
+const CONTAINER = shellBlocksOf(textOf('docs/guides/container.md'));
+const ECS = shellBlocksOf(textOf('docs/guides/ecs.md'));
 
 /** The one block of a page that has a command with this text. */
 function blockWith(blocks: readonly (readonly string[])[], text: string): readonly string[] {
@@ -36,21 +37,12 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
 /** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['npm start', 'explain', 'npm test', 'export TALLY_INDEX_URL', 'tally jobs'],
-  'docs/install.md': [
-    'npm start',
-    'export TALLY_INDEX_URL',
-    'tally jobs',
-    'docker build',
-    '--embedded',
-    'docker compose up',
-    'systemctl enable',
-    'kubectl apply',
-    'aws cloudformation deploy',
-  ],
+  'docs/guides/container.md': ['docker build', '--embedded', 'docker compose up'],
+  'docs/guides/ecs.md': ['aws cloudformation deploy'],
 };
 
 it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
-  const blocks = page === 'README.md' ? README : INSTALL;
+  const blocks = shellBlocksOf(textOf(page));
   expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
 });
 
@@ -177,56 +169,23 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
   );
 });
 
-describe('docs/install.md', () => {
-  it('starts as README.md does', () => {
-    expect(blockWith(INSTALL, 'npm start')).toEqual(blockWith(README, 'npm start'));
-    expect(blockWith(INSTALL, 'export TALLY_INDEX_URL')).toEqual(blockWith(README, 'export TALLY_INDEX_URL'));
-    expect(blockWith(INSTALL, 'tally jobs')).toEqual(blockWith(README, 'tally jobs'));
-  });
-
+describe('docs/guides', () => {
   it('container: what Dockerfile and its image know', () => {
     const dockerfile = textOf('Dockerfile');
     expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
-    const [build, run, exec] = blockWith(INSTALL, 'docker build');
+    const [build, run, exec] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
     expect(run).toMatch(/^docker run --read-only --tmpfs \/tmp .* tally serve$/);
     expect(exec).toBe('docker exec CONTAINER tally search invoice');
-    const [embedded = ''] = blockWith(INSTALL, '--embedded');
+    const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });
 
   it('compose: the commands that compose.yaml names, which test/deploy runs', () => {
     const named = new Set([...textOf('compose.yaml').matchAll(/^# {3}(docker compose .+)$/gm)].map(([, command]) => command));
-    const typed = blockWith(INSTALL, 'docker compose up');
+    const typed = blockWith(CONTAINER, 'docker compose up');
     expect(typed.slice(0, -1).filter((command) => !named.has(command))).toEqual([]);
     expect(typed.at(-1)).toBe('docker compose down --volumes');
-  });
-
-  it('systemd: the commands that the unit names', () => {
-    const unit = textOf('config/systemd/tally.service');
-    const named = [...unit.matchAll(/^# {3}((?:install|systemctl) .+)$/gm)].map(([, command]) => command);
-    const typed = blockWith(INSTALL, 'systemctl enable').map((command) => command.replace('config/systemd/', ''));
-    expect(typed).toEqual(named);
-  });
-
-  it('Kubernetes: the names that config/scaling expects', () => {
-    const control = parseAllDocuments(textOf('config/scaling/workloads.yaml'))
-      .map((document) => document.toJS() as { metadata: { name: string; namespace: string }; spec: { template: { spec: unknown } } })
-      .find(({ metadata }) => metadata.name === 'tally-control');
-    const commands = blockWith(INSTALL, 'kubectl apply');
-    expect(control!.metadata.namespace).toBe('tally');
-    expect(control!.spec.template.spec).toMatchObject({
-      serviceAccountName: 'tally',
-      containers: [{ envFrom: [{ configMapRef: { name: 'tally' } }, { secretRef: { name: 'tally' } }] }],
-    });
-    expect(commands.map((command) => command.split(' ').slice(0, 6).join(' '))).toEqual([
-      'kubectl create namespace tally',
-      'kubectl -n tally create serviceaccount tally',
-      'kubectl -n tally create configmap tally',
-      'kubectl -n tally create secret generic',
-      'kubectl apply -f config/scaling/workloads.yaml -f config/scaling/keda-sqs.yaml',
-      'kubectl -n tally exec deploy/tally-control --',
-    ]);
   });
 
   it('ECS: the parameters of the template', () => {
@@ -234,7 +193,7 @@ describe('docs/install.md', () => {
       Parameters: Record<string, { Default?: unknown }>;
     };
     const required = Object.entries(Parameters).flatMap(([name, { Default }]) => (Default === undefined ? [name] : []));
-    const [deploy = ''] = blockWith(INSTALL, 'aws cloudformation deploy');
+    const [deploy = ''] = blockWith(ECS, 'aws cloudformation deploy');
     const given = [...deploy.split('--parameter-overrides ')[1]!.matchAll(/(\w+)=/g)].map(([, name]) => name);
     expect(given).toEqual(required);
   });

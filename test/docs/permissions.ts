@@ -4,8 +4,8 @@ import { iamPolicy, permissions, type Resource } from '../../src/domain/provisio
 import { textOf } from './pages.ts';
 import { withTable } from './tables.ts';
 
-/** docs/install.md with the table of all permissions. */
-export function installPage(): string {
+/** docs/reference/permissions.md with its table. */
+export function permissionsPage(): string {
   const rows = permissions.map(({ sid, roles, sources, actions, resource, why }) => {
     return [
       `\`${sid}\``,
@@ -17,7 +17,7 @@ export function installPage(): string {
     ];
   });
   return withTable(
-    textOf('docs/install.md'),
+    textOf('docs/reference/permissions.md'),
     'permissions',
     tableText(['statement', 'who', 'sources', 'permissions', 'of', 'what it is for'], rows),
   );
