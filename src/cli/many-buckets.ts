@@ -86,7 +86,7 @@ async function rowsOf(
 async function rowOf(bucket: string, add: (name: string) => Promise<AddedBucket>): Promise<Row> {
   try {
     const answer = await add(bucket);
-    const isUnchanged = answer.changed !== true && answer.connection?.changed !== true;
+    const isUnchanged = !answer.changed && answer.connection?.changed !== true;
     const made = answer.connection === undefined ? 'connected' : 'applied';
     return { bucket, result: isUnchanged ? 'unchanged' : made, answer };
   } catch (error) {

@@ -121,7 +121,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       refuse(plan, connection, at.options);
       const [change] = plan.changes;
       if (change === undefined) return finish(seen);
-      const ended = await next(at, seen, change);
+      const ended = await proceed(at, seen, change);
       if (typeof ended === 'object') return ended;
       if (ended === 'held') return waiting(ANOTHER);
     }
@@ -132,7 +132,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
    * The record of the connection is stored under the shared lease first: a removal of another bucket counts by the records who needs
    * the parts that both share, so AWS is read again afterwards.
    */
-  async function next(at: Pass, seen: Seen, change: Change): Promise<Applied | 'held' | 'made' | 'refused'> {
+  async function proceed(at: Pass, seen: Seen, change: Change): Promise<Applied | 'held' | 'made' | 'refused'> {
     if (change.part !== 'notification') return at.lock.shared(() => makeShared(at));
     if (isCounted(seen.plan.wish, seen.connection)) return attempt(at, change, await begin(seen));
     const begun = await at.lock.shared(() => begin(seen));
@@ -160,28 +160,6 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       made = ended === 'made' ? partName(change) : undefined;
     }
     return waiting('AWS to show what was changed');
-  }
-
-  /**
-   * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
-   * stored here as well, because that bucket may be removed first.
-   */
-  async function withSubscription(
-    wish: Wish,
-    parts: readonly ConnectionPart[],
-    shown: string | undefined,
-  ): Promise<readonly ConnectionPart[]> {
-    const { subscription, topic } = wiringOf(wish);
-    if (subscription === undefined || shown === undefined) return parts;
-    const arn = subscriptionName(subscription);
-    const isIt = (part: ConnectionPart): boolean => part.kind === 'subscription' && part.arn === arn;
-    const known = parts.find(isIt);
-    if (known === undefined && topic !== undefined && topic.isForeign !== true) return parts;
-    const all = known === undefined ? await listAllRecords(state, 'connection', connectionSchema) : [{ parts: [...parts] }];
-    const createdByUs = all.some((each) => madeSubscription(each, arn, shown));
-    const fingerprint = known?.fingerprint ?? fingerprintOf(subscription);
-    const part: ConnectionPart = { kind: 'subscription', arn, createdByUs, fingerprint, subscriptionArn: shown };
-    return known === undefined ? [...parts, part] : parts.map((each) => (isIt(each) ? part : each));
   }
 
   /** Stores what is about to be made, before it is made. */
@@ -249,7 +227,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
-      parts: [...(await withSubscription(wish, parts, existing(subscription)?.arn))],
+      parts: [...(await withSubscription(state, wish, parts, existing(subscription)?.arn))],
       earlier: earlierAfter(before, wish),
       state: 'applied',
       changedAtMs: nowMs,
@@ -258,6 +236,29 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     await updateRecord(state, refs.connection(wish.bucket), () => next);
     return { state: 'applied', connection: next, changed: true, unproven };
   }
+}
+
+/**
+ * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
+ * stored here as well, because that bucket may be removed first.
+ */
+async function withSubscription(
+  state: StateStore,
+  wish: Wish,
+  parts: readonly ConnectionPart[],
+  shown: string | undefined,
+): Promise<readonly ConnectionPart[]> {
+  const { subscription, topic } = wiringOf(wish);
+  if (subscription === undefined || shown === undefined) return parts;
+  const arn = subscriptionName(subscription);
+  const isIt = (part: ConnectionPart): boolean => part.kind === 'subscription' && part.arn === arn;
+  const known = parts.find(isIt);
+  if (known === undefined && topic !== undefined && topic.isForeign !== true) return parts;
+  const all = known === undefined ? await listAllRecords(state, 'connection', connectionSchema) : [{ parts: [...parts] }];
+  const createdByUs = all.some((each) => madeSubscription(each, arn, shown));
+  const fingerprint = known?.fingerprint ?? fingerprintOf(subscription);
+  const part: ConnectionPart = { kind: 'subscription', arn, createdByUs, fingerprint, subscriptionArn: shown };
+  return known === undefined ? [...parts, part] : parts.map((each) => (isIt(each) ? part : each));
 }
 
 function partName({ part, name }: Pick<Change, 'part' | 'name'>): string {

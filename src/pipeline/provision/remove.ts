@@ -58,7 +58,7 @@ interface Remains {
 }
 
 interface Pass {
-  readonly keep: Lock['keep'];
+  readonly keep: () => ReturnType<Lock['keep']>;
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -134,7 +134,9 @@ export function createRemoveParts({
   /** The shared lease is held for the whole pass: who needs what is shared must not change meanwhile. */
   async function underPass<Result>(bucket: string, signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
     const endsMs = clock.monotonicMs() + PASS_MS;
-    const done = await underLock(bucket, { endsMs, signal }, ({ keep, shared }) => shared(() => work({ keep, endsMs, signal })));
+    const done = await underLock(bucket, { endsMs, signal }, (lock) =>
+      lock.shared(() => work({ keep: () => lock.keep(), endsMs, signal })),
+    );
     if (done === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
     return done;
   }
