@@ -9,6 +9,7 @@ import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
+import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
 import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -76,6 +77,8 @@ export interface CliDependencies {
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
+  /** Opens what plans and makes the bucket queue and its dead-letter queue. */
+  readonly openQueuePair: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly queuePair: QueuePair; close(): void }>;
   /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
   readonly createFile: (path: string) => NewFile;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
@@ -109,6 +112,8 @@ export interface Cli {
   withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
+  /** Opens what makes the queues for the work, which Ctrl-C interrupts, and closes it whatever happens. */
+  withQueuePair<Answer>(work: (queuePair: QueuePair, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -228,6 +233,14 @@ export function createCli(dependencies: CliDependencies): Cli {
       }
     },
     deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
+    async withQueuePair(work) {
+      const opened = await dependencies.openQueuePair(settings(), outerEnvironment());
+      try {
+        return await interruptible((signal) => work(opened.queuePair, signal));
+      } finally {
+        opened.close();
+      }
+    },
     async withImport(work) {
       const opened = await openImport(settings(), outerEnvironment());
       try {

@@ -19,6 +19,7 @@ import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import type { NamesDependencies } from './many-buckets.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
+import { addQueueCommands } from './queue.ts';
 import { addSearchCommand } from './search.ts';
 import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
@@ -111,6 +112,7 @@ Example:
     );
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
+  addQueueCommands(program, cli);
   addBucketCommands(program, cli, names);
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
