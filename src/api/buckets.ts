@@ -107,6 +107,9 @@ export type ShownBucket = z.infer<typeof shownBucket>;
 
 const addedBucket = bucket.extend({
   connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
+  changed: z
+    .boolean()
+    .describe('Whether this request connected the bucket, or changed how it is connected. `connection` says whether it changed AWS.'),
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
   advice: z
     .string()

@@ -132,11 +132,12 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
-        const { record, jobId, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
+        const { record, jobId, isChanged, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
         const connection = body.apply === true ? await connections.applyAdded(body, nameOfActor(actor), signal) : undefined;
         return {
           connection,
           ...(await viewOf(record.bucket, signal)),
+          changed: isChanged,
           job_id: jobId,
           advice: isFillWanted ? fillAdvice(record) : undefined,
         };

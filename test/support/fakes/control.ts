@@ -308,7 +308,7 @@ export function createFakeControl(): FakeControl {
       unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
     }),
     getBucket: () => bucketAnswer,
-    addBucket: () => bucketAnswer,
+    addBucket: () => ({ ...bucketAnswer, changed: true }),
     changeBucket: () => bucketAnswer,
     removeBucket: () => ({ bucket: 'photos', kept: [] }),
     planBucket: () => planAnswer,
