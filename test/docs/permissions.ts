@@ -100,7 +100,7 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
-  'wired-queues': 'the bucket queue and its dead-letter queue',
+  'new-queues': 'the two queues',
   'letter-queues': 'the dead-letter queue',
   topics: 'the topics of the buckets',
   'own-topics': 'the topics that Tally makes',

@@ -5,10 +5,11 @@ import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import type { KMSClient } from '@aws-sdk/client-kms';
+import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
-import { explicitEndpoint, queueAddress } from './queue-address.ts';
+import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
@@ -49,6 +50,8 @@ export interface AwsClients {
   readonly sqsFor: (queueUrl: string) => SQSClient;
   /** For receives only. It does not retry, because each poller has its own back-off. */
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
+  /** For queues of a region whose URLs are not known, or that do not exist yet. */
+  readonly sqsIn: (region: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
   readonly s3For: (region: string) => S3Client;
   /** Its module is loaded with the first client: few processes need one. */
@@ -57,6 +60,8 @@ export interface AwsClients {
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
   /** The same. */
   readonly keysFor: (region: string) => Promise<KMSClient>;
+  /** The same. */
+  readonly identityIn: (region: string) => Promise<STSClient>;
   /**
    * The same for writes of what others write to as well. They send a request once: what AWS refuses or does not answer must be
    * read again before it is written again.
@@ -113,8 +118,9 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  function sqsClient(queueUrl: string, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
-    const address = queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
+  const addressOf = (queueUrl: string): QueueAddress => queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
+
+  function sqsClient(address: QueueAddress, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
     const client: SQSClient = new SQSClient({
       ...address,
       credentials,
@@ -177,20 +183,26 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   return {
-    sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
-    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
+    sqsFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), requestHandler, SQS_ATTEMPTS_MAX)),
+    sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), receiveHandler, 1)),
+    sqsIn: cached((region) => sqsClient({ region, ...explicitEndpoint(options.endpoints.sqs) }, requestHandler, SQS_ATTEMPTS_MAX)),
     snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
     s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
     eventsFor: eventsClients(ATTEMPTS_MAX),
     trailsFor: trailsClients(ATTEMPTS_MAX),
     once: {
-      sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, 1)),
+      sqsFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), requestHandler, 1)),
       snsFor: cached((region) => snsClient(region, 1)),
       s3For: cached((region) => s3Client(region, 1)),
       eventsFor: eventsClients(1),
       trailsFor: trailsClients(1),
     },
     keysFor: cachedKeys,
+    async identityIn(region) {
+      const { STSClient: Client } = await import('@aws-sdk/client-sts');
+      // its endpoint is that of the SDK's own variables, as for the credentials
+      return new Client({ credentials, region, requestHandler: handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, proxyEnv) });
+    },
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

@@ -1,14 +1,14 @@
 /** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
 import type { BucketSource } from '../bucket.ts';
 
-export const iamRoles = ['daemon', 'connecting'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
+export const iamRoles = ['daemon', 'connecting', 'queues'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `queues`: who makes the queues. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */
 export type Resource =
   | 'queues'
-  | 'wired-queues'
+  | 'new-queues'
   | 'letter-queues'
   | 'topics'
   | 'own-topics'
@@ -60,7 +60,7 @@ export const permissions: readonly Permission[] = [
     why: 'the policies and redrive policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:GetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
@@ -194,7 +194,7 @@ export const permissions: readonly Permission[] = [
     why: 'the statements for SNS and EventBridge in the policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:SetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   {
     sid: 'MakeTopics',
@@ -229,6 +229,13 @@ export const permissions: readonly Permission[] = [
     resource: 'bucket',
   },
   {
+    sid: 'MakeQueues',
+    why: '`tally queue create`: the bucket queue and its dead-letter queue',
+    roles: ['queues'],
+    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    resource: 'new-queues',
+  },
+  {
     sid: 'MakeRules',
     why: 'the rule of the bucket',
     roles: ['connecting'],
@@ -247,6 +254,8 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
+  /** The ARNs of the queues that are to be made, for who makes queues. */
+  readonly newQueues?: readonly string[];
   readonly bucket: string;
   readonly installation: string;
   /** The role that plans and applies; absent: that of the process. */
@@ -310,8 +319,8 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
   switch (resource) {
     case 'queues':
       return [...bucketQueues, ...letterQueues];
-    case 'wired-queues':
-      return [...bucketQueues, ...letterQueues];
+    case 'new-queues':
+      return names.newQueues ?? [];
     case 'letter-queues':
       return letterQueues;
     case 'topics':
@@ -332,7 +341,7 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return '*';
     case 'trails':
       // a trail is found by its logs, and may have any name
-      return names.trailArn ?? (names.readsTrails === true ? '*' : []);
+      return trailsOf(names);
     case 'own-trail':
       return names.trailArn ?? [];
     case 'key':
@@ -343,6 +352,10 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'rules':
       return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
   }
+}
+
+function trailsOf({ trailArn, readsTrails }: IamNames): string | readonly string[] {
+  return trailArn ?? (readsTrails === true ? '*' : []);
 }
 
 /** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
