@@ -102,6 +102,7 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
   'wired-queues': 'the bucket queue and its dead-letter queue',
   'letter-queues': 'the dead-letter queue',
+  undelivered: 'the queue for what cannot be delivered, in the region of the bucket',
   topics: 'the topics of the buckets',
   'own-topics': 'the topics that Tally makes',
   'named-topics': 'the topics of `--topic`',

@@ -44,9 +44,13 @@ export interface AwsClientOptions {
 
 type ProxyEnv = Readonly<Record<string, string>>;
 
+/** The region counts for a queue whose URL contains none. Default: that of the options. */
+type SqsFor = (queueUrl: string, region?: string) => SQSClient;
+
 export interface AwsClients {
+  readonly region: string;
   /** For all requests except receives, so that they never wait behind long polls. */
-  readonly sqsFor: (queueUrl: string) => SQSClient;
+  readonly sqsFor: SqsFor;
   /** For receives only. It does not retry, because each poller has its own back-off. */
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
@@ -66,7 +70,7 @@ export interface AwsClients {
   close(): void;
 }
 
-export type OnceClients = Pick<AwsClients, 'sqsFor' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
+type OnceClients = Pick<AwsClients, 'sqsFor' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A request to a queue or topic is tried again after this time. It is below the 30 s for which an answer of S3 is used. */
@@ -113,8 +117,20 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  function sqsClient(queueUrl: string, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
-    const address = queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
+  function sqsClients(maxAttempts: number): SqsFor {
+    const byRegion = cached((region) => {
+      const clientFor = cached((queueUrl) => sqsClient({ queueUrl, region }, requestHandler, maxAttempts));
+      return { clientFor, destroy: () => undefined };
+    });
+    return (queueUrl, region = options.region) => byRegion(region).clientFor(queueUrl);
+  }
+
+  function sqsClient(
+    { queueUrl, region }: { readonly queueUrl: string; readonly region: string },
+    handler: ReturnType<typeof handlerOptions>,
+    maxAttempts: number,
+  ): SQSClient {
+    const address = queueAddress(queueUrl, { region, endpoint: options.endpoints.sqs });
     const client: SQSClient = new SQSClient({
       ...address,
       credentials,
@@ -177,14 +193,15 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   return {
-    sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
-    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
+    region: options.region,
+    sqsFor: sqsClients(SQS_ATTEMPTS_MAX),
+    sqsReceivingFor: cached((queueUrl) => sqsClient({ queueUrl, region: options.region }, receiveHandler, 1)),
     snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
     s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
     eventsFor: eventsClients(ATTEMPTS_MAX),
     trailsFor: trailsClients(ATTEMPTS_MAX),
     once: {
-      sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, 1)),
+      sqsFor: sqsClients(1),
       snsFor: cached((region) => snsClient(region, 1)),
       s3For: cached((region) => s3Client(region, 1)),
       eventsFor: eventsClients(1),

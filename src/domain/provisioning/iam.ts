@@ -1,5 +1,6 @@
 /** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
 import type { BucketSource } from '../bucket.ts';
+import { domainOf } from './names.ts';
 
 export const iamRoles = ['daemon', 'connecting'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
@@ -10,6 +11,7 @@ export type Resource =
   | 'queues'
   | 'wired-queues'
   | 'letter-queues'
+  | 'undelivered'
   | 'topics'
   | 'own-topics'
   | 'named-topics'
@@ -33,6 +35,8 @@ export interface Permission {
   readonly sources?: readonly BucketSource[];
   readonly actions: readonly string[];
   readonly resource: Resource;
+  /** Where the bucket belongs to another account: whether a role of that account needs it. Else the process does. */
+  readonly besideBucket?: true;
 }
 
 const BOTH = ['daemon', 'connecting'] as const;
@@ -70,6 +74,21 @@ export const permissions: readonly Permission[] = [
     actions: ['sqs:GetQueueUrl'],
     resource: 'letter-queues',
   },
+  // a bucket of another region has a queue there for what cannot be delivered
+  {
+    sid: 'ReadUndelivered',
+    why: 'only for buckets of other regions than the bucket queue: what could not be delivered',
+    roles: ['daemon'],
+    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
+    resource: 'undelivered',
+  },
+  {
+    sid: 'MakeUndelivered',
+    why: 'only for buckets of other regions than the bucket queue: the queue there for what cannot be delivered',
+    roles: ['connecting'],
+    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:CreateQueue', 'sqs:SetQueueAttributes', 'sqs:DeleteQueue'],
+    resource: 'undelivered',
+  },
   {
     sid: 'ConfirmSubscriptions',
     why: 'the subscription, if the topic belongs to another account',
@@ -80,10 +99,19 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadTopics',
-    why: 'whether a topic exists, with its policy and the subscription of the queue, and the doctor',
+    why: 'whether a topic exists, with its policy and its list of subscriptions, and the doctor',
     roles: BOTH,
     sources: THROUGH_TOPICS,
-    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
+    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
+    resource: 'topics',
+    besideBucket: true,
+  },
+  {
+    sid: 'ReadSubscriptions',
+    why: 'the subscription of the queue, with its filter and its dead-letter queue',
+    roles: BOTH,
+    sources: THROUGH_TOPICS,
+    actions: ['sns:GetSubscriptionAttributes'],
     resource: 'topics',
   },
   // whose a topic is, whatever its name
@@ -94,13 +122,22 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:ListTagsForResource'],
     resource: 'own-topics',
+    besideBucket: true,
   },
   {
     sid: 'ReadTheBucket',
-    why: 're-index, the versioning of the bucket, its notification configuration, and the doctor',
+    why: 're-index, the region and the versioning of the bucket',
     roles: BOTH,
-    actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
+    actions: ['s3:ListBucket', 's3:GetBucketVersioning'],
     resource: 'bucket',
+  },
+  {
+    sid: 'ReadNotifications',
+    why: 'the notification configuration of the bucket, and the doctor',
+    roles: BOTH,
+    actions: ['s3:GetBucketNotification'],
+    resource: 'bucket',
+    besideBucket: true,
   },
   // the other sources report each expiration
   {
@@ -132,6 +169,7 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:DescribeRule', 'events:ListTagsForResource'],
     resource: 'rules',
+    besideBucket: true,
   },
   // a rule that a person made for a bucket has any name, and is known by the list of all rules
   {
@@ -141,6 +179,7 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:ListRules', 'events:ListTargetsByRule'],
     resource: 'all-rules',
+    besideBucket: true,
   },
   {
     sid: 'FindTrails',
@@ -149,6 +188,7 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:DescribeTrails'],
     resource: 'all-trails',
+    besideBucket: true,
   },
   {
     sid: 'ReadTrails',
@@ -157,6 +197,7 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trails',
+    besideBucket: true,
   },
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
   {
@@ -188,6 +229,7 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:PutEventSelectors'],
     resource: 'own-trail',
+    besideBucket: true,
   },
   {
     sid: 'AdmitSenders',
@@ -203,6 +245,7 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
     resource: 'own-topics',
+    besideBucket: true,
   },
   {
     sid: 'AdmitEventBridge',
@@ -211,6 +254,7 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['sns:SetTopicAttributes'],
     resource: 'named-topics',
+    besideBucket: true,
   },
   {
     sid: 'SubscribeTheQueue',
@@ -227,6 +271,7 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'eventbridge'],
     actions: ['s3:PutBucketNotification'],
     resource: 'bucket',
+    besideBucket: true,
   },
   {
     sid: 'MakeRules',
@@ -235,6 +280,7 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
     resource: 'rules',
+    besideBucket: true,
   },
 ];
 
@@ -248,9 +294,12 @@ export interface IamNames {
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
   readonly bucket: string;
+  /** The region and the account of the bucket, and so of its topic and rule. Absent: those above. */
+  readonly bucketRegion?: string | undefined;
+  readonly bucketAccount?: string | undefined;
   readonly installation: string;
-  /** The role that plans and applies; absent: that of the process. */
-  readonly connectRoleArn?: string | undefined;
+  /** The roles that plan and apply, one in each account; none: that of the process. */
+  readonly connectRoleArns?: readonly string[] | undefined;
   /** The key of the queues; absent: that of SQS. */
   readonly keyArn?: string | undefined;
   /** The trail that Tally may change, whose settings are the only ones that make it write to a trail. Absent: it writes to none. */
@@ -261,10 +310,13 @@ export interface IamNames {
   readonly topicArns?: readonly string[] | undefined;
 }
 
-/** The policy of a role as an IAM document. */
-export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
+/** The policy of a role as an IAM document. `besideBucket`: only what a role of the bucket's account needs, or only the rest. */
+export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames, besideBucket?: boolean): object {
   const wanted = permissions.filter(
-    ({ roles, sources: only }) => roles.includes(role) && (only === undefined || only.some((source) => sources.includes(source))),
+    (permission) =>
+      isOfRole(permission, role, names) &&
+      isOfSources(permission, sources, names) &&
+      (besideBucket === undefined || (permission.besideBucket === true) === besideBucket),
   );
   return {
     Version: '2012-10-17',
@@ -283,30 +335,85 @@ export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names
   };
 }
 
-/** The partitions of AWS besides `aws`: how their regions begin, and the domain of their services. */
-const partitions: readonly { readonly regions: string; readonly name: string; readonly domain: string }[] = [
-  { regions: 'cn-', name: 'aws-cn', domain: 'amazonaws.com.cn' },
-  { regions: 'us-gov-', name: 'aws-us-gov', domain: 'amazonaws.com' },
-  { regions: 'us-iso-', name: 'aws-iso', domain: 'c2s.ic.gov' },
-  { regions: 'us-isob-', name: 'aws-iso-b', domain: 'sc2s.sgov.gov' },
-  { regions: 'eu-isoe-', name: 'aws-iso-e', domain: 'cloud.adc-e.uk' },
-  { regions: 'us-isof-', name: 'aws-iso-f', domain: 'csp.hci.ic.gov' },
-  { regions: 'eusc-', name: 'aws-eusc', domain: 'amazonaws.eu' },
-];
+function isOfRole({ roles, resource }: Permission, role: IamRole, { account, bucketAccount = account }: IamNames): boolean {
+  // without a daemon, who connects a bucket of another account assumes the role there
+  return roles.includes(role) || (resource === 'role' && bucketAccount !== account);
+}
 
-/** Returns the partition of a region. */
-export function partitionOf(region: string): string {
-  return partitions.find(({ regions }) => region.startsWith(regions))?.name ?? 'aws';
+function isOfSources({ sources: only, resource }: Permission, sources: readonly BucketSource[], names: IamNames): boolean {
+  if (only === undefined || only.some((source) => sources.includes(source))) return true;
+  // a rule sends to a queue of another region or account through a topic
+  const isByTopic = sources.includes('eventbridge') && isElsewhere(names);
+  return isByTopic && only.includes('routed') && (resource === 'topics' || resource === 'own-topics');
+}
+
+function isElsewhere({ region, account, bucketRegion = region, bucketAccount = account }: IamNames): boolean {
+  return bucketRegion !== region || bucketAccount !== account;
+}
+
+/** Who is to get which policy where a bucket belongs to another account. */
+export interface BothSides {
+  /** For the principal: the process that serves, or the person who connects. */
+  readonly process: object;
+  /** For the role of the bucket's account that the process assumes. */
+  readonly role: object;
+  /** Who may assume that role. */
+  readonly trust_of_role: object;
+  /** What the policy of the bucket lets the process read. */
+  readonly bucket_policy: object;
+}
+
+interface Principal {
+  /** The ARN of the role, or of the account, of the process. */
+  readonly arn: string;
+  readonly externalId?: string | undefined;
+}
+
+/** The policies of both accounts, for a bucket of another one than that of the queues. */
+export function iamPolicies(role: IamRole, sources: readonly BucketSource[], names: IamNames, principal: Principal): BothSides {
+  const reads = permissions.filter(
+    (permission) =>
+      permission.besideBucket !== true &&
+      permission.roles.includes('daemon') &&
+      isOfSources(permission, sources, names) &&
+      (permission.resource === 'bucket' || permission.resource === 'objects'),
+  );
+  return {
+    process: iamPolicy(role, sources, names, false),
+    role: iamPolicy('connecting', sources, names, true),
+    trust_of_role: {
+      Version: '2012-10-17',
+      Statement: [
+        {
+          Effect: 'Allow',
+          Principal: { AWS: principal.arn },
+          Action: 'sts:AssumeRole',
+          ...(principal.externalId !== undefined && { Condition: { StringEquals: { 'sts:ExternalId': principal.externalId } } }),
+        },
+      ],
+    },
+    bucket_policy: {
+      Version: '2012-10-17',
+      Statement: reads.map(({ sid, actions, resource }) => ({
+        Sid: `Tally${sid}`,
+        Effect: 'Allow',
+        Principal: { AWS: principal.arn },
+        Action: [...actions],
+        Resource: resourcesOf(resource, sources, names),
+      })),
+    },
+  };
 }
 
 /** The name of a service in conditions. */
 function serviceOf(service: string, { partition, region }: IamNames): string {
-  return `${service}.${region}.${partitions.find(({ name }) => name === partition)?.domain ?? 'amazonaws.com'}`;
+  return `${service}.${region}.${domainOf(partition)}`;
 }
 
 /** The resources of a statement; none: there is nothing that it could be about. */
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
   const { partition, region, account, bucketQueues, letterQueues, bucket, installation } = names;
+  const { bucketRegion = region, bucketAccount = account } = names;
   switch (resource) {
     case 'queues':
       return [...bucketQueues, ...letterQueues];
@@ -314,10 +421,12 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
       return [...bucketQueues, ...letterQueues];
     case 'letter-queues':
       return letterQueues;
+    case 'undelivered':
+      return bucketRegion === region ? [] : `arn:${partition}:sqs:${bucketRegion}:${account}:tally-${installation}-*-undelivered`;
     case 'topics':
       return topicsOf(sources, names);
     case 'own-topics':
-      return `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
+      return `arn:${partition}:sns:${bucketRegion}:${bucketAccount}:tally-${installation}-*`;
     case 'named-topics':
       return names.topicArns ?? [];
     case 'bucket':
@@ -339,17 +448,18 @@ function resourcesOf(resource: Resource, sources: readonly BucketSource[], names
     case 'key-policies':
       return names.keyArn ?? [];
     case 'role':
-      return names.connectRoleArn ?? [];
+      return names.connectRoleArns ?? [];
     case 'rules':
-      return `arn:${partition}:events:${region}:${account}:rule/tally-${installation}-*`;
+      return `arn:${partition}:events:${bucketRegion}:${bucketAccount}:rule/tally-${installation}-*`;
   }
 }
 
 /** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
 function topicsOf(
   sources: readonly BucketSource[],
-  { partition, region, account, installation, topicArns }: IamNames,
+  { partition, installation, topicArns, ...place }: IamNames,
 ): string | readonly string[] {
+  const { bucketRegion: region = place.region, bucketAccount: account = place.account } = place;
   const own = `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
   const isForeign = sources.includes('topic') || (sources.includes('routed') && topicArns !== undefined);
   if (!isForeign) return own;

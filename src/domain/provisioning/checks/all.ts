@@ -16,7 +16,7 @@ import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
 import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
-import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, undelivered, undeliveredMissing } from './queues.ts';
 import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
 import {
   subscriptionMissing,
@@ -48,7 +48,6 @@ export const checks: readonly Check[] = [
   storeElsewhere,
   topicForeign,
   ruleForeign,
-  queueElsewhere,
   topicFifo,
   topicElsewhere,
   notificationOverlap,
@@ -57,6 +56,7 @@ export const checks: readonly Check[] = [
   topicMissing,
   topicPolicyMissing,
   topicKey,
+  undeliveredMissing,
   queuePolicyMissing,
   queueKey,
   deliveryDenied,
@@ -87,5 +87,6 @@ export const checks: readonly Check[] = [
   trailSelector,
   earlierInstallation,
   topicWithoutExpirations,
+  undelivered,
   ...queueChecks,
 ];
