@@ -21,7 +21,7 @@ let isServing = false;
 
 /**
  * By default V8 lets the heap grow to four times the memory in use before it collects garbage. Growing by 70 % of that memory
- * saves more than a third of all memory, and costs some per cent of the CPU (docs/performance.md).
+ * saves more than a third of all memory, and costs some per cent of the CPU (docs/operate/sizing-cost.md).
  */
 const HEAP_GROWTH = '--heap-growing-percent=70';
 

@@ -1,6 +1,6 @@
 /**
  * The contract of the API: each operation once. Routes and their validation, the OpenAPI document, the client behind
- * `--registry` and docs/api.md are derived from it.
+ * `--registry` and docs/reference/api.md are derived from it.
  */
 import type { Actor } from '../domain/identity/actor.ts';
 import { accessRows } from './access.ts';

@@ -43,7 +43,7 @@ interface NewFile {
 
 export interface CliDependencies {
   readonly version: string;
-  /** How this program must be typed: `tally`, `npx tally`. */
+  /** How this program must be typed: `tally`, `npm run -s tally --`. */
   readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
@@ -124,7 +124,7 @@ export interface Cli {
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /**
-   * Returns a command of this program as it must be typed here: `npx tally jobs`. `verb` is written as it is; the names that
+   * Returns a command of this program as it must be typed here: `npm run -s tally -- jobs`. `verb` is written as it is; the names that
    * follow are quoted for a shell. Control characters in texts from outside are escaped.
    */
   readonly typed: (verb: string, ...names: readonly string[]) => string;

@@ -1,4 +1,4 @@
-/** docs/api.md, made of the contract. */
+/** docs/reference/api.md, made of the contract. */
 import { rows, type PlacedRow } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
@@ -59,7 +59,7 @@ known is absent. The OpenAPI 3.1 document of the same contract is at \`/openapi.
 
 The command line prints the same answers with \`--json\`.
 
-**Scopes.** Each operation names who may call it, if callers are authenticated ([identity.md](identity.md)). If they are not,
+**Scopes.** Each operation names who may call it, if callers are authenticated ([login.md](../guides/login.md)). If they are not,
 programs on the same machine may call every operation but those of the scope \`people\`, and no other machine reaches them.
 
 | scope | who may call |

@@ -194,7 +194,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByText('2 objects', { exact: true }).waitFor();
     await page.goBack();
     await page.getByRole('button', { name: 'Copy sums as command' }).click();
-    await expect.poll(() => clipboard(page)).toBe('npx tally du --by extension --query bucket:demo -- demo');
+    await expect.poll(() => clipboard(page)).toBe('tally du --by extension --query bucket:demo -- demo');
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:deep/2/3/4/5/6/7/8/', view: 'folders' }));
     await page.getByText('Folders are counted down to 8 levels.').waitFor();
     await expect.poll(() => listed(page)).toEqual([DEEP]);
@@ -239,7 +239,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByRole('button', { name: 'Copy URIs' }).click();
     await expect.poll(() => clipboard(page)).toBe('s3://demo/a:b\n"s3://demo/new\\nline"');
     await page.getByRole('button', { name: 'Copy command for all' }).click();
-    await expect.poll(() => clipboard(page)).toBe("npx tally search --query 'bucket:demo -ext:pdf' --sort size --order desc --csv");
+    await expect.poll(() => clipboard(page)).toBe("tally search --query 'bucket:demo -ext:pdf' --sort size --order desc --csv");
     await page.getByRole('button', { name: 'Copy as curl' }).click();
     await expect.poll(() => clipboard(page)).toContain('/v1/objects?query=bucket%3Ademo+-ext%3Apdf&sort=size&order=desc');
     const curl = (await clipboard(page)).replace(/^curl '?|'$/g, '');

@@ -1,5 +1,5 @@
 /**
- * `npm run panel:pictures`: the pictures of docs/panel.md, made with Chromium from a running registry in embedded mode.
+ * `npm run panel:pictures`: the pictures of docs/guides/panel.md, made with Chromium from a running registry in embedded mode.
  * `npm run panel:pictures -- FOLDER` writes them there, as PNG.
  */
 import { Buffer } from 'node:buffer';

@@ -30,7 +30,7 @@ export function ObjectPage({ bucket, name }: ObjectName) {
         <CopyButton copied={copiedKey(name)}>Copy key</CopyButton>
         <CopyButton copied={copiedUri(bucket, name)}>Copy URI</CopyButton>
         <CopyButton copied={copiedCommand(bucket, name)}>Copy aws command</CopyButton>
-        <CopyButton copied={{ text: `npx tally explain ${shellWord(bucket)} -- ${shellWord(name)}`, isJson: false }}>
+        <CopyButton copied={{ text: `tally explain ${shellWord(bucket)} -- ${shellWord(name)}`, isJson: false }}>
           Copy explain command
         </CopyButton>
       </p>

@@ -34,7 +34,7 @@ export interface OwnedSubscription {
 }
 
 /**
- * What has an ARN is asked for in the region and with the credentials of the account that the ARN names. A subscription is made
+ * Requests about what has an ARN go to the region that it names, with the credentials of its account. A subscription is made
  * with those of its queue's account, in the region of the topic.
  */
 export interface AwsReads {

@@ -57,15 +57,16 @@ export function createTrailProvision({
 
   return {
     async trailsOf(at, which, signal) {
-      const asked = 'arn' in which ? (parseArn(which.arn) ?? at) : at;
-      const client = await clientFor(asked);
+      // trails of an organisation are listed in the accounts of its members as well
+      const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
+      const client = await clientFor({ account: at.account, region });
       const describe = () => client.send(new DescribeTrailsCommand({ includeShadowTrails: true }), optionsOf(signal));
       const { trailList = [] } = await asking('DescribeTrails', 'cloudtrail:DescribeTrails', describe, signal);
       const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
         'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
       );
       const observed: ObservedTrail[] = [];
-      for (const trail of wanted) observed.push(await observe(asked.account, trail, signal));
+      for (const trail of wanted) observed.push(await observe(at.account, trail, signal));
       return observed;
     },
     async putSelectors(trailArn, selectors, signal) {

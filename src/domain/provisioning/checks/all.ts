@@ -15,7 +15,15 @@ import {
 import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
-import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
+import {
+  topicMissing,
+  topicFifo,
+  topicElsewhere,
+  topicIncomplete,
+  topicOfOtherAccount,
+  topicWithoutExpirations,
+  topicPolicyMissing,
+} from './topic.ts';
 import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, undelivered, undeliveredMissing } from './queues.ts';
 import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
 import {
@@ -50,6 +58,7 @@ export const checks: readonly Check[] = [
   ruleForeign,
   topicFifo,
   topicElsewhere,
+  topicOfOtherAccount,
   notificationOverlap,
   tooManyEntries,
   topicIncomplete,

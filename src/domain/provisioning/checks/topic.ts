@@ -7,6 +7,7 @@ import { parseArn } from '../names.ts';
 import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, type Policy, type Statement } from '../policy.ts';
+import { partsPlace } from '../wiring.ts';
 import { blocking, healable, tooLarge, unreadable, type Check } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
@@ -48,6 +49,19 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
   );
 };
 
+/** EventBridge sends to a topic of another account only with a role for it, and then SNS sees that role instead of the rule. */
+export const topicOfOtherAccount: Check = ({ wish, wiring }) => {
+  const topic = parseArn(wiring.subscription?.topicArn ?? '');
+  const { account } = partsPlace(wish);
+  if (topic === undefined || wiring.rule === undefined || topic.account === account) return undefined;
+  return blocking(
+    'connect.topic-account',
+    `the topic ${wish.topicArn} is of the account ${topic.account}, and the rule of ${wish.bucket} of ${account}`,
+    'a rule sends to a topic of another account only with a role for it, which Tally does not make',
+    commandOf('bucket plan', wish.bucket, '--source', 'routed'),
+  );
+};
+
 export const topicIncomplete: Check = ({ wish, observed: { notification } }) => {
   const { source, bucket, topicArn } = wish;
   if (source !== 'topic' || topicArn === undefined || !notification.ok) return undefined;
@@ -66,7 +80,7 @@ export const topicIncomplete: Check = ({ wish, observed: { notification } }) => 
 function incompleteFix(bucket: string, topicArn: string, entries: readonly NotificationEntry[]): string {
   const wanted = 's3:ObjectCreated:*, s3:ObjectRemoved:* and s3:LifecycleExpiration:*, and no filter';
   if (entries.length === 0) {
-    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/connect.md, “Source: topic”)`;
+    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/guides/connect.md, “Source: topic”)`;
   }
   const named = entries.map(({ id, events, filter }) => {
     const filters = filter.map(({ name, value }) => `${name} ${value}`).join(', ');

@@ -1,4 +1,4 @@
-/** docs/search.md: every field of the index is described, and its queries answer on a real OpenSearch what the page says. */
+/** docs/reference/fields.md: every field of the index is described, and its queries answer on a real OpenSearch what the page says. */
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { fencesOf, textOf } from './pages.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 import { openTestStore, serverUrl, type TestStore } from '../support/servers/opensearch.ts';
 
-const PAGE = textOf('docs/search.md');
+const PAGE = textOf('docs/reference/fields.md');
 
 it('describes every field of the index, with its type, and no other', () => {
   const { mappings } = z
