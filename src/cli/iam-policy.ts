@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../domain/bucket.ts';
-import { iamPolicies, iamPolicy, iamRoles, type IamNames, type IamRole } from '../domain/provisioning/iam.ts';
+import { iamPolicies, iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
+import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
 import { accountOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
 import type { Cli } from './cli.ts';

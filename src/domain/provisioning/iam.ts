@@ -1,288 +1,7 @@
-/** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
+/** The policies with the least that Tally needs, for a process and, where a bucket belongs to another account, for a role there. */
 import type { BucketSource } from '../bucket.ts';
 import { domainOf } from './names.ts';
-
-export const iamRoles = ['daemon', 'connecting'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
-export type IamRole = (typeof iamRoles)[number];
-
-/** What a statement is about. */
-export type Resource =
-  | 'queues'
-  | 'wired-queues'
-  | 'letter-queues'
-  | 'undelivered'
-  | 'topics'
-  | 'own-topics'
-  | 'named-topics'
-  | 'bucket'
-  | 'objects'
-  | 'rules'
-  | 'all-rules'
-  | 'all-trails'
-  | 'trails'
-  | 'own-trail'
-  | 'role'
-  | 'key'
-  | 'key-policies';
-
-export interface Permission {
-  readonly sid: string;
-  /** What it is for, as the pages say it. */
-  readonly why: string;
-  readonly roles: readonly IamRole[];
-  /** Absent: every source. */
-  readonly sources?: readonly BucketSource[];
-  readonly actions: readonly string[];
-  readonly resource: Resource;
-  /** Where the bucket belongs to another account: whether a role of that account needs it. Else the process does. */
-  readonly besideBucket?: true;
-}
-
-const BOTH = ['daemon', 'connecting'] as const;
-const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
-const BY_RULES = ['eventbridge', 'routed'] as const;
-
-/** Every call of Tally to AWS. */
-export const permissions: readonly Permission[] = [
-  {
-    sid: 'ReceiveAndSettleMessages',
-    why: 'events and dead letters: to receive, hide, delete and send them, and to send letters back',
-    roles: ['daemon'],
-    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
-    resource: 'queues',
-  },
-  {
-    sid: 'ReadQueues',
-    why: 'the backlog, the redrive policy and the doctor',
-    roles: ['daemon'],
-    actions: ['sqs:GetQueueAttributes'],
-    resource: 'queues',
-  },
-  {
-    sid: 'ReadWiredQueues',
-    why: 'the policies and redrive policies of the queues',
-    roles: ['connecting'],
-    actions: ['sqs:GetQueueAttributes'],
-    resource: 'wired-queues',
-  },
-  // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
-  {
-    sid: 'FindTheDeadLetterQueue',
-    why: 'the URL of the dead-letter queue, of which the redrive policy names the ARN only',
-    roles: BOTH,
-    actions: ['sqs:GetQueueUrl'],
-    resource: 'letter-queues',
-  },
-  // a bucket of another region has a queue there for what cannot be delivered
-  {
-    sid: 'ReadUndelivered',
-    why: 'only for buckets of other regions than the bucket queue: what could not be delivered',
-    roles: ['daemon'],
-    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
-    resource: 'undelivered',
-  },
-  {
-    sid: 'MakeUndelivered',
-    why: 'only for buckets of other regions than the bucket queue: the queue there for what cannot be delivered',
-    roles: ['connecting'],
-    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:CreateQueue', 'sqs:SetQueueAttributes', 'sqs:DeleteQueue'],
-    resource: 'undelivered',
-  },
-  {
-    sid: 'ConfirmSubscriptions',
-    why: 'the subscription, if the topic belongs to another account',
-    roles: ['daemon'],
-    sources: THROUGH_TOPICS,
-    actions: ['sns:ConfirmSubscription'],
-    resource: 'topics',
-  },
-  {
-    sid: 'ReadTopics',
-    why: 'whether a topic exists, with its policy and its list of subscriptions, and the doctor',
-    roles: BOTH,
-    sources: THROUGH_TOPICS,
-    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
-    resource: 'topics',
-    besideBucket: true,
-  },
-  {
-    sid: 'ReadSubscriptions',
-    why: 'the subscription of the queue, with its filter and its dead-letter queue',
-    roles: BOTH,
-    sources: THROUGH_TOPICS,
-    actions: ['sns:GetSubscriptionAttributes'],
-    resource: 'topics',
-  },
-  // whose a topic is, whatever its name
-  {
-    sid: 'ReadTags',
-    why: 'which registry has made a topic',
-    roles: BOTH,
-    sources: ['notification', 'routed'],
-    actions: ['sns:ListTagsForResource'],
-    resource: 'own-topics',
-    besideBucket: true,
-  },
-  {
-    sid: 'ReadTheBucket',
-    why: 're-index, the region and the versioning of the bucket',
-    roles: BOTH,
-    actions: ['s3:ListBucket', 's3:GetBucketVersioning'],
-    resource: 'bucket',
-  },
-  {
-    sid: 'ReadNotifications',
-    why: 'the notification configuration of the bucket, and the doctor',
-    roles: BOTH,
-    actions: ['s3:GetBucketNotification'],
-    resource: 'bucket',
-    besideBucket: true,
-  },
-  // the other sources report each expiration
-  {
-    sid: 'ReadLifecycleRules',
-    why: 'the lifecycle rules, for sources that may not report expirations',
-    roles: ['daemon'],
-    sources: ['topic', 'routed'],
-    actions: ['s3:GetLifecycleConfiguration'],
-    resource: 'bucket',
-  },
-  {
-    sid: 'LookAtObjects',
-    why: 'the present state of an object (HEAD). Tally never reads the bytes of an object',
-    roles: ['daemon'],
-    actions: ['s3:GetObject'],
-    resource: 'objects',
-  },
-  {
-    sid: 'EnrichDocuments',
-    why: 'only if a bucket is connected with `--enrich head` or `--enrich tags`',
-    roles: ['daemon'],
-    actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
-    resource: 'objects',
-  },
-  {
-    sid: 'ReadRules',
-    why: 'the rule of a bucket, and which registry has made it',
-    roles: BOTH,
-    sources: BY_RULES,
-    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
-    resource: 'rules',
-    besideBucket: true,
-  },
-  // a rule that a person made for a bucket has any name, and is known by the list of all rules
-  {
-    sid: 'FindRules',
-    why: 'a rule that was made by hand and has any name',
-    roles: BOTH,
-    sources: BY_RULES,
-    actions: ['events:ListRules', 'events:ListTargetsByRule'],
-    resource: 'all-rules',
-    besideBucket: true,
-  },
-  {
-    sid: 'FindTrails',
-    why: 'only if `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` is set',
-    roles: BOTH,
-    sources: ['routed'],
-    actions: ['cloudtrail:DescribeTrails'],
-    resource: 'all-trails',
-    besideBucket: true,
-  },
-  {
-    sid: 'ReadTrails',
-    why: 'whether the trail records the bucket, if one of the two is set',
-    roles: BOTH,
-    sources: ['routed'],
-    actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
-    resource: 'trails',
-    besideBucket: true,
-  },
-  // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
-  {
-    sid: 'UseTheKeyOfTheQueues',
-    why: 'only if the queues are encrypted with your own key',
-    roles: ['daemon'],
-    actions: ['kms:Decrypt', 'kms:GenerateDataKey'],
-    resource: 'key',
-  },
-  {
-    sid: 'ReadKeyPolicies',
-    why: 'the policy of that key, for plans and the doctor',
-    roles: BOTH,
-    actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'],
-    resource: 'key-policies',
-  },
-  // only where TALLY_CONNECT_ROLE_ARN is set
-  {
-    sid: 'AssumeTheConnectingRole',
-    why: 'only if `TALLY_CONNECT_ROLE_ARN` is set',
-    roles: ['daemon'],
-    actions: ['sts:AssumeRole'],
-    resource: 'role',
-  },
-  {
-    sid: 'SelectInTrails',
-    why: 'only if `TALLY_TRAIL_ARN` is set: a trail of that permission can be blinded',
-    roles: ['connecting'],
-    sources: ['routed'],
-    actions: ['cloudtrail:PutEventSelectors'],
-    resource: 'own-trail',
-    besideBucket: true,
-  },
-  {
-    sid: 'AdmitSenders',
-    why: 'the statements for SNS and EventBridge in the policies of the queues',
-    roles: ['connecting'],
-    actions: ['sqs:SetQueueAttributes'],
-    resource: 'wired-queues',
-  },
-  {
-    sid: 'MakeTopics',
-    why: 'the topics that Tally makes',
-    roles: ['connecting'],
-    sources: ['notification', 'routed'],
-    actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
-    resource: 'own-topics',
-    besideBucket: true,
-  },
-  {
-    sid: 'AdmitEventBridge',
-    why: 'the statement for EventBridge in the policy of your own topic, which `--topic` names',
-    roles: ['connecting'],
-    sources: ['routed'],
-    actions: ['sns:SetTopicAttributes'],
-    resource: 'named-topics',
-    besideBucket: true,
-  },
-  {
-    sid: 'SubscribeTheQueue',
-    why: 'the subscription of the bucket queue',
-    roles: ['connecting'],
-    sources: THROUGH_TOPICS,
-    actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
-    resource: 'topics',
-  },
-  {
-    sid: 'NotifyTally',
-    why: 'the notification configuration of the bucket',
-    roles: ['connecting'],
-    sources: ['notification', 'eventbridge'],
-    actions: ['s3:PutBucketNotification'],
-    resource: 'bucket',
-    besideBucket: true,
-  },
-  {
-    sid: 'MakeRules',
-    why: 'the rule of the bucket',
-    roles: ['connecting'],
-    sources: BY_RULES,
-    actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
-    resource: 'rules',
-    besideBucket: true,
-  },
-];
+import { permissions, type IamRole, type Permission, type Resource } from './permissions.ts';
 
 /** The names of a policy's resources. `*` where one is not known. */
 export interface IamNames {
@@ -347,8 +66,9 @@ function isOfSources({ sources: only, resource }: Permission, sources: readonly 
   return isByTopic && only.includes('routed') && (resource === 'topics' || resource === 'own-topics');
 }
 
-function isElsewhere({ region, account, bucketRegion = region, bucketAccount = account }: IamNames): boolean {
-  return bucketRegion !== region || bucketAccount !== account;
+function isElsewhere(names: IamNames): boolean {
+  const { bucketRegion, bucketAccount } = bucketPlace(names);
+  return bucketRegion !== names.region || bucketAccount !== names.account;
 }
 
 /** Who is to get which policy where a bucket belongs to another account. */
@@ -412,54 +132,52 @@ function serviceOf(service: string, { partition, region }: IamNames): string {
 
 /** The resources of a statement; none: there is nothing that it could be about. */
 function resourcesOf(resource: Resource, sources: readonly BucketSource[], names: IamNames): string | readonly string[] {
-  const { partition, region, account, bucketQueues, letterQueues, bucket, installation } = names;
-  const { bucketRegion = region, bucketAccount = account } = names;
-  switch (resource) {
-    case 'queues':
-      return [...bucketQueues, ...letterQueues];
-    case 'wired-queues':
-      return [...bucketQueues, ...letterQueues];
-    case 'letter-queues':
-      return letterQueues;
-    case 'undelivered':
-      return bucketRegion === region ? [] : `arn:${partition}:sqs:${bucketRegion}:${account}:tally-${installation}-*-undelivered`;
-    case 'topics':
-      return topicsOf(sources, names);
-    case 'own-topics':
-      return `arn:${partition}:sns:${bucketRegion}:${bucketAccount}:tally-${installation}-*`;
-    case 'named-topics':
-      return names.topicArns ?? [];
-    case 'bucket':
-      return `arn:${partition}:s3:::${bucket}`;
-    case 'objects':
-      return `arn:${partition}:s3:::${bucket}/*`;
-    case 'all-trails':
-      // DescribeTrails takes no resource
-      return names.trailArn !== undefined || names.readsTrails === true ? '*' : [];
-    case 'all-rules':
-      // ListRules takes no resource
-      return '*';
-    case 'trails':
-      // a trail is found by its logs, and may have any name
-      return names.trailArn ?? (names.readsTrails === true ? '*' : []);
-    case 'own-trail':
-      return names.trailArn ?? [];
-    case 'key':
-    case 'key-policies':
-      return names.keyArn ?? [];
-    case 'role':
-      return names.connectRoleArns ?? [];
-    case 'rules':
-      return `arn:${partition}:events:${bucketRegion}:${bucketAccount}:rule/tally-${installation}-*`;
-  }
+  return RESOURCES[resource]({ ...names, ...bucketPlace(names) }, sources);
 }
+
+/** Where the bucket is, and so its topic and its rule. */
+function bucketPlace({ region, account, bucketRegion = region, bucketAccount = account }: IamNames): Place {
+  return { bucketRegion, bucketAccount };
+}
+
+type Place = Required<{ [Name in 'bucketRegion' | 'bucketAccount']: string }>;
+type ResourceOf = (names: IamNames & Place, sources: readonly BucketSource[]) => string | readonly string[];
+
+const NONE: readonly string[] = [];
+const allQueues: ResourceOf = ({ bucketQueues, letterQueues }) => [...bucketQueues, ...letterQueues];
+const key: ResourceOf = ({ keyArn }) => keyArn ?? NONE;
+
+const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
+  queues: allQueues,
+  'wired-queues': allQueues,
+  'letter-queues': ({ letterQueues }) => letterQueues,
+  undelivered: ({ partition, region, bucketRegion, account, installation }) =>
+    bucketRegion === region ? NONE : `arn:${partition}:sqs:${bucketRegion}:${account}:tally-${installation}-*-undelivered`,
+  topics: (names, sources) => topicsOf(sources, names),
+  'own-topics': ({ partition, bucketRegion, bucketAccount, installation }) =>
+    `arn:${partition}:sns:${bucketRegion}:${bucketAccount}:tally-${installation}-*`,
+  'named-topics': ({ topicArns }) => topicArns ?? NONE,
+  bucket: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}`,
+  objects: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}/*`,
+  rules: ({ partition, bucketRegion, bucketAccount, installation }) =>
+    `arn:${partition}:events:${bucketRegion}:${bucketAccount}:rule/tally-${installation}-*`,
+  // ListRules takes no resource
+  'all-rules': () => '*',
+  // DescribeTrails takes no resource
+  'all-trails': ({ trailArn, readsTrails }) => (trailArn !== undefined || readsTrails === true ? '*' : NONE),
+  // a trail is found by its logs, and may have any name
+  trails: ({ trailArn, readsTrails }) => trailArn ?? (readsTrails === true ? '*' : NONE),
+  'own-trail': ({ trailArn }) => trailArn ?? NONE,
+  key,
+  'key-policies': key,
+  role: ({ connectRoleArns }) => connectRoleArns ?? NONE,
+};
 
 /** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
 function topicsOf(
   sources: readonly BucketSource[],
-  { partition, installation, topicArns, ...place }: IamNames,
+  { partition, installation, topicArns, bucketRegion: region, bucketAccount: account }: IamNames & Place,
 ): string | readonly string[] {
-  const { bucketRegion: region = place.region, bucketAccount: account = place.account } = place;
   const own = `arn:${partition}:sns:${region}:${account}:tally-${installation}-*`;
   const isForeign = sources.includes('topic') || (sources.includes('routed') && topicArns !== undefined);
   if (!isForeign) return own;

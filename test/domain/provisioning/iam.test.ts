@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
-import { iamPolicy, permissions } from '../../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../../src/domain/provisioning/iam.ts';
+import { permissions } from '../../../src/domain/provisioning/permissions.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 
