@@ -120,6 +120,12 @@ export const connection = z
     source: z.enum(bucketSources).optional(),
     waiting_for: z.string().optional().describe('While it is `applying`: what the next request waits for.'),
     retry_after_ms: z.int().min(0).optional().describe('While it is `applying`: when to send the request again.'),
+    changed: z
+      .boolean()
+      .optional()
+      .describe(
+        'Once it is `applied`: whether this request, or an earlier one that did not come so far, made anything. False: everything was as it must be.',
+      ),
     unproven: z
       .array(finding)
       .readonly()

@@ -2,8 +2,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../domain/bucket.ts';
 import { iamPolicies, iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
 import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
-import { accountOption, withExamples } from './arguments.ts';
+import { accountOption, queuePrefixOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
+import { queueNames } from '../domain/provisioning/planning/queue-pair.ts';
 import type { Cli } from './cli.ts';
 import { messageOf } from './errors.ts';
 import { jsonText } from './output.ts';
@@ -14,6 +15,7 @@ interface PolicyOptions {
   readonly source?: BucketSource;
   readonly bucket?: string;
   readonly key?: string;
+  readonly prefix: string;
   readonly topic?: readonly string[];
   readonly deadLetters?: readonly string[];
   readonly trail?: string;
@@ -28,15 +30,19 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections. Names that the settings do not contain are `*`. If the buckets belong to another account than the bucket queue (--bucket-account), it prints the policies of both sides: of the process, of the role that it assumes there with the trust policy of that role, and of the buckets. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who makes the queues. Names that the settings do not contain are `*`. If the buckets belong to another account than the bucket queue (--bucket-account), it prints the policies of both sides: of the process, of the role that it assumes there with the trust policy of that role, and of the buckets. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
     )
     .addOption(
-      new Option('--for <role>', 'daemon: the process that serves; connecting: who plans, applies and removes')
+      new Option(
+        '--for <role>',
+        'daemon: the process that serves; connecting: who plans, applies and removes; queues: who makes the queues',
+      )
         .choices(iamRoles)
         .default('daemon'),
     )
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
+    .addOption(queuePrefixOption())
     .addOption(accountOption())
     .option('--bucket-region <region>', 'the region of the buckets, if it is another one than that of the bucket queue')
     .option('--principal <arn>', 'who assumes the role in that account (default: everyone of the account of the bucket queue)')
@@ -61,7 +67,12 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const settings = cli.settings();
       const letterQueues = options.deadLetters ?? (await lettersOf(cli, settings));
       const sources = options.source === undefined ? bucketSources : [options.source];
-      const names = { ...namesOf(settings, letterQueues), bucket: options.bucket ?? '*', keyArn: options.key, topicArns: options.topic };
+      const names = {
+        ...namesOf(settings, letterQueues, options.prefix),
+        bucket: options.bucket ?? '*',
+        keyArn: options.key,
+        topicArns: options.topic,
+      };
       const policies = policiesOf(cli, options, sources, { ...names, trailArn: options.trail ?? settings.TALLY_TRAIL_ARN });
       cli.print({}, undefined, () => jsonText(policies));
     },
@@ -124,7 +135,7 @@ function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
   return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
 }
 
-function namesOf(settings: Settings, letters: readonly string[]): Omit<IamNames, 'bucket'> {
+function namesOf(settings: Settings, letters: readonly string[], prefix: string): Omit<IamNames, 'bucket'> {
   const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
   const letterQueues = [...new Set([...letters, ...arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL])])];
   const known = [...bucketQueues, ...letterQueues];
@@ -136,6 +147,7 @@ function namesOf(settings: Settings, letters: readonly string[]): Omit<IamNames,
     account,
     bucketQueues: bucketQueues.length === 0 ? any : bucketQueues,
     letterQueues: known.length === 0 ? any : letterQueues,
+    newQueues: Object.values(queueNames(prefix)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
     installation: settings.TALLY_INSTALLATION ?? '*',
     connectRoleArns: settings.TALLY_CONNECT_ROLE_ARN,
     readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,

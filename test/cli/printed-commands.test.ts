@@ -121,6 +121,7 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
     openControl: reject,
     openClient: reject,
     openImport: reject,
+    openQueuePair: reject,
     confirm: () => reject(),
     createFile: () => ({ write: () => undefined, keep: () => undefined, drop: () => undefined }),
     readFile: () => ({ text: 'secret', mode: 0o600 }),
@@ -136,7 +137,7 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
 
 it('stand in backticks in every sentence of the program, so that they can be written as they must be typed', () => {
   const verbs =
-    'serve|config|bucket|doctor|iam-policy|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';
+    'serve|config|bucket|doctor|iam-policy|queue|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';
   const bare = sources
     .filter((path) => !path.startsWith('src/panel/'))
     .flatMap((path) =>

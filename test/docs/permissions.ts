@@ -101,7 +101,7 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
-  'wired-queues': 'the bucket queue and its dead-letter queue',
+  'new-queues': 'the two queues',
   'letter-queues': 'the dead-letter queue',
   undelivered: 'the queue for what cannot be delivered, in the region of the bucket',
   topics: 'the topics of the buckets',

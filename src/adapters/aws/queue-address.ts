@@ -45,11 +45,6 @@ export function accountIn(queueUrl: string): string | undefined {
   return /\/(\d{12})\/[^/]+$/.exec(queueUrl)?.[1];
 }
 
-/** The URL of SQS in a region, for requests about a queue whose own URL is not known yet. */
-export function regularQueueUrl(region: string): string {
-  return `https://${regularHost(region) ?? `sqs.${region}.amazonaws.com`}/`;
-}
-
 /** The client options for an endpoint. The SDK refuses an endpoint together with its switches for FIPS and dual-stack, so they are off. */
 export function explicitEndpoint(endpoint: string | undefined): ExplicitEndpoint {
   return endpoint === undefined ? {} : { endpoint, useFipsEndpoint: false, useDualstackEndpoint: false };

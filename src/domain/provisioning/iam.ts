@@ -12,6 +12,8 @@ export interface IamNames {
   readonly bucketQueues: readonly string[];
   /** The ARNs of their dead-letter queues. */
   readonly letterQueues: readonly string[];
+  /** The ARNs of the queues that are to be made, for who makes queues. */
+  readonly newQueues?: readonly string[];
   readonly bucket: string;
   /** The region and the account of the bucket, and so of its topic and rule. Absent: those above. */
   readonly bucketRegion?: string | undefined;
@@ -149,7 +151,7 @@ const key: ResourceOf = ({ keyArn }) => keyArn ?? NONE;
 
 const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   queues: allQueues,
-  'wired-queues': allQueues,
+  'new-queues': ({ newQueues }) => newQueues ?? NONE,
   'letter-queues': ({ letterQueues }) => letterQueues,
   undelivered: ({ partition, region, bucketRegion, account, installation }) =>
     bucketRegion === region ? NONE : `arn:${partition}:sqs:${bucketRegion}:${account}:tally-${installation}-*-undelivered`,

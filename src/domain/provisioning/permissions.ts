@@ -1,14 +1,14 @@
 /** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
 import type { BucketSource } from '../bucket.ts';
 
-export const iamRoles = ['daemon', 'connecting'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. */
+export const iamRoles = ['daemon', 'connecting', 'queues'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `queues`: who makes the queues. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */
 export type Resource =
   | 'queues'
-  | 'wired-queues'
+  | 'new-queues'
   | 'letter-queues'
   | 'undelivered'
   | 'topics'
@@ -63,7 +63,7 @@ export const permissions: readonly Permission[] = [
     why: 'the policies and redrive policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:GetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
@@ -235,7 +235,7 @@ export const permissions: readonly Permission[] = [
     why: 'the statements for SNS and EventBridge in the policies of the queues',
     roles: ['connecting'],
     actions: ['sqs:SetQueueAttributes'],
-    resource: 'wired-queues',
+    resource: 'queues',
   },
   {
     sid: 'MakeTopics',
@@ -271,6 +271,13 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:PutBucketNotification'],
     resource: 'bucket',
     besideBucket: true,
+  },
+  {
+    sid: 'MakeQueues',
+    why: '`tally queue create`: the bucket queue and its dead-letter queue',
+    roles: ['queues'],
+    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    resource: 'new-queues',
   },
   {
     sid: 'MakeRules',

@@ -122,8 +122,8 @@ function wishRequest(bucket: string, fields: WishFields): WishRequest {
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
   if (applied.state === 'applied') {
-    const { connection, unproven } = applied;
-    return { ...connectionView(connection), ...(unproven.length > 0 && { unproven }) };
+    const { connection, changed, unproven } = applied;
+    return { ...connectionView(connection), changed, ...(unproven.length > 0 && { unproven }) };
   }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }

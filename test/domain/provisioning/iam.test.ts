@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
 import { iamPolicy } from '../../../src/domain/provisioning/iam.ts';
-import { permissions } from '../../../src/domain/provisioning/permissions.ts';
+import { permissions, type IamRole } from '../../../src/domain/provisioning/permissions.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 
@@ -23,13 +23,21 @@ const inChina = {
   letterQueues: [],
 };
 
-/** The actions that the adapter names with each of its calls. */
+const MAKES_QUEUES = 'src/adapters/aws/provision/queue-maker.ts';
+
+/** The actions that a file names with each of its calls. */
+function actionsIn(file: string): readonly string[] {
+  const text = readFileSync(`${ROOT}/${file}`, 'utf8');
+  return [...text.matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action);
+}
+
+/** Those of connections. */
 const called = new Set(
-  globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT }).flatMap((file) =>
-    [...readFileSync(`${ROOT}/${file}`, 'utf8').matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action),
-  ),
+  globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT })
+    .filter((file) => file !== MAKES_QUEUES)
+    .flatMap(actionsIn),
 );
-const actionsFor = (role: 'daemon' | 'connecting'): readonly string[] =>
+const actionsFor = (role: IamRole): readonly string[] =>
   permissions.filter(({ roles }) => roles.includes(role)).flatMap(({ actions }) => actions);
 
 describe('the table of permissions', () => {
@@ -38,6 +46,10 @@ describe('the table of permissions', () => {
     // HeadBucket, and the tags that CreateTopic and PutRule take
     const others = new Set(['s3:ListBucket', 's3:GetBucketVersioning', 'sns:TagResource', 'events:TagResource']);
     expect(actionsFor('connecting').filter((action) => !called.has(action) && !others.has(action))).toEqual([]);
+  });
+
+  it('has every call of `tally queue create` for who makes queues, and no other', () => {
+    expect(actionsIn(MAKES_QUEUES).toSorted()).toEqual(actionsFor('queues').toSorted());
   });
 
   it('has every read of a connection for the daemon, and no write', () => {

@@ -1,15 +1,16 @@
 /** What Tally reads and makes in AWS for a connection. */
+import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import type { AwsClients } from '../clients.ts';
 import { createKeyProvision } from './keys.ts';
 import { createS3Notification } from './notification.ts';
-import { createSqsProvision } from './queues.ts';
+import { createSqsProvision, type QueuePlace } from './queues.ts';
 import { createEventsProvision } from './rules.ts';
 import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
-type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
+type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'sqsIn' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
 
 interface Dependencies {
   /** The clients of the process itself. */
@@ -24,6 +25,8 @@ interface Dependencies {
 /** Creates it. */
 export function createProvisioner({ aws, awsOf = () => aws, queueUrl, clock }: Dependencies): Provisioner {
   const ofQueue = (account: string | undefined): Clients => (account === undefined ? aws : awsOf(account));
+  const sqsAt = ({ sqsFor, sqsIn }: Pick<Clients, 'sqsFor' | 'sqsIn'>, { url, region = aws.region }: QueuePlace): SQSClient =>
+    url === undefined ? sqsIn(region) : sqsFor(url, region);
   return {
     ...createS3Notification({
       clientFor: ({ account, region }) => awsOf(account).s3For(region),
@@ -35,8 +38,8 @@ export function createProvisioner({ aws, awsOf = () => aws, queueUrl, clock }: D
       writerFor: ({ account, region }) => awsOf(account).once.snsFor(region),
     }),
     ...createSqsProvision({
-      clientFor: ({ url, account, region }) => ofQueue(account).sqsFor(url, region),
-      writerFor: ({ url, account, region }) => ofQueue(account).once.sqsFor(url, region),
+      clientFor: (queue) => sqsAt(ofQueue(queue.account), queue),
+      writerFor: (queue) => sqsAt(ofQueue(queue.account).once, queue),
       queueUrl,
       region: aws.region,
     }),

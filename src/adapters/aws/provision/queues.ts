@@ -15,17 +15,20 @@ import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { accountIn, regionInQueueUrl, regularQueueUrl } from '../queue-address.ts';
+import { accountIn, regionInQueueUrl } from '../queue-address.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
 /** How a queue is reached. */
 export interface QueuePlace {
-  readonly url: string;
+  /** Absent: SQS of the region. */
+  readonly url?: string;
   /** Absent: the URL does not name it. */
   readonly account?: string | undefined;
   /** For a URL whose host contains none. */
   readonly region?: string | undefined;
 }
+
+type KnownQueue = QueuePlace & { readonly url: string };
 
 interface Dependencies {
   readonly clientFor: (queue: QueuePlace) => SQSClient;
@@ -63,10 +66,10 @@ export function createSqsProvision({
   /** SQS itself where a queue is, for requests that take no URL of one. */
   function serviceAt({ account, region }: At): QueuePlace {
     const isNear = bucketQueueUrl !== undefined && regionOf(bucketQueueUrl) === region;
-    return { url: isNear ? bucketQueueUrl : regularQueueUrl(region), account, region };
+    return { ...(isNear && { url: bucketQueueUrl }), account, region };
   }
 
-  async function reach(queueArn: string, signal?: AbortSignal): Promise<QueuePlace> {
+  async function reach(queueArn: string, signal?: AbortSignal): Promise<KnownQueue> {
     const { account, region } = parseArn(queueArn) ?? {};
     return { url: await urlOf(queueArn, signal), account, region };
   }
@@ -87,7 +90,7 @@ export function createSqsProvision({
   }
 
   /** The error of a queue that does not exist is AWS's. */
-  async function readQueue(queue: QueuePlace, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+  async function readQueue(queue: KnownQueue, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
     const { url: queueUrl } = queue;
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
