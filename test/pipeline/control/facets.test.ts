@@ -46,7 +46,14 @@ async function world(things: readonly Thing[]) {
     await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
   }
   const documents = things.map(({ bucket, key, size, ageMs, storageClass }): ObjectDocument => ({
-    ...{ bucket, key, deleted: false, clock: 1, settled: true, source: 'native', indexed_at: new Date(0).toISOString(), ...nameOf(key) },
+    bucket,
+    key,
+    deleted: false,
+    clock: 1,
+    settled: true,
+    source: 'native',
+    indexed_at: new Date(0).toISOString(),
+    ...nameOf(key),
     ...(size !== undefined && { size }),
     ...(ageMs !== undefined && { last_modified: new Date(clock.nowMs() - ageMs).toISOString() }),
     ...(storageClass !== undefined && { storage_class: storageClass }),

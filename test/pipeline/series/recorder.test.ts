@@ -67,15 +67,15 @@ it('an event is counted once, when it is received first, with its lag', async ()
     statuses: () => undefined,
     store: () => Promise.resolve(),
   };
-  const world = await createIngestWorld({ series });
-  world.storage.createBucket('never-connected');
-  world.store.broken.buckets.set('photos', 'bucket.index-missing');
-  await world.send(world.put('a'), world.put('b'), world.put('c', { bucket: 'never-connected' }));
-  await world.run(600_000);
-  world.store.broken.buckets.clear();
-  await world.run(600_000);
+  const ingest = await createIngestWorld({ series });
+  ingest.storage.createBucket('never-connected');
+  ingest.store.broken.buckets.set('photos', 'bucket.index-missing');
+  await ingest.send(ingest.put('a'), ingest.put('b'), ingest.put('c', { bucket: 'never-connected' }));
+  await ingest.run(600_000);
+  ingest.store.broken.buckets.clear();
+  await ingest.run(600_000);
   expect(noted.map(([bucket]) => bucket)).toEqual(['photos', 'photos']);
-  await world.send(world.put('d'));
-  await world.run(10_000);
+  await ingest.send(ingest.put('d'));
+  await ingest.run(10_000);
   expect(noted.at(-1)).toEqual(['photos', expect.any(Number)]);
 });
