@@ -134,6 +134,10 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { readDeadLetterArns } = await import('./app/core.ts');
     return readDeadLetterArns(settings, aws);
   },
+  openQueuePair: async (settings, aws) => {
+    const { openQueuePair } = await import('./app/core.ts');
+    return openQueuePair(settings, aws);
+  },
   createFile: createPrivateFile,
   readText: readTextFile,
   openImport: async (settings, aws) => {

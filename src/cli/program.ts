@@ -44,7 +44,7 @@ export function containerOf({ isDocker, hostname, pid, ppid, isServing }: Contai
 }
 
 /** These do not ask a registry. */
-const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['serve', 'config', 'login', 'iam-policy', 'state']);
+const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['serve', 'config', 'login', 'iam-policy', 'queue', 'state']);
 
 /** Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. */
 export function typedProgram(program: string, registryUrl: string | undefined): TypedProgram {

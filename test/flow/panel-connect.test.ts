@@ -68,7 +68,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
             if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
             noted.push(['addBucket', { body }]);
             now.isNew = false;
-            return { ...bucketAnswer, ...(body.apply === true && { connection: reached() }) };
+            return { ...bucketAnswer, changed: true, ...(body.apply === true && { connection: reached() }) };
           },
           applyBucket: async ({ params, body }) => {
             noted.push(['applyBucket', { params, body }]);
