@@ -249,8 +249,8 @@ type Trail = ReturnType<Trails['of']>;
 /** A trail for each place of buckets that others use, with a selector of theirs. */
 async function startTrails() {
   const moto = await startMoto();
-  const server = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
-  const [client, s3] = [new CloudTrailClient(server), new S3Client({ ...server, forcePathStyle: true })];
+  const at = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+  const [client, s3] = [new CloudTrailClient(at), new S3Client({ ...at, forcePathStyle: true })];
   await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
   const FieldSelectors = [
     { Field: 'eventCategory', Equals: ['Data'] },
