@@ -9,7 +9,7 @@ import { canBrowse, createWindows, startChromium, type Window } from '../support
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
+import { openMenu, openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -317,10 +317,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByRole('button', { name: '1 new' }).click();
     expect(await rows()).toEqual(['changes/second.txt', 'changes/first.txt']);
     await page.getByText('1 selected').waitFor();
-    await page.getByRole('button', { name: 'Pause updates' }).click();
     await fetch(`${daemon.embeddedUrl}/demo/changes/first.txt`, { method: 'DELETE' });
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 1);
-    await page.getByRole('button', { name: 'Pause updates' }).click();
     await page.getByRole('button', { name: '1 new' }).click();
     await table
       .getByRole('row', { name: /first\.txt/ })
@@ -344,6 +342,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo modified>=2026-01-02' }));
     const chips = page.getByRole('list', { name: 'The search as it was understood' });
     await chips.getByText('2026-01-02 00:00:00 UTC', { exact: false }).waitFor();
+    await openMenu(page);
     await page.getByRole('button', { name: 'Times: UTC' }).click();
     await chips.getByText('2026-01-02 00:00:00 UTC+09:00', { exact: false }).waitFor();
     expect(new URL(page.url()).searchParams.get('tz')).toBe('Asia/Tokyo');

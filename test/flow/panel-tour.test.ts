@@ -6,7 +6,7 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+import { follow, openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
 
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
 
@@ -47,7 +47,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     const { page } = await open();
     await openPanel(page, world.url);
     expect(await page.title()).toBe('Buckets · Tally');
-    await page.getByRole('link', { name: 'Search' }).first().click();
+    await follow(page, 'search');
     await page.getByLabel('Search for').fill('cat');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
@@ -153,7 +153,8 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     const { page, context } = await open({});
     await openPanel(page, world.url);
     await context.setOffline(true);
-    await page.getByRole('link', { name: 'Gaps' }).first().click();
+    await follow(page, 'jobs');
+    await page.getByRole('link', { name: 'Gaps' }).click();
     await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
     await context.setOffline(false);
     await page.getByRole('region', { name: 'Gaps' }).waitFor();

@@ -16,10 +16,9 @@ import { numberText, plainText } from './words.ts';
 const REFRESH_MS = 15_000;
 
 export function BucketPage({ name }: { readonly name: string }) {
-  const [isPaused, setPaused] = useState(false);
   const [open, setOpen] = useState<'reindex' | 'remove'>();
   const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal);
-  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: REFRESH_MS });
   return (
     <>
       <div class="heading">
@@ -32,7 +31,7 @@ export function BucketPage({ name }: { readonly name: string }) {
           </button>
         )}
       </div>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <Shown loaded={loaded} isLive>
         {(bucket) => (
           <>
             <BucketDetails bucket={bucket} />

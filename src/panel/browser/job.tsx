@@ -17,18 +17,17 @@ export const hasEnded = ({ state }: Job): boolean => state === 'done' || state =
 export function JobPage({ id }: { readonly id: string }) {
   const [streamed, setStreamed] = useState<{ readonly job: Job; readonly atMs: number }>();
   const [trouble, setTrouble] = useState<Problem>();
-  const [isPaused, setPaused] = useState(false);
   const state = streamed?.job.id === id ? streamed.job.state : '';
   const whole = useLoaded(`job ${id} ${state}`, (signal) => call('GET /v1/jobs/{id}', { params: { id } }, signal));
   // a browser has few connections to the registry, and pages that are not seen need none of them
   const isVisible = useObserved(visible);
   useEffect(() => {
-    if (isPaused || !isVisible) return undefined;
+    if (!isVisible) return undefined;
     const end = new AbortController();
     const parts = { id, onJob: (job: Job) => setStreamed({ job, atMs: Date.now() }), onTrouble: setTrouble };
     void followJob(parts, end.signal);
     return () => end.abort();
-  }, [id, isPaused, isVisible]);
+  }, [id, isVisible]);
   const latest = state === '' ? undefined : streamed;
   // what the stream leaves out comes from the read; until the first event the read is all
   const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };
@@ -37,7 +36,7 @@ export function JobPage({ id }: { readonly id: string }) {
       <h1>
         Job <Text>{id}</Text>
       </h1>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <Shown loaded={loaded} isLive>
         {(job) => (
           <>
             <Progress job={job} />

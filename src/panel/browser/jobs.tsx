@@ -27,26 +27,48 @@ async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
 }
 
 export function JobsPage({ bucket }: { readonly bucket: string }) {
-  const [isPaused, setPaused] = useState(false);
   const [isActive, setActive] = useState(true);
   async function read(signal: AbortSignal): Promise<readonly Job[]> {
     const jobs = await readJobs(signal);
     setActive(jobs.some((job) => !hasEnded(job)));
     return jobs;
   }
-  const loaded = useLoaded('jobs', read, { everyMs: isPaused ? undefined : REFRESH_MS[isActive ? 'active' : 'idle'] });
+  const loaded = useLoaded('jobs', read, { everyMs: REFRESH_MS[isActive ? 'active' : 'idle'] });
   return (
     <>
-      <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>
-      {bucket !== '' && (
-        <p>
-          <Link page="jobs">All jobs</Link>
-        </p>
-      )}
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <h1>Activity</h1>
+      <ActivityTabs page="jobs" bucket={bucket} />
+      <Shown loaded={loaded} isLive>
         {(jobs) => <Jobs jobs={bucket === '' ? jobs : jobs.filter((job) => job.bucket === bucket)} />}
       </Shown>
     </>
+  );
+}
+
+/** The two pages of what is going on, of all buckets or of one. */
+export function ActivityTabs({ page, bucket }: { readonly page: 'jobs' | 'gaps'; readonly bucket: string }) {
+  return (
+    <nav aria-label="Activity">
+      <ul class="tabs">
+        <li>
+          <Link page="jobs" choices={{ bucket }} isCurrent={page === 'jobs'}>
+            Jobs
+          </Link>
+        </li>
+        <li>
+          <Link page="gaps" choices={{ bucket }} isCurrent={page === 'gaps'}>
+            Gaps
+          </Link>
+        </li>
+        {bucket !== '' && (
+          <li>
+            <Link page={page}>
+              of <Text>{bucket}</Text>: show all
+            </Link>
+          </li>
+        )}
+      </ul>
+    </nav>
   );
 }
 

@@ -79,14 +79,14 @@ export function scrollOf(href: string): number {
   return scrolled.get(href) ?? 0;
 }
 
-/** Goes to a place; Back returns. */
-export function go(href: string): void {
+/** Goes to a place; Back returns. `isSamePage`: something beside what is shown changes, which stays where it is. */
+export function go(href: string, isSamePage = false): void {
   rememberScroll();
   leftBy.set(place.read().href, href);
   if (leftBy.size > SCROLLED_MAX) leftBy.delete(leftBy.keys().next().value ?? '');
   history.pushState(null, '', href);
-  place.set(read(false));
-  scrollTo(0, 0);
+  place.set({ ...read(false), isReturn: isSamePage });
+  if (!isSamePage) scrollTo(0, 0);
 }
 
 /** Puts another address in the place of this one. */

@@ -1,9 +1,11 @@
 /** Search: one box, and what it finds as a list, by folder, or as it changes. All of it is in the address, so that it is a link. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { call, type Problem } from './api.ts';
+import { useBuckets } from './all-buckets.ts';
+import type { Problem } from './api.ts';
 import { Changes } from './changes.tsx';
+import { Drawer } from './drawer.tsx';
+import { Facets } from './facets-list.tsx';
 import { Folders } from './folders.tsx';
-import { useLoaded } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Link } from './parts.tsx';
 import { replacePlace, type Choices } from './place.ts';
@@ -13,15 +15,11 @@ import { isDeletedSearch, mistakeOf, SearchBox } from './search-box.tsx';
 import { choicesOf, requestOf, searchHref, searchOf, type Search } from './search-place.ts';
 import { dayText, zone, zoneName } from './words.ts';
 
-/** Names beyond the largest page are typed: all buckets of a large installation would be megabytes. */
-const NAMES_MAX = 1_000;
-const readNames = (signal: AbortSignal) => call('GET /v1/buckets', { query: { limit: NAMES_MAX } }, signal);
-
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
   const key = JSON.stringify(requestOf(search));
-  const loaded = useLoaded('names of buckets', readNames);
-  const buckets = loaded.value?.items.map(({ bucket }) => bucket) ?? [];
+  // names beyond the largest page are typed
+  const buckets = useBuckets().value?.items.map(({ bucket }) => bucket) ?? [];
   const [failed, setFailed] = useState<{ readonly key: string; readonly problem: Problem | undefined }>();
   const again = useRef<() => void>(() => undefined);
   const onProblem = useCallback(
@@ -35,10 +33,16 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
   const mistake = failed?.key === key ? mistakeOf(failed.problem) : undefined;
   return (
     <>
-      <h1>Search</h1>
+      <h1 class="unseen">Search</h1>
       <SearchBox key={search.query} search={search} buckets={buckets} mistake={mistake} onAgain={() => again.current()} />
-      <Ways search={search} />
-      <Found search={search} buckets={buckets} onProblem={onProblem} />
+      <div class={search.open === undefined ? 'search-body' : 'search-body opened'}>
+        <div class="beside">
+          <Ways search={search} />
+          {search.view === 'list' && mistake === undefined && <Facets search={search} />}
+        </div>
+        <Found search={search} buckets={buckets} onProblem={onProblem} />
+        {search.open !== undefined && <Drawer key={`${search.open.bucket} ${search.open.key}`} search={search} of={search.open} />}
+      </div>
     </>
   );
 }

@@ -57,9 +57,9 @@ export const panelPages: readonly PanelPage[] = [
   { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
   { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
-  { name: 'jobs', heading: 'Jobs', callers: machineAndAdmin },
+  { name: 'jobs', heading: 'Activity', callers: machineAndAdmin },
   { name: 'job', choices: { id: 'job-1' }, heading: 'Job job-1', callers: machineAndAdmin },
-  { name: 'gaps', heading: 'Gaps', callers: machineAndAdmin },
+  { name: 'gaps', heading: 'Activity', callers: machineAndAdmin },
   {
     name: 'letters',
     heading: 'Dead letters',
@@ -75,7 +75,7 @@ export const panelPages: readonly PanelPage[] = [
   { name: 'all-keys', heading: 'All API keys', callers: machineAndAdmin, dialogs: [{ opener: /^Revoke/ }] },
   { name: 'users', heading: 'Users', callers: ['admin'], dialogs: [{ opener: /^Make an administrator/ }, { opener: /^Disable/ }] },
   { name: 'audit', heading: 'Audit', callers: machineAndAdmin },
-  { name: 'health', heading: 'Health', callers: machineAndAdmin, dialogs: [{ opener: /^Help/ }] },
+  { name: 'health', heading: 'Health', callers: machineAndAdmin },
 ];
 
 /** The query that leads to a page. */

@@ -1,0 +1,14 @@
+/** Light or dark: as the system has it, or as the person chose. */
+import { remembered } from './observed.ts';
+
+export const themes = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+
+export const theme = remembered<Theme>('tally-theme', ['system', 'light', 'dark']);
+
+function show(): void {
+  document.documentElement.dataset['theme'] = theme.read();
+}
+
+theme.watch(show);
+show();
