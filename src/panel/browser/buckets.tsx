@@ -28,7 +28,8 @@ async function readPages(count: number, signal: AbortSignal): Promise<AnswerTo<'
   return { ...first, items, next };
 }
 
-export function BucketsPage() {
+/** `add`: the name of a bucket that is to be added. */
+export function BucketsPage({ add }: { readonly add: string | undefined }) {
   const pages = useRef(1);
   const everyMs = pages.current > REFRESHED_PAGES ? undefined : REFRESH_MS;
   const loaded = useLoaded('buckets', (signal) => readPages(pages.current, signal), { everyMs });
@@ -36,7 +37,7 @@ export function BucketsPage() {
     pages.current += 1;
     loaded.reload();
   };
-  const [adding, setAdding] = useState<string>();
+  const [adding, setAdding] = useState(add);
   const mayAdd = may('POST /v1/buckets');
   return (
     <>

@@ -2,22 +2,27 @@
 import type { VNode } from 'preact';
 import { useErrorBoundary, useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
-import { Problem, problemFrom } from './api.ts';
+import { connection, Problem, problemFrom, returned } from './api.ts';
+import { useObserved } from './observed.ts';
 import { Busy, Failure, Link } from './parts.tsx';
-import type { PageName, Place } from './place.ts';
+import { pageNames, type PageName, type Place } from './place.ts';
 import { needOf } from './rail.tsx';
 import { may, session } from './session.ts';
 
 type View = (at: Place) => VNode;
 
 const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
+  overview: async () => {
+    const { OverviewPage } = await import('./overview.tsx');
+    return ({ choices }) => <OverviewPage choices={choices} />;
+  },
   buckets: async () => {
     const { BucketsPage } = await import('./buckets.tsx');
-    return () => <BucketsPage />;
+    return ({ choices: { add } }) => <BucketsPage key={add} add={add} />;
   },
   bucket: async () => {
     const { BucketPage } = await import('./bucket.tsx');
-    return ({ choices: { bucket = '' } }) => <BucketPage key={bucket} name={bucket} />;
+    return ({ choices }) => <BucketPage key={choices['bucket']} choices={choices} />;
   },
   doctor: async () => {
     const { DoctorPage } = await import('./doctor.tsx');
@@ -26,6 +31,10 @@ const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
   search: async () => {
     const { SearchPage } = await import('./search.tsx');
     return ({ choices }) => <SearchPage choices={choices} />;
+  },
+  usage: async () => {
+    const { UsagePage } = await import('./usage.tsx');
+    return ({ choices }) => <UsagePage choices={choices} />;
   },
   object: async () => {
     const { ObjectPage } = await import('./object.tsx');
@@ -55,6 +64,10 @@ const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
     const { AllKeysPage } = await import('./all-keys.tsx');
     return ({ choices }) => <AllKeysPage choices={choices} />;
   },
+  access: async () => {
+    const { AccessPage } = await import('./access.tsx');
+    return ({ choices }) => <AccessPage choices={choices} />;
+  },
   users: async () => {
     const { UsersPage } = await import('./users.tsx');
     return () => <UsersPage />;
@@ -78,10 +91,21 @@ export async function loadPage(page: PageName): Promise<void> {
   try {
     views.set(page, await loaders[page]());
   } catch {
+    connection.set('lost');
     throw new Problem('this page could not be loaded', 'page.not-loaded', {
       advice: 'Load the address again: the registry may be another version by now.',
     });
   }
+}
+
+/** The first page has its moment to itself. */
+const AHEAD_MS = 3_000;
+
+/** Loads the other pages once there is nothing else to do, so that each opens at once, and while the registry is away too. */
+export function loadAhead(): void {
+  setTimeout(() => {
+    for (const page of pageNames) requestIdleCallback(() => void loadPage(page).catch(() => undefined));
+  }, AHEAD_MS);
 }
 
 /** The page, or why it is not shown. */
@@ -97,9 +121,10 @@ export function Page({ at }: { readonly at: Place }) {
     );
   };
   const view = views.get(page);
+  const back = useObserved(returned);
   useEffect(() => {
     if (view === undefined) load();
-  }, [page]);
+  }, [page, back]);
   const needs = needOf(page);
   if (needs !== undefined && !may(needs)) return <NotPermitted />;
   if (view !== undefined) return view(at);

@@ -21,14 +21,17 @@ interface Entry {
 }
 
 const daily: readonly Entry[] = [
+  { page: 'overview', text: 'Overview', needs: 'GET /v1/gaps' },
   { page: 'buckets', text: 'Buckets', needs: 'GET /v1/buckets', within: ['bucket', 'doctor'] },
   { page: 'search', text: 'Search', needs: 'GET /v1/objects', within: ['object'] },
+  { page: 'usage', text: 'Usage', needs: 'GET /v1/usage' },
   { page: 'jobs', text: 'Activity', needs: 'GET /v1/jobs', within: ['job', 'gaps'] },
   { page: 'letters', text: 'Dead letters', needs: 'GET /v1/dead-letters' },
   { page: 'keys', text: 'API keys', needs: 'GET /v1/api-keys' },
 ];
 
 const administration: readonly Entry[] = [
+  { page: 'access', text: 'Access', needs: 'GET /v1/admin/grants' },
   { page: 'all-keys', text: 'All API keys', needs: 'GET /v1/admin/api-keys' },
   { page: 'users', text: 'Users', needs: 'GET /v1/admin/users' },
   { page: 'audit', text: 'Audit', needs: 'GET /v1/admin/audit' },
@@ -107,19 +110,19 @@ function RailEntry({ entry, here }: { readonly entry: Entry; readonly here: Page
 function Count({ of }: { readonly of: PageName }) {
   const { value } = useBuckets();
   if (value === undefined) return null;
-  if (of === 'jobs') return <Badge count={value.items.reduce((sum, { gaps }) => sum + gaps, 0)} what="open gaps" look="notable" />;
+  if (of === 'jobs') return <Badge count={value.items.reduce((sum, { gaps }) => sum + gaps, 0)} of="open gaps" look="notable" />;
   if (of !== 'buckets') return null;
   const bad = value.items.filter(({ status }) => status.severity === 'bad').length;
   const all = value.items.filter(({ status }) => status.severity !== 'ok').length;
-  return <Badge count={all} what="that may differ" look={bad > 0 ? 'bad' : 'notable'} />;
+  return <Badge count={all} of="that may differ" look={bad > 0 ? 'bad' : 'notable'} />;
 }
 
-function Badge({ count, what, look }: { readonly count: number; readonly what: string; readonly look: string }) {
+function Badge({ count, of, look }: { readonly count: number; readonly of: string; readonly look: string }) {
   if (count === 0) return null;
   return (
     <span class={`count ${look}`}>
       {numberText(count)}
-      <span class="unseen"> {what}</span>
+      <span class="unseen"> {of}</span>
     </span>
   );
 }

@@ -13,7 +13,7 @@ import { Busy, Failure, Link, Size, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { onlyValueIn, withClauses } from './query-text.ts';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
-import { choicesOf, opening, requestOf, type Search } from './search-place.ts';
+import { choicesOf, opening, pageOf, requestOf, type Search } from './search-place.ts';
 import { useVirtualRows } from './virtual.ts';
 import { countText, numberText } from './words.ts';
 
@@ -192,7 +192,7 @@ function ObjectTable({ found, objects, search, folder }: TableProps) {
 }
 
 /** What stands for rows that are not drawn. */
-function Space({ px }: { readonly px: number }) {
+export function Space({ px }: { readonly px: number }) {
   return px <= 0 ? null : <tr aria-hidden="true" class="space" style={{ height: `${px}px` }} />;
 }
 
@@ -278,7 +278,7 @@ function SortHead({ search, field, children }: HeadProps) {
   const sorted = search.order === 'asc' ? 'ascending' : 'descending';
   return (
     <th scope="col" class={field === 'key' ? 'key' : field} aria-sort={isSorted ? sorted : undefined}>
-      <Link page="search" choices={choicesOf({ ...search, sort: field, order })}>
+      <Link page={pageOf(search)} choices={choicesOf({ ...search, sort: field, order })}>
         {children}
         {isSorted && <span aria-hidden="true"> {search.order === 'asc' ? '↑' : '↓'}</span>}
       </Link>
@@ -302,9 +302,15 @@ function ObjectRow({ of, index, search, isMarker, isOneBucket, selection }: RowP
     <tr aria-rowindex={index + 2} class={isOpen ? 'open' : undefined}>
       <SelectCell of={of} selection={selection} />
       <th scope="row" class="key">
-        <Link page="search" choices={opening(search, { bucket, key })} isRow isBeside copied={copiedKey(key)}>
-          <KeyText of={key} />
-        </Link>
+        {search.view === 'list' ? (
+          <Link page="search" choices={opening(search, { bucket, key })} isRow isBeside copied={copiedKey(key)}>
+            <KeyText of={key} />
+          </Link>
+        ) : (
+          <Link page="object" choices={{ bucket, key }} isRow copied={copiedKey(key)}>
+            <KeyText of={key} />
+          </Link>
+        )}
         {isMarker && <small class="quiet"> (the marker of this folder)</small>}
       </th>
       {!isOneBucket && (

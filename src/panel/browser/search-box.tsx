@@ -6,7 +6,7 @@ import { Field, Select } from './form.tsx';
 import { Link, Text } from './parts.tsx';
 import { go, hrefOf, place } from './place.ts';
 import { asksForDeleted, clauseOf, isReadable, valueIn, withField, withoutPart, type FieldPlace } from './query-text.ts';
-import { choicesOf, searchHref, type Search } from './search-place.ts';
+import { choicesOf, pageOf, searchHref, type Search } from './search-place.ts';
 import { sizeText, timeText, zone, zoneName } from './words.ts';
 import { useObserved } from './observed.ts';
 
@@ -30,7 +30,7 @@ function destinationOf(text: string, search: Search): string {
   const { bucket, key } = location;
   if (key !== '' && !key.endsWith('/')) return hrefOf('object', { bucket, key });
   const fields = [`bucket:${bucket}`, ...(key === '' ? [] : [clauseOf({ name: 'prefix', operator: ':' }, [key])])];
-  return searchHref({ ...search, view: 'folders', by: 'folder', query: fields.join(' ') });
+  return hrefOf('usage', choicesOf({ ...search, view: 'folders', by: 'folder', query: fields.join(' '), open: undefined }));
 }
 
 export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
@@ -212,7 +212,7 @@ export function Chips({ search, understood }: { readonly search: Search; readonl
           <span>
             <Text>{chipText(clause, inZone)}</Text>
           </span>
-          <Link page="search" choices={choicesOf(without(search, clause))}>
+          <Link page={pageOf(search)} choices={choicesOf(without(search, clause))}>
             <span aria-hidden="true">✕</span>
             <span class="unseen">
               Remove <Text>{clause.text}</Text>

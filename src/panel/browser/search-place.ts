@@ -60,6 +60,11 @@ function textOf({ q = '', bucket = '', prefix = '', extension = '' }: Choices): 
   return withClauses('', ...clauses, q.replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, ' '));
 }
 
+/** The page on which a search is shown. */
+export function pageOf({ view }: Search): 'usage' | 'search' {
+  return view === 'folders' ? 'usage' : 'search';
+}
+
 /** The same search with another one, or none, of its objects beside it. */
 export function opening(search: Search, open?: OpenObject): Choices {
   return choicesOf({ ...search, open });
@@ -71,7 +76,7 @@ export function choicesOf(search: Search): Choices {
   const { sort, order } = sortable(search);
   const chosen = {
     query,
-    view: view === 'list' ? '' : view,
+    view: view === 'changes' ? view : '',
     by: view === 'folders' && by !== 'folder' ? by : '',
     sort: sort === 'key' ? '' : sort,
     order: order === 'asc' ? '' : order,

@@ -5,15 +5,14 @@ import type { Problem } from './api.ts';
 import { Changes } from './changes.tsx';
 import { Drawer } from './drawer.tsx';
 import { Facets } from './facets-list.tsx';
-import { Folders } from './folders.tsx';
 import { useObserved } from './observed.ts';
 import { Link } from './parts.tsx';
 import { replacePlace, type Choices } from './place.ts';
-import { forDeleted, forLive, withField } from './query-text.ts';
+import { forDeleted, forLive } from './query-text.ts';
 import { Results } from './results.tsx';
 import { isDeletedSearch, mistakeOf, SearchBox } from './search-box.tsx';
 import { choicesOf, requestOf, searchHref, searchOf, type Search } from './search-place.ts';
-import { dayText, zone, zoneName } from './words.ts';
+import { zone, zoneName } from './words.ts';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
@@ -57,8 +56,9 @@ function Found({ search, buckets, onProblem }: FoundProps) {
   switch (search.view) {
     case 'list':
       return <Results search={search} label={isDeletedSearch(search) ? 'Deleted objects' : 'Objects'} onProblem={onProblem} />;
+    // it is a page of its own
     case 'folders':
-      return <Folders search={search} buckets={buckets} onProblem={onProblem} />;
+      return null;
     case 'changes':
       return <Changes search={search} buckets={buckets} />;
   }
@@ -74,48 +74,31 @@ function useZone(search: Search): void {
   }, [inZone]);
 }
 
-/** The same search in other ways, and what people look for most. */
+/** The same search in other ways. */
 function Ways({ search }: { readonly search: Search }) {
   const isDeleted = isDeletedSearch(search);
-  const live: Search = { ...search, query: forLive(search.query), tz: zoneName() };
-  const deleted: Search = { ...search, view: 'list', query: forDeleted(search.query), tz: zoneName() };
-  const today = withField(deleted.query, { name: 'deleted', operator: '>=' }, [dayText(Date.now())]);
+  const live: Search = { ...search, query: forLive(search.query), tz: zoneName(), open: undefined };
   const ways: readonly (readonly [name: string, to: Search, isCurrent: boolean])[] = [
-    ['List', { ...live, view: 'list' }, search.view === 'list' && !isDeleted],
-    ['Folders', { ...live, view: 'folders' }, search.view === 'folders'],
+    ['Objects', { ...live, view: 'list' }, search.view === 'list' && !isDeleted],
     ['Changes', { ...live, view: 'changes' }, search.view === 'changes'],
-    ['Deleted', deleted, search.view === 'list' && isDeleted],
-  ];
-  const quick: readonly (readonly [name: string, to: Search])[] = [
-    ['Largest', { ...live, view: 'list', sort: 'size', order: 'desc' }],
-    ['Oldest', { ...live, view: 'list', sort: 'last_modified', order: 'asc' }],
-    ['Newest', { ...live, view: 'list', sort: 'last_modified', order: 'desc' }],
-    ['Deleted today', { ...deleted, query: today, sort: 'deleted_at', order: 'desc' }],
+    ['Deleted', { ...live, view: 'list', query: forDeleted(search.query) }, search.view === 'list' && isDeleted],
   ];
   return (
-    <>
-      <nav aria-label="Ways to look at it">
-        <ul class="switch">
-          {ways.map(([name, to, isCurrent]) => (
-            <li key={name}>
-              <Link page="search" choices={choicesOf(to)} isCurrent={isCurrent}>
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <nav aria-label="Quick links">
-        <ul class="switch quick">
-          {quick.map(([name, to]) => (
-            <li key={name}>
-              <Link page="search" choices={choicesOf(to)}>
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-    </>
+    <nav aria-label="Ways to look at it">
+      <ul class="switch">
+        {ways.map(([name, to, isCurrent]) => (
+          <li key={name}>
+            <Link page="search" choices={choicesOf(to)} isCurrent={isCurrent}>
+              {name}
+            </Link>
+          </li>
+        ))}
+        <li>
+          <Link page="usage" choices={choicesOf({ ...live, view: 'folders' })}>
+            Usage
+          </Link>
+        </li>
+      </ul>
+    </nav>
   );
 }

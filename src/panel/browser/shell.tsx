@@ -7,11 +7,11 @@ import { Banners } from './banners.tsx';
 import { keepFocus } from './focus.ts';
 import { visible } from './load.ts';
 import { useObserved } from './observed.ts';
-import { Guarded, Page } from './pages.tsx';
+import { Guarded, loadPage, Page } from './pages.tsx';
 import { Announcements, Busy, Dialog, Failure } from './parts.tsx';
 import { go, hrefOf, leftByOf, pages, place, scrollOf, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
-import { loginAddress, session } from './session.ts';
+import { loginAddress, may, session } from './session.ts';
 import { listen, shortcutTexts } from './shortcuts.ts';
 
 /** While the registry does not answer, it gets a request this often. */
@@ -122,17 +122,28 @@ function LoginOffer() {
   );
 }
 
-function Frame() {
+/** Shows the search, with the focus in its box. */
+async function toSearch(): Promise<void> {
+  // what cannot be loaded is said by the page
+  await loadPage('search').catch(() => undefined);
+  if (place.read().page !== 'search') go(hrefOf('search'));
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
+}
+
+/** Where the person is. The home of a person who only reads is the search. */
+function usePlace(): Place {
   const here = useObserved(place);
+  return here.isHome && !may('GET /v1/gaps') ? { ...here, page: 'search' } : here;
+}
+
+function Frame() {
+  const here = usePlace();
   const [isHelp, setHelp] = useState(false);
   useEffect(
     () =>
       listen({
         toHelp: () => setHelp(true),
-        toSearch: () => {
-          if (place.read().page !== 'search') go(hrefOf('search'));
-          requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
-        },
+        toSearch: () => void toSearch(),
       }),
     [],
   );
