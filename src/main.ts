@@ -21,7 +21,7 @@ let isServing = false;
 
 /**
  * By default V8 lets the heap grow to four times the memory in use before it collects garbage. Growing by 70 % of that memory
- * saves more than a third of all memory, and costs some per cent of the CPU (docs/performance.md).
+ * saves more than a third of all memory, and costs some per cent of the CPU (docs/operate/sizing-cost.md).
  */
 const HEAP_GROWTH = '--heap-growing-percent=70';
 
@@ -133,6 +133,10 @@ const exitCode = await runCli(process.argv.slice(2), {
   readDeadLetterArns: async (settings, aws) => {
     const { readDeadLetterArns } = await import('./app/core.ts');
     return readDeadLetterArns(settings, aws);
+  },
+  openQueuePair: async (settings, aws) => {
+    const { openQueuePair } = await import('./app/core.ts');
+    return openQueuePair(settings, aws);
   },
   createFile: createPrivateFile,
   readText: readTextFile,

@@ -36,7 +36,7 @@ export const docsRows = {
     operation: 'getDocsFile',
     summary: 'Returns a page of the documentation.',
     params: z.object({ file }),
-    example: { params: { file: 'search.html' } },
+    example: { params: { file: 'concepts.html' } },
   },
   'GET /docs/{section}/{file}': {
     ...page,

@@ -65,7 +65,9 @@ const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(
 export const filterFields = {
   query: textOf(QUERY_LENGTH_MAX)
     .exactOptional()
-    .describe('All filters in one text, in the grammar of docs/search.md: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.'),
+    .describe(
+      'All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.',
+    ),
   tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one in `query`: Europe/Berlin, +02:00. Default: UTC.'),
   bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
   key: objectKey.exactOptional().describe('Only the object with this key.'),

@@ -1,11 +1,13 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
-import type { AwsClients } from '../adapters/aws/clients.ts';
+import type { AwsClientOptions, AwsClients } from '../adapters/aws/clients.ts';
+import { createAccountClients, type AccountClients } from '../adapters/aws/account-clients.ts';
 import { chainCredentials, createAwsClients, roleCredentials } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
-import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
+import { accountIn, regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
+import { createQueueMaker } from '../adapters/aws/provision/queue-maker.ts';
 import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
@@ -21,6 +23,7 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { parseArn } from '../domain/provisioning/names.ts';
 import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
 import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
@@ -35,6 +38,7 @@ import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
+import { createQueuePair, type QueuePair } from '../pipeline/provision/queue-pair.ts';
 import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
 
@@ -180,12 +184,15 @@ export async function createCore(
   let wake = (): void => undefined;
   const jobIsDue = (): void => wake();
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
-  const role = connectCredentials(settings, addresses);
-  const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
+  const roles = connectRoles(settings);
+  const accounts = accountClients(settings, addresses, { roles, clientOptions });
+  // the daemon's own permissions are those that reading in the accounts of its queues takes
+  const own = new Set(queueUrls.bucket.map(accountIn));
   const provisioning = createProvisioning({
     state,
-    aws: createProvisioner({ aws: connecting, queueUrl, clock }),
-    reads: createProvisioner({ aws, queueUrl, clock }),
+    aws: createProvisioner({ aws, awsOf: (account) => accounts.of(account) ?? aws, queueUrl, clock }),
+    reads: createProvisioner({ aws, awsOf: (account) => (own.has(account) ? aws : (accounts.of(account) ?? aws)), queueUrl, clock }),
+    roles,
     storage,
     clock,
     queueUrl,
@@ -199,7 +206,7 @@ export async function createCore(
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
-  const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
+  const rules = { compareIntervalMs, recording: settings.TALLY_SERIES, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
   const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
   const audited = createAudited({ audit: store.audit, clock, telemetry });
@@ -223,18 +230,28 @@ export async function createCore(
     },
     async close() {
       aws.close();
-      connecting.close();
+      accounts.close();
       await store.close();
     },
   };
 }
 
-/** The credentials of the role for connections, if the settings name one. */
-function connectCredentials(settings: Settings, { credentials, region, proxyEnv }: AwsAddresses): CredentialsProvider | undefined {
-  const { TALLY_CONNECT_ROLE_ARN: roleArn, TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId } = settings;
-  return roleArn === undefined
-    ? undefined
-    : roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock });
+/** The roles for connections that the settings name, by their accounts. */
+function connectRoles({ TALLY_CONNECT_ROLE_ARN: arns }: Settings): ReadonlyMap<string, string> {
+  return new Map(arns.map((arn) => [parseArn(arn)?.account ?? '', arn]));
+}
+
+/** The clients with the credentials of these roles. */
+function accountClients(
+  { TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId }: Settings,
+  { credentials, region, proxyEnv }: AwsAddresses,
+  { roles, clientOptions }: { readonly roles: ReadonlyMap<string, string>; readonly clientOptions: AwsClientOptions },
+): AccountClients {
+  return createAccountClients({
+    roles,
+    credentialsOf: (roleArn) => roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock }),
+    clientsWith: (ofRole) => createAwsClients({ ...clientOptions, credentials: ofRole }),
+  });
 }
 
 /** Whether AWS is the embedded server, whose credentials are these. */
@@ -298,12 +315,31 @@ export async function openControl(settings: Settings, environment: OuterEnvironm
   return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
+/** Opens what plans and makes the bucket queue and its dead-letter queue, in the region of the environment. */
+export async function openQueuePair(
+  settings: Settings,
+  environment: OuterEnvironment,
+): Promise<{ readonly queuePair: QueuePair; close(): void }> {
+  const { aws, region } = await commandClients(settings, environment);
+  const maker = createQueueMaker({ sqs: aws.sqsIn(region), identity: () => aws.identityIn(region) });
+  return { queuePair: createQueuePair({ aws: maker, clock: systemClock, region }), close: () => aws.close() };
+}
+
+/** The clients of a command that asks AWS and opens no store. */
+async function commandClients(
+  settings: Settings,
+  environment: OuterEnvironment,
+): Promise<{ readonly aws: AwsClients; readonly region: string }> {
+  const addresses = await awsAddresses(settings, environment, undefined);
+  const { TALLY_INGEST_WAIT_S: waitS, TALLY_S3_TIMEOUT_MS: timeoutMs } = settings;
+  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs, connectionsMax: 1 };
+  return { aws: createAwsClients({ ...addresses, s3, sqs: { receivesMax: 1, waitS } }), region: addresses.region };
+}
+
 /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
 export async function readDeadLetterArns(settings: Settings, environment: OuterEnvironment): Promise<readonly string[]> {
-  const addresses = await awsAddresses(settings, environment, undefined);
-  const { TALLY_QUEUE_URL: urls, TALLY_INGEST_WAIT_S: waitS, TALLY_S3_TIMEOUT_MS: timeoutMs } = settings;
-  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs, connectionsMax: 1 };
-  const aws = createAwsClients({ ...addresses, s3, sqs: { receivesMax: 1, waitS } });
+  const { aws } = await commandClients(settings, environment);
+  const urls = settings.TALLY_QUEUE_URL;
   try {
     const provisioner = createProvisioner({ aws, queueUrl: urls[0], clock: systemClock });
     const queues = await Promise.all(urls.map((url) => provisioner.queueAt(url)));

@@ -1,5 +1,6 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
 import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
@@ -27,6 +28,14 @@ export function cursorOption(): Option {
 export function accountOption(): Option {
   return new Option('--bucket-account <id>', 'the account of the bucket, if it is not that of the bucket queue').argParser((text) => {
     if (!/^\d{12}$/.test(text)) throw new InvalidArgumentError('It must be 12 digits.');
+    return text;
+  });
+}
+
+/** `--prefix WORD`: how the names of the queues that `tally queue create` makes begin. */
+export function queuePrefixOption(): Option {
+  return new Option('--prefix <word>', 'the first word of the names of new queues').default(QUEUE_PREFIX).argParser((text: string) => {
+    if (!QUEUE_PREFIX_PATTERN.test(text)) throw new InvalidArgumentError('It must be 1 to 60 letters, digits, hyphens or underscores.');
     return text;
   });
 }

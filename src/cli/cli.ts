@@ -9,6 +9,7 @@ import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
+import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
 import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -16,7 +17,7 @@ import { withCommandsTyped, commandOf } from '../domain/commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { typedProgram } from './program.ts';
-import { createProgress, createSilentProgress, type Progress } from './progress.ts';
+import { createCounting, createProgress, createSilentProgress, type Counting, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
@@ -43,7 +44,7 @@ interface NewFile {
 
 export interface CliDependencies {
   readonly version: string;
-  /** How this program must be typed: `tally`, `npx tally`. */
+  /** How this program must be typed: `tally`, `npm run -s tally --`. */
   readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
@@ -76,6 +77,8 @@ export interface CliDependencies {
   ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
+  /** Opens what plans and makes the bucket queue and its dead-letter queue. */
+  readonly openQueuePair: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly queuePair: QueuePair; close(): void }>;
   /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
   readonly createFile: (path: string) => NewFile;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
@@ -109,6 +112,8 @@ export interface Cli {
   withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
+  /** Opens what makes the queues for the work, which Ctrl-C interrupts, and closes it whatever happens. */
+  withQueuePair<Answer>(work: (queuePair: QueuePair, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -121,10 +126,12 @@ export interface Cli {
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
   /** Shows the progress of a job on stderr; with --json only what needs attention. */
   progress(options: JsonOption): Progress;
+  /** Shows on stderr how many of several things are done; with --json nothing. */
+  counting(options: JsonOption): Counting;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /**
-   * Returns a command of this program as it must be typed here: `npx tally jobs`. `verb` is written as it is; the names that
+   * Returns a command of this program as it must be typed here: `npm run -s tally -- jobs`. `verb` is written as it is; the names that
    * follow are quoted for a shell. Control characters in texts from outside are escaped.
    */
   readonly typed: (verb: string, ...names: readonly string[]) => string;
@@ -204,6 +211,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       const write = (text: string): unknown => stderr.write(shown(text));
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
     },
+    counting: ({ json }) =>
+      json === true
+        ? { show: () => undefined, end: () => undefined }
+        : createCounting({ write: (text) => stderr.write(text), nowMs, terminal }),
     interruptible,
     async withClient(work) {
       const client = await openClient();
@@ -222,6 +233,14 @@ export function createCli(dependencies: CliDependencies): Cli {
       }
     },
     deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
+    async withQueuePair(work) {
+      const opened = await dependencies.openQueuePair(settings(), outerEnvironment());
+      try {
+        return await interruptible((signal) => work(opened.queuePair, signal));
+      } finally {
+        opened.close();
+      }
+    },
     async withImport(work) {
       const opened = await openImport(settings(), outerEnvironment());
       try {

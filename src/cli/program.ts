@@ -1,4 +1,5 @@
 /** How the program was called, for texts that contain commands to type. */
+import packageJson from '../../package.json' with { type: 'json' };
 import { shellWord, type TypedProgram } from '../domain/commands.ts';
 
 interface Call {
@@ -11,14 +12,16 @@ interface Call {
 }
 
 /**
- * Returns `docker exec CONTAINER tally` if it was called so, `npx tally` under npm and npx, `tally` for the global binary,
- * otherwise the call of the script itself.
+ * Returns how a person reaches this copy again: `docker exec CONTAINER tally` from outside of a container, `tally` where it is
+ * installed for the machine, npx with the full name where npm keeps it for a folder or only for now, and npm's script in a
+ * checkout. Otherwise it is the call of the script itself. The bare name belongs to another package of npm, so npx never gets it.
  */
 export function programOf({ script = '', npmExecPath, container }: Call): string {
   if (container !== undefined) return `docker exec ${container} tally`;
-  const isGlobal = /(^|[\\/])tally$/.test(script) && !/[\\/](?:node_modules[\\/]\.bin|_npx)[\\/]/.test(script);
-  if (isGlobal || script === '') return 'tally';
-  return npmExecPath === undefined ? `node ${shellWord(script)}` : 'npx tally';
+  if (/[\\/]node_modules[\\/]\.bin[\\/]tally$/.test(script)) return `npx ${packageJson.name}`;
+  if (script === '' || /(^|[\\/])tally$/.test(script)) return 'tally';
+  const isNpmScript = npmExecPath !== undefined && /[\\/]src[\\/]tally\.js$/.test(script);
+  return isNpmScript ? 'npm run -s tally --' : `node ${shellWord(script)}`;
 }
 
 interface ContainerFacts {
@@ -41,7 +44,7 @@ export function containerOf({ isDocker, hostname, pid, ppid, isServing }: Contai
 }
 
 /** These do not ask a registry. */
-const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['serve', 'config', 'login', 'iam-policy', 'state']);
+const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['serve', 'config', 'login', 'iam-policy', 'queue', 'state']);
 
 /** Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. */
 export function typedProgram(program: string, registryUrl: string | undefined): TypedProgram {

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import createMarkdown, { type MarkdownIt, type Token } from 'markdown-it';
 
 export interface Page {
-  /** Below docs/, such as `search.md`. */
+  /** Below docs/, such as `README.md`. */
   readonly path: string;
   readonly markdown: string;
   readonly title: string;

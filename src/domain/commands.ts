@@ -7,7 +7,7 @@
 /** The first word of a command: in backticks, at the begin of a line, or after another command of a line for a shell. */
 const PROGRAM = /(?<=`|^|&& )tally(?= (?<command>[a-z][a-z-]*))/gm;
 
-/** Returns how the program must be typed before the command of that name: `npx tally`. */
+/** Returns how the program must be typed before the command of that name: `npm run -s tally --`. */
 export type TypedProgram = (command: string) => string;
 
 /** Returns the text with each command as it must be typed. */

@@ -40,7 +40,7 @@ describe('the built panel', () => {
     for (const name of named.filter((each) => each !== 'data:,')) expect([...files.keys()]).toContain(name);
   });
 
-  it.each(['search', 'buckets'])('is sent compressed, all files of the first page together in at most 90 kB: %s', async (first) => {
+  it.each(['overview', 'search'])('is sent compressed, all files of the first page together in at most 90 kB: %s', async (first) => {
     const world = await startPanelWorld({ loadPanel: async () => files });
     const page = [...files.keys()].find((name) => name.startsWith(`${first}-`)) ?? '';
     const names = ['index.html', ...namedBy(`${text('index.html')}"${page}"`)];

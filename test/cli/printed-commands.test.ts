@@ -22,6 +22,9 @@ const FILLED: Readonly<Record<string, string>> = {
   MODE: 'tags',
 };
 
+/** The same for what follows an option. */
+const FILLED_AFTER: Readonly<Record<string, string>> = { '--allow-deletes': '5', '--bucket-account': '123456789012' };
+
 /** The words of a line as a shell would see them, up to the next command or redirection. */
 function wordsOf(line: string): readonly string[] {
   // what stands in brackets may be left out
@@ -30,7 +33,7 @@ function wordsOf(line: string): readonly string[] {
   );
   const end = words.findIndex((word) => /^(?:\||\|\||&&|>|>>|;|#|2>&1|\\)$/.test(word));
   const own = words.slice(0, end === -1 ? undefined : end);
-  return own.map((word, index) => (own[index - 1] === '--allow-deletes' ? '5' : (FILLED[word] ?? word.replace(/[;.,:)]+$/, ''))));
+  return own.map((word, index) => FILLED_AFTER[own[index - 1] ?? ''] ?? FILLED[word] ?? word.replace(/[;.,:)]+$/, ''));
 }
 
 /** The lines of code without comments. */
@@ -61,8 +64,10 @@ function inSource(path: string): readonly string[] {
 /** Inline code, and the lines of blocks for a shell with their continuations. */
 function inPage(path: string): readonly string[] {
   const text = read(path).replaceAll(/\\\n\s*/g, ' ');
-  const inline = [...text.matchAll(/`(?:npx )?tally ([^`\n]+)`/g)];
-  const lines = [...text.matchAll(/^\s*(?:# {2,})?(?:[A-Z_]+=\S+ )*(?:npx |docker exec \S+ |docker run .*? )?tally ([a-z][^\n]*)$/gm)];
+  const inline = [...text.matchAll(/`(?:npm run -s )?tally (?:-- )?([^`\n]+)`/g)];
+  const lines = [
+    ...text.matchAll(/^\s*(?:# {2,})?(?:[A-Z_]+=\S+ )*(?:npm run -s |docker exec \S+ |docker run .*? )?tally (?:-- )?([a-z][^\n]*)$/gm),
+  ];
   return [...inline, ...lines].map(([, command = '']) => command);
 }
 
@@ -116,6 +121,7 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
     openControl: reject,
     openClient: reject,
     openImport: reject,
+    openQueuePair: reject,
     confirm: () => reject(),
     createFile: () => ({ write: () => undefined, keep: () => undefined, drop: () => undefined }),
     readFile: () => ({ text: 'secret', mode: 0o600 }),
@@ -131,11 +137,11 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
 
 it('stand in backticks in every sentence of the program, so that they can be written as they must be typed', () => {
   const verbs =
-    'serve|config|bucket|doctor|iam-policy|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';
+    'serve|config|bucket|doctor|iam-policy|queue|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';
   const bare = sources
     .filter((path) => !path.startsWith('src/panel/'))
     .flatMap((path) =>
-      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\b(?:npx )?tally (?:${verbs})\b.*`, 'g'))].map(
+      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\btally (?:${verbs})\b.*`, 'g'))].map(
         ([line]) => `${path}: ${line.trim()}`,
       ),
     );

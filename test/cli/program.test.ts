@@ -4,14 +4,17 @@ import { FaultError } from '../../src/domain/fault.ts';
 import { job } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
+const NPM = '/usr/lib/node_modules/npm/bin/npm-cli.js';
+
 describe('the program as it must be typed', () => {
   it.each([
-    ['npx tally', { script: '/work/node_modules/.bin/tally', npmExecPath: '/usr/lib/node_modules/npm/bin/npm-cli.js' }],
-    ['npx tally', { script: '/work/src/tally.js', npmExecPath: '/usr/lib/node_modules/npm/bin/npm-cli.js' }],
+    ['npx @tally-index/tally', { script: '/root/.npm/_npx/5f3d/node_modules/.bin/tally', npmExecPath: NPM }],
+    ['npx @tally-index/tally', { script: '/work/node_modules/.bin/tally', npmExecPath: undefined }],
+    ['npm run -s tally --', { script: '/work/src/tally.js', npmExecPath: NPM }],
     ['tally', { script: '/usr/local/bin/tally', npmExecPath: undefined }],
     ['node /opt/tally/src/tally.js', { script: '/opt/tally/src/tally.js', npmExecPath: undefined }],
     ['tally', { script: undefined, npmExecPath: undefined }],
-    ['tally', { script: '/usr/local/bin/tally', npmExecPath: '/usr/lib/node_modules/npm/bin/npm-cli.js' }],
+    ['tally', { script: '/usr/local/bin/tally', npmExecPath: NPM }],
     ["node '/my disk/src/tally.js'", { script: '/my disk/src/tally.js', npmExecPath: undefined }],
     [
       'docker exec 0123456789ab tally',
@@ -37,19 +40,19 @@ describe('the program as it must be typed', () => {
   });
 
   it('stands with --registry where that was typed, but for what asks no registry', async () => {
-    const world = createCliWorld({ program: 'npx tally' });
+    const world = createCliWorld({ program: 'npm run -s tally --' });
     const at = ['--registry', 'http://127.0.0.1:8080'];
     expect((await world.run('reindex', 'photos', ...at)).stderr).toBe(
-      'To see its progress: npx tally --registry http://127.0.0.1:8080 jobs job-1\n',
+      'To see its progress: npm run -s tally -- --registry http://127.0.0.1:8080 jobs job-1\n',
     );
     world.nextFails(new FaultError('index.state-missing', 'nothing is there'));
     const { stderr } = await world.run('jobs', ...at);
-    expect(stderr).toContain('Start `npx tally serve` once');
-    expect(stderr).toContain('or `npx tally login https://HOST`');
+    expect(stderr).toContain('Start `npm run -s tally -- serve` once');
+    expect(stderr).toContain('or `npm run -s tally -- login https://HOST`');
   });
 
   it('stands in what a registry says: findings, advice of a job and reasons of gaps', async () => {
-    const world = createCliWorld({ program: 'npx tally' });
+    const world = createCliWorld({ program: 'npm run -s tally --' });
     const finding = {
       code: 'c',
       severity: 'broken',
@@ -65,11 +68,11 @@ describe('the program as it must be typed', () => {
       findings: [finding, { ...finding, fix: 'tally bucket plan photos' }],
     });
     const { stdout } = await world.run('doctor', 'photos');
-    expect(stdout).toContain('broken: see `npx tally gaps` (c)');
-    expect(stdout).toContain('do   aws sns x && npx tally bucket apply photos');
-    expect(stdout).toContain('do   npx tally bucket plan photos');
+    expect(stdout).toContain('broken: see `npm run -s tally -- gaps` (c)');
+    expect(stdout).toContain('do   aws sns x && npm run -s tally -- bucket apply photos');
+    expect(stdout).toContain('do   npm run -s tally -- bucket plan photos');
     world.nextAnswers({ ...job, state: 'failed', error: { code: 'bucket.missing', reason: 'gone' } });
-    expect((await world.run('jobs', 'job-1')).stdout).toContain('`npx tally bucket remove NAME`');
+    expect((await world.run('jobs', 'job-1')).stdout).toContain('`npm run -s tally -- bucket remove NAME`');
   });
 
   it('quotes names for a shell, and lets none of them become a command', async () => {
@@ -79,15 +82,15 @@ describe('the program as it must be typed', () => {
   });
 
   it('stands in hints, in advice and in help', async () => {
-    const world = createCliWorld({ program: 'npx tally' });
-    expect((await world.run('reindex', 'photos')).stderr).toBe('To see its progress: npx tally jobs job-1\n');
-    expect((await world.run('bucket', 'add', 'photos')).stderr).toContain(': npx tally reindex photos\n');
+    const world = createCliWorld({ program: 'npm run -s tally --' });
+    expect((await world.run('reindex', 'photos')).stderr).toBe('To see its progress: npm run -s tally -- jobs job-1\n');
+    expect((await world.run('bucket', 'add', 'photos')).stderr).toContain(': npm run -s tally -- reindex photos\n');
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket nope'));
-    expect((await world.run('bucket', 'add', 'nope')).stderr).toContain('`npx tally bucket remove NAME`');
+    expect((await world.run('bucket', 'add', 'nope')).stderr).toContain('`npm run -s tally -- bucket remove NAME`');
     const { stdout } = await world.run('search', '--help');
-    expect(stdout).toContain('Usage: npx tally search');
-    expect(stdout).toContain('\n  npx tally search annual report');
-    expect((await world.run('serve', '--help')).stdout).toContain('https://user:pass@host:9200 npx tally serve');
-    expect((await world.run('--help')).stdout).toContain('\n  npx tally serve --embedded');
+    expect(stdout).toContain('Usage: npm run -s tally -- search');
+    expect(stdout).toContain('\n  npm run -s tally -- search annual report');
+    expect((await world.run('serve', '--help')).stdout).toContain('https://user:pass@host:9200 npm run -s tally -- serve');
+    expect((await world.run('--help')).stdout).toContain('\n  npm run -s tally -- serve --embedded');
   });
 });

@@ -43,6 +43,9 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined }),
       readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
+      openQueuePair: async () => {
+        throw new Error('this world has no AWS');
+      },
       createFile: () => {
         throw new Error('this world has no files');
       },

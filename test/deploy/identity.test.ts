@@ -99,9 +99,9 @@ describe('config/identity', () => {
     expect(environmentOf(proxy.environment)).toEqual({ TALLY_HOST: 'tally.example.com' });
   });
 
-  it('names the commands that docs/identity.md names', () => {
-    const named = [...text.matchAll(/^# {3}((?:docker|install|npx) .+)$/gm)].map(([, command]) => command);
-    const typed = new Set(shellBlocksOf(textOf('docs/identity.md')).flat());
+  it('names the commands that docs/guides/login.md names', () => {
+    const named = [...text.matchAll(/^# {3}((?:docker|install|tally) .+)$/gm)].map(([, command]) => command);
+    const typed = new Set(shellBlocksOf(textOf('docs/guides/login.md')).flat());
     expect(named.length).toBe(6);
     expect(named.filter((command) => !typed.has(command ?? ''))).toEqual([]);
   });

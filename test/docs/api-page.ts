@@ -1,4 +1,4 @@
-/** docs/api.md, made of the contract. */
+/** docs/reference/api.md, made of the contract. */
 import { rows, type PlacedRow } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
@@ -6,6 +6,7 @@ import { scopeTexts } from '../../src/domain/identity/authorise.ts';
 
 const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boolean])[] = [
   ['Objects', (path) => /objects|explain|usage|changes/.test(path)],
+  ['Series', (path) => path === '/v1/series'],
   ['Buckets', (path) => path.startsWith('/v1/buckets') && !/explain|reindex/.test(path)],
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
@@ -59,7 +60,7 @@ known is absent. The OpenAPI 3.1 document of the same contract is at \`/openapi.
 
 The command line prints the same answers with \`--json\`.
 
-**Scopes.** Each operation names who may call it, if callers are authenticated ([identity.md](identity.md)). If they are not,
+**Scopes.** Each operation names who may call it, if callers are authenticated ([login.md](../guides/login.md)). If they are not,
 programs on the same machine may call every operation but those of the scope \`people\`, and no other machine reaches them.
 
 | scope | who may call |

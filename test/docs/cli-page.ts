@@ -12,7 +12,7 @@ export function cliPage(): string {
 
 Every command prints this help with \`--help\`, takes \`--json\` where it prints data, and ends with one of the [exit codes](error-codes.md#exit-codes).
 
-With \`--registry URL\`, or with \`TALLY_REGISTRY_URL\`, commands ask the control plane of a running \`tally serve\` instead of opening the index and the queues themselves. They need no credentials of AWS and of the index then, and they print and end exactly as they would otherwise. Where [people log in](../identity.md), log in first (\`npx tally login\`), or set \`TALLY_API_KEY_FILE\`. Where they do not, the control plane listens on loopback only; from elsewhere, use a tunnel: \`ssh -L 8080:127.0.0.1:8080 HOST\`, or \`kubectl port-forward\`.
+With \`--registry URL\`, or with \`TALLY_REGISTRY_URL\`, commands ask the control plane of a running \`tally serve\` instead of opening the index and the queues themselves. They need no credentials of AWS and of the index then, and they print and end exactly as they would otherwise. Where [people log in](../guides/login.md), log in first (\`tally login\`), or set \`TALLY_API_KEY_FILE\`. Where they do not, the control plane listens on loopback only; from elsewhere, use a tunnel: \`ssh -L 8080:127.0.0.1:8080 HOST\`, or \`kubectl port-forward\`.
 
 ${helps.map(({ name, help }) => `## ${name}\n\n\`\`\`text\n${help.trim()}\n\`\`\`\n`).join('\n')}`;
 }

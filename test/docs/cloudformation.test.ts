@@ -57,8 +57,8 @@ const wish: Wish = {
 describe('the templates of CloudFormation', () => {
   it('are one for each source, and one for the queues, and the page shows each', () => {
     expect(names.toSorted()).toEqual(['queues', ...bucketSources].map((name) => `${name}.yaml`).toSorted());
-    const page = readFileSync(join(ROOT, 'docs/connect.md'), 'utf8');
-    for (const name of names) expect(page).toContain(`(../${FOLDER}/${name})`);
+    const page = readFileSync(join(ROOT, 'docs/guides/connect.md'), 'utf8');
+    for (const name of names) expect(page).toContain(`(../../${FOLDER}/${name})`);
     for (const name of names) expect(Object.keys(template(name).Resources).length).toBeGreaterThan(0);
   });
 

@@ -1,21 +1,21 @@
 /**
- * The commands of README.md and docs/install.md, as they are typed there.
+ * The commands of README.md, docs/guides/container.md and docs/guides/ecs.md, as they are typed there.
  *
- * They run in the project's folder, by a shell. Only addresses differ: those that the pages name are replaced by those of
+ * They run in the project's folder, by a shell on whose PATH Tally is. Only addresses differ: those that the pages name are replaced by those of
  * the servers that a test started. What needs Docker or a cluster is compared with the files that test/deploy runs.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon, type Environment } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
-import { nodeOptions } from '../support/servers/program.ts';
+import { MAIN, nodeOptions } from '../support/servers/program.ts';
 import { ROOT, shellBlocksOf, textOf } from './pages.ts';
 
 /** The minute for late events, and what comes before and after it on a busy machine. */
@@ -24,7 +24,8 @@ const FIRST_REINDEX_MS = 300_000;
 const checksSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
 
 const README = shellBlocksOf(textOf('README.md'));
-const INSTALL = shellBlocksOf(textOf('docs/install.md'));
+const CONTAINER = shellBlocksOf(textOf('docs/guides/container.md'));
+const ECS = shellBlocksOf(textOf('docs/guides/ecs.md'));
 
 /** The one block of a page that has a command with this text. */
 function blockWith(blocks: readonly (readonly string[])[], text: string): readonly string[] {
@@ -35,30 +36,25 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
 
 /** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['npm start', 'npx tally explain', 'npm test', 'npx tally serve', 'npx tally bucket add'],
-  'docs/install.md': [
-    'npm start',
-    'npx tally serve',
-    'npx tally bucket add',
-    'docker build',
-    '--embedded',
-    'docker compose up',
-    'systemctl enable',
-    'kubectl apply',
-    'aws cloudformation deploy',
-  ],
+  'README.md': ['npm start', 'explain', 'npm test', 'export TALLY_INDEX_URL', 'tally jobs'],
+  'docs/guides/container.md': ['docker build', '--embedded', 'docker compose up'],
+  'docs/guides/ecs.md': ['aws cloudformation deploy'],
 };
 
 it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
-  const blocks = page === 'README.md' ? README : INSTALL;
+  const blocks = shellBlocksOf(textOf(page));
   expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
 });
+
+const programs = mkdtempSync(join(tmpdir(), 'tally-programs-'));
+symlinkSync(MAIN, join(programs, 'tally'));
+afterAll(() => rmSync(programs, { recursive: true }));
 
 /** Runs one command as a shell of the project's folder would, and answers what it printed. Fails with its output unless it exits with 0. */
 function shell(command: string, env: Environment): Promise<string> {
   const { PATH = '', HOME = '' } = process.env;
   return new Promise((resolve, reject) => {
-    execFile('sh', ['-c', command], { cwd: ROOT, env: { PATH, HOME, ...env } }, (error, stdout, stderr) => {
+    execFile('sh', ['-c', command], { cwd: ROOT, env: { PATH: `${programs}:${PATH}`, HOME, ...env } }, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);
       else reject(new Error(`${command}\nexit code ${String(error.code)}\n${stdout}\n${stderr}`));
     });
@@ -92,7 +88,7 @@ describe('README.md: try it', () => {
   });
 
   it('an object is put, found, explained, compared, deleted and gone', async () => {
-    const commands = blockWith(README, 'npx tally explain');
+    const commands = blockWith(README, 'explain');
     const [put = '', search = '', explain = '', drift = '', remove = '', ...rest] = commands.filter((command) => command !== 'sleep 1');
     expect(rest).toEqual([search]);
     const run = (command: string): Promise<string> =>
@@ -128,13 +124,13 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
   it(
     'a bucket is connected, served and re-indexed',
     async () => {
-      const commands = blockWith(README, 'npx tally serve');
-      const [add = '', jobs = '', ...rest] = blockWith(README, 'npx tally bucket add');
+      const commands = blockWith(README, 'export TALLY_INDEX_URL');
+      const [add = '', jobs = '', ...rest] = blockWith(README, 'tally jobs');
       const exported = Object.fromEntries(
         commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
       );
       expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_QUEUE_URL', 'TALLY_INDEX_URL']);
-      expect([commands.at(-1), rest]).toEqual(['npx tally serve', []]);
+      expect([commands.at(-1), rest]).toEqual(['tally serve', []]);
 
       const bucket = await aws.createBucket();
       await aws.put(bucket, 'before.txt', 'put before the bucket was connected');
@@ -165,7 +161,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
       expect(await shell(jobs, env)).toContain(bucket);
       // the first re-index waits a minute for late events
       await until('the first re-index has indexed what the bucket held before', () => isFound('before.txt'), FIRST_REINDEX_MS);
-      const found = await shell(`npx tally search --bucket ${bucket}`, env);
+      const found = await shell(`tally search --bucket ${bucket}`, env);
       for (const key of ['before.txt', 'after.txt']) expect(found).toContain(key);
       await daemon.stop();
     },
@@ -173,56 +169,23 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
   );
 });
 
-describe('docs/install.md', () => {
-  it('starts as README.md does', () => {
-    expect(blockWith(INSTALL, 'npm start')).toEqual(blockWith(README, 'npm start'));
-    expect(blockWith(INSTALL, 'npx tally serve')).toEqual(blockWith(README, 'npx tally serve'));
-    expect(blockWith(INSTALL, 'npx tally bucket add')).toEqual(blockWith(README, 'npx tally bucket add'));
-  });
-
+describe('docs/guides', () => {
   it('container: what Dockerfile and its image know', () => {
     const dockerfile = textOf('Dockerfile');
     expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
-    const [build, run, exec] = blockWith(INSTALL, 'docker build');
+    const [build, run, exec] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
     expect(run).toMatch(/^docker run --read-only --tmpfs \/tmp .* tally serve$/);
     expect(exec).toBe('docker exec CONTAINER tally search invoice');
-    const [embedded = ''] = blockWith(INSTALL, '--embedded');
+    const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });
 
   it('compose: the commands that compose.yaml names, which test/deploy runs', () => {
     const named = new Set([...textOf('compose.yaml').matchAll(/^# {3}(docker compose .+)$/gm)].map(([, command]) => command));
-    const typed = blockWith(INSTALL, 'docker compose up');
+    const typed = blockWith(CONTAINER, 'docker compose up');
     expect(typed.slice(0, -1).filter((command) => !named.has(command))).toEqual([]);
     expect(typed.at(-1)).toBe('docker compose down --volumes');
-  });
-
-  it('systemd: the commands that the unit names', () => {
-    const unit = textOf('config/systemd/tally.service');
-    const named = [...unit.matchAll(/^# {3}((?:install|systemctl) .+)$/gm)].map(([, command]) => command);
-    const typed = blockWith(INSTALL, 'systemctl enable').map((command) => command.replace('config/systemd/', ''));
-    expect(typed).toEqual(named);
-  });
-
-  it('Kubernetes: the names that config/scaling expects', () => {
-    const control = parseAllDocuments(textOf('config/scaling/workloads.yaml'))
-      .map((document) => document.toJS() as { metadata: { name: string; namespace: string }; spec: { template: { spec: unknown } } })
-      .find(({ metadata }) => metadata.name === 'tally-control');
-    const commands = blockWith(INSTALL, 'kubectl apply');
-    expect(control!.metadata.namespace).toBe('tally');
-    expect(control!.spec.template.spec).toMatchObject({
-      serviceAccountName: 'tally',
-      containers: [{ envFrom: [{ configMapRef: { name: 'tally' } }, { secretRef: { name: 'tally' } }] }],
-    });
-    expect(commands.map((command) => command.split(' ').slice(0, 6).join(' '))).toEqual([
-      'kubectl create namespace tally',
-      'kubectl -n tally create serviceaccount tally',
-      'kubectl -n tally create configmap tally',
-      'kubectl -n tally create secret generic',
-      'kubectl apply -f config/scaling/workloads.yaml -f config/scaling/keda-sqs.yaml',
-      'kubectl -n tally exec deploy/tally-control --',
-    ]);
   });
 
   it('ECS: the parameters of the template', () => {
@@ -230,7 +193,7 @@ describe('docs/install.md', () => {
       Parameters: Record<string, { Default?: unknown }>;
     };
     const required = Object.entries(Parameters).flatMap(([name, { Default }]) => (Default === undefined ? [name] : []));
-    const [deploy = ''] = blockWith(INSTALL, 'aws cloudformation deploy');
+    const [deploy = ''] = blockWith(ECS, 'aws cloudformation deploy');
     const given = [...deploy.split('--parameter-overrides ')[1]!.matchAll(/(\w+)=/g)].map(([, name]) => name);
     expect(given).toEqual(required);
   });

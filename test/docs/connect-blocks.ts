@@ -1,4 +1,4 @@
-/** docs/connect.md in its parts: the blocks of each section, and the documents in them. The page is the one place of the input transformer. */
+/** docs/guides/connect.md in its parts: the blocks of each section, and the documents in them. The page is the one place of the input transformer. */
 import { readFileSync } from 'node:fs';
 
 export interface PageBlock {
@@ -9,7 +9,7 @@ export interface PageBlock {
   readonly text: string;
 }
 
-const PAGE = new URL('../../docs/connect.md', import.meta.url);
+const PAGE = new URL('../../docs/guides/connect.md', import.meta.url);
 const HERE_DOCUMENT = /<<('?)JSON\1\n([\s\S]*?)\nJSON$/gm;
 
 /** Every fenced block of the page, in its order. */
@@ -31,7 +31,7 @@ export function pageBlocks(): readonly PageBlock[] {
 /** The shell blocks of one section. Throws when the page has no such section, or the section none. */
 export function shellBlocks(heading: string): readonly string[] {
   const blocks = pageBlocks().filter((block) => block.heading === heading && block.language === 'sh');
-  if (blocks.length === 0) throw new Error(`docs/connect.md has no shell block under “${heading}”`);
+  if (blocks.length === 0) throw new Error(`docs/guides/connect.md has no shell block under “${heading}”`);
   return blocks.map(({ text }) => text);
 }
 
@@ -50,6 +50,6 @@ interface InputTransformer {
 /** The input transformer that the page gives to the rule of the routed source. */
 export function pageTransformer(): InputTransformer {
   const [document] = shellBlocks('Steps 6 to 8: set the target with its input transformer').flatMap(jsonDocuments);
-  if (document === undefined) throw new Error('docs/connect.md writes no input transformer');
+  if (document === undefined) throw new Error('docs/guides/connect.md writes no input transformer');
   return JSON.parse(document) as InputTransformer;
 }

@@ -1,4 +1,4 @@
-/** The blocks of docs/connect.md for CloudTrail and KMS, which LocalStack lacks, are run on moto. */
+/** The blocks of docs/guides/connect.md for CloudTrail and KMS, which LocalStack lacks, are run on moto. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { shellBlocks } from './connect-blocks.ts';
 import type { PageShell } from './page-shell.ts';
@@ -7,12 +7,12 @@ import { AWS_CLI } from '../support/servers/aws-cli.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { canRun } from './programs.ts';
 
-const runs = canRun('the CloudTrail and KMS blocks of docs/connect.md', [AWS_CLI, JQ, MOTO]);
+const runs = canRun('the CloudTrail and KMS blocks of docs/guides/connect.md', [AWS_CLI, JQ, MOTO]);
 /** Dozens of commands. */
 const TEST_TIMEOUT_MS = 600_000;
 const OPERATIONS = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
 
-describe.skipIf(!runs)('docs/connect.md on moto', { timeout: TEST_TIMEOUT_MS }, () => {
+describe.skipIf(!runs)('docs/guides/connect.md on moto', { timeout: TEST_TIMEOUT_MS }, () => {
   let moto: Awaited<ReturnType<typeof startMoto>>;
   let shell: PageShell;
   beforeAll(async () => {

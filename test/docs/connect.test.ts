@@ -1,4 +1,4 @@
-/** The AWS CLI blocks of docs/connect.md are run on LocalStack, source by source, until a change of the bucket is a message on the bucket queue. */
+/** The AWS CLI blocks of docs/guides/connect.md are run on LocalStack, source by source, until a change of the bucket is a message on the bucket queue. */
 import type { NotificationConfiguration } from '@aws-sdk/client-s3';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
 import { DescribeRuleCommand, EventBridgeClient, ListTargetsByRuleCommand, TestEventPatternCommand } from '@aws-sdk/client-eventbridge';
@@ -34,7 +34,7 @@ const WRITE = ['3. Write the configuration'] as const;
 /** A block takes seconds, and a re-index waits a minute for late events. */
 const TEST_TIMEOUT_MS = 600_000;
 
-const runs = canRun('the AWS CLI blocks of docs/connect.md', [AWS_CLI, JQ]);
+const runs = canRun('the AWS CLI blocks of docs/guides/connect.md', [AWS_CLI, JQ]);
 
 /** One installation as the page makes it. */
 interface Place {
@@ -55,7 +55,7 @@ interface WiredBucket {
 }
 
 // one after the other: their blocks share a folder, as they do where a user pastes them
-describe.skipIf(awsEndpoint() === undefined || !runs)('docs/connect.md on LocalStack', { timeout: TEST_TIMEOUT_MS }, () => {
+describe.skipIf(awsEndpoint() === undefined || !runs)('docs/guides/connect.md on LocalStack', { timeout: TEST_TIMEOUT_MS }, () => {
   let place: Place;
   /** Received, and not yet looked at. */
   const arrived: string[] = [];

@@ -17,7 +17,9 @@ beforeAll(async () => {
 
 describe('the rendered documentation', () => {
   it('has a page for each page of docs/ but the internals, and a style sheet', () => {
-    expect(pagesOf()).toEqual(expect.arrayContaining(['README.html', 'search.html', 'operate/alerts.html', 'reference/error-codes.html']));
+    expect(pagesOf()).toEqual(
+      expect.arrayContaining(['README.html', 'guides/search.html', 'operate/alerts.html', 'reference/error-codes.html']),
+    );
     expect(pagesOf().filter((path) => path.includes('internals'))).toEqual([]);
     expect(files.has('style.css')).toBe(true);
   });

@@ -1,10 +1,11 @@
-/** Runs the shell blocks of docs/connect.md as a user pastes them, with other values for the variables at their top. */
+/** Runs the shell blocks of docs/guides/connect.md as a user pastes them, with other values for the variables at their top. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { AWS_CLI, openAwsCli } from '../support/servers/aws-cli.ts';
 import { shellBlocks } from './connect-blocks.ts';
+import { MAIN } from '../support/servers/program.ts';
 import { findProgram, runProgram } from './programs.ts';
 
 export const JQ = { name: 'jq', variable: 'TALLY_TEST_JQ' } as const;
@@ -30,7 +31,7 @@ export interface PageShell {
   dispose(): Promise<void>;
 }
 
-/** A folder to paste into, with the AWS CLI and jq on the PATH, and an emulator of AWS behind them. */
+/** A folder to paste into, with Tally, the AWS CLI and jq on the PATH, and an emulator of AWS behind them. */
 export async function openPageShell(endpoint: string, env: Values = {}): Promise<PageShell> {
   const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
   const folder = await mkdtemp(join(tmpdir(), 'tally-connect-'));
@@ -38,6 +39,7 @@ export async function openPageShell(endpoint: string, env: Values = {}): Promise
   await symlink(join(ROOT, 'config'), join(folder, 'config'));
   const programs = await mkdtemp(join(tmpdir(), 'tally-programs-'));
   await symlink(findProgram(JQ) ?? '', join(programs, JQ.name));
+  await symlink(MAIN, join(programs, 'tally'));
   // version 1 of the AWS CLI, which PyPI has, sends SQS's requests to AWS whatever AWS_ENDPOINT_URL says, unless it is an option
   const awsCli = await openAwsCli();
   const cli = `${awsCli.command} --endpoint-url "$AWS_ENDPOINT_URL"`;
@@ -71,8 +73,7 @@ cat ${account}
 
   async function runBlock(block: string, variables: Values = {}, more: Values = {}): Promise<string> {
     const pasted = withVariables(block, { AWS_REGION: REGION, PREFIX: prefix, ...variables });
-    // npx finds the program where it is installed
-    return bash(pasted, block.includes('npx tally') ? ROOT : folder, more);
+    return bash(pasted, folder, more);
   }
 
   return {

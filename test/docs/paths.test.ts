@@ -25,10 +25,14 @@ function pathsIn(text: string): readonly string[] {
 
 const namesOfFiles: ReadonlySet<string> = new Set(globSync('{src,test,config}/**/*.ts', { cwd: ROOT }).map((file) => basename(file)));
 
-/** Below the project's folder, the folder of the file that names it, or src/, test/ and config/, which their own files leave out. A name alone: anywhere. */
+/** Below the project's folder, the folder of the file that names it, or src/, test/, config/ and the chart's folder, which their own files leave out. A name alone: anywhere. */
 function isThere(path: string, from: string): boolean {
   if (!path.includes('/')) return namesOfFiles.has(path);
-  const candidates = [path, join(dirname(from), path), ...['src', 'test', 'config'].map((folder) => join(folder, path))].map(normalize);
+  const candidates = [
+    path,
+    join(dirname(from), path),
+    ...['src', 'test', 'config', 'config/helm', 'config/helm/tally'].map((folder) => join(folder, path)),
+  ].map(normalize);
   return candidates.some((each) => (each.includes('*') ? globSync(each, { cwd: ROOT }).length > 0 : existsSync(`${ROOT}${each}`)));
 }
 

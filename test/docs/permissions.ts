@@ -1,11 +1,12 @@
 /** What the pages and config/aws/daemon-policy.json say of permissions, from the table that `tally iam-policy` prints. */
 import { bucketSources } from '../../src/domain/bucket.ts';
-import { iamPolicy, permissions, type Resource } from '../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
+import { permissions, type Resource } from '../../src/domain/provisioning/permissions.ts';
 import { textOf } from './pages.ts';
 import { withTable } from './tables.ts';
 
-/** docs/install.md with the table of all permissions. */
-export function installPage(): string {
+/** docs/reference/permissions.md with its table. */
+export function permissionsPage(): string {
   const rows = permissions.map(({ sid, roles, sources, actions, resource, why }) => {
     return [
       `\`${sid}\``,
@@ -17,20 +18,20 @@ export function installPage(): string {
     ];
   });
   return withTable(
-    textOf('docs/install.md'),
+    textOf('docs/reference/permissions.md'),
     'permissions',
     tableText(['statement', 'who', 'sources', 'permissions', 'of', 'what it is for'], rows),
   );
 }
 
-/** docs/connect.md with a row for each statement of the policy beside it. */
+/** docs/guides/connect.md with a row for each statement of the policy beside it. */
 export function connectPage(): string {
   const named = new Set(examplePolicy().Statement.map(({ Sid }) => Sid));
   const rows = permissions.filter(({ sid }) => named.has(sid)).map(({ sid, sources, why }) => [`\`${sid}\``, whyText(why, sources)]);
-  return withTable(textOf('docs/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
+  return withTable(textOf('docs/guides/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
 }
 
-/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/connect.md. */
+/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/guides/connect.md. */
 export function daemonPolicy(): string {
   const isShort = (line: string): boolean => line.length <= WIDTH_MAX;
   const lists = /^( *"?\w*"?:? ?)\[\n([^[\]{}]*?)\n *\](,?)$/gm;
@@ -100,8 +101,9 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
-  'wired-queues': 'the bucket queue and its dead-letter queue',
+  'new-queues': 'the two queues',
   'letter-queues': 'the dead-letter queue',
+  undelivered: 'the queue for what cannot be delivered, in the region of the bucket',
   topics: 'the topics of the buckets',
   'own-topics': 'the topics that Tally makes',
   'named-topics': 'the topics of `--topic`',

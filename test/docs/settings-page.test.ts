@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { settingGroups, settingsSchema } from '../../src/settings/settings.ts';
 
-describe('docs/settings.md', () => {
+describe('docs/reference/settings.md', () => {
   it('has every setting, in one group', () => {
     const grouped = Object.values(settingGroups).flatMap((group) => Object.keys(group));
     expect(grouped.toSorted()).toEqual(Object.keys(settingsSchema.shape).toSorted());

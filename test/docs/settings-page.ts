@@ -1,4 +1,4 @@
-/** The page docs/settings.md, written from the schema of the settings. */
+/** The page docs/reference/settings.md, written from the schema of the settings. */
 import { settingGroups, settingsSchema, type Settings } from '../../src/settings/settings.ts';
 import { indexUrlText } from '../../src/settings/urls.ts';
 
@@ -6,14 +6,14 @@ const INTRODUCTION = `# Settings
 
 <!-- written from src/settings by \`npm run docs\`; do not edit -->
 
-Settings are environment variables. \`npx tally config\` prints the effective values with their meanings, and masks passwords.
+Settings are environment variables. \`tally config\` prints the effective values with their meanings, and masks passwords.
 
 An empty variable counts as not set. If a value is wrong, or the name of a variable that begins with \`TALLY_\` is unknown, Tally reports all mistakes together and ends with exit code 78. Variables that Kubernetes sets for a service named \`tally\` are ignored.
 
-The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and a proxy from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [install.md](install.md#aws-endpoints-regions-credentials-and-proxies). The variables of OpenTelemetry are in [traces.md](traces.md).
+The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and a proxy from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md). The variables of OpenTelemetry are in [traces](traces.md).
 `;
 
-/** The text of docs/settings.md: every setting with its default and its description, by subject. */
+/** The text of docs/reference/settings.md: every setting with its default and its description, by subject. */
 export function settingsPage(): string {
   const defaults = new Map<string, Settings[keyof Settings]>(Object.entries(settingsSchema.parse({})));
   const groups = Object.entries(settingGroups).map(([title, settings]) => {

@@ -15,9 +15,9 @@ function rowsOf(path: string, heading: string): readonly string[] {
 }
 
 it('of a bucket are all in the table of its status', () => {
-  expect(rowsOf('sources.md', 'Status')).toEqual(bucketStates);
+  expect(rowsOf('reference/sources.md', 'Status')).toEqual(bucketStates);
 });
 
 it('of gaps are all in the table of gaps', () => {
-  expect(rowsOf('reindex.md', 'Gaps').toSorted()).toEqual(expect.arrayContaining([...gapKinds]));
+  expect(rowsOf('operate/reindex-gaps.md', 'Gaps').toSorted()).toEqual(expect.arrayContaining([...gapKinds]));
 });

@@ -16,9 +16,9 @@ export function alertsPage(): string {
   return withTable(textOf('docs/operate/alerts.md'), 'alerts', alertsMarkdown());
 }
 
-/** docs/traces.md with the table of OpenTelemetry's variables as the code has it. */
+/** docs/reference/traces.md with the table of OpenTelemetry's variables as the code has it. */
 export function tracesPage(): string {
-  return withTable(textOf('docs/traces.md'), 'variables', tracesMarkdown());
+  return withTable(textOf('docs/reference/traces.md'), 'variables', tracesMarkdown());
 }
 
 /** The page with this table between its two comments. */

@@ -3,22 +3,26 @@ import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { errorCodesPage } from './error-codes-page.ts';
-import { connectPage, daemonPolicy, installPage } from './permissions.ts';
+import { textOf } from './pages.ts';
+import { connectPage, daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
 import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 
 /** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
   'config/aws/daemon-policy.json': daemonPolicy,
-  'docs/api.md': apiPage,
-  'docs/connect.md': connectPage,
-  'docs/install.md': installPage,
+  // a chart contains nothing from outside of its folder
+  'config/helm/tally/files/alerts.yaml': () => textOf('config/monitoring/alerts.yaml'),
+  'config/helm/tally/files/dashboard.json': () => textOf('config/monitoring/dashboard.json'),
+  'docs/reference/api.md': apiPage,
+  'docs/guides/connect.md': connectPage,
+  'docs/reference/permissions.md': permissionsPage,
   'docs/operate/alerts.md': alertsPage,
   'docs/reference/metrics.md': metricsPage,
   'docs/reference/cli.md': cliPage,
   'docs/reference/error-codes.md': errorCodesPage,
-  'docs/settings.md': settingsPage,
-  'docs/traces.md': tracesPage,
+  'docs/reference/settings.md': settingsPage,
+  'docs/reference/traces.md': tracesPage,
 };
 
 if (import.meta.main) {

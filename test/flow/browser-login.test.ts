@@ -423,14 +423,14 @@ describe.skipIf(!canRunHere)('the panel in Chromium, of a person who logs in', (
     const { page, refused } = window;
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('API keys');
     expect(new URL(page.url()).search).toBe('?page=keys');
-    expect(await railOf(page)).toEqual(['buckets', 'search', 'keys']);
+    expect(await railOf(page)).toEqual(['buckets', 'search', 'usage', 'keys']);
     await visitAll(page);
     await page.goto(`${world.url}/panel/?page=bucket&bucket=demo`);
     await page.getByRole('link', { name: 'Search in this bucket' }).waitFor();
     for (const name of ['Re-Index and Repair', 'Save…', 'Disconnect…', 'Show the plan', 'Show the script', 'Pause notification…', 'Clean…'])
       expect(await page.getByRole('button', { name }).count(), name).toBe(0);
     expect(await page.getByRole('link', { name: 'Ask the doctor' }).count()).toBe(0);
-    for (const hidden of ['doctor', 'jobs', 'gaps', 'letters', 'all-keys', 'users', 'audit', 'health']) {
+    for (const hidden of ['overview', 'doctor', 'jobs', 'gaps', 'letters', 'access', 'all-keys', 'users', 'audit', 'health']) {
       await openPanel(page, world.url, `?page=${hidden}`);
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Not permitted');
     }
@@ -440,7 +440,20 @@ describe.skipIf(!canRunHere)('the panel in Chromium, of a person who logs in', (
 
   it('shows an administrator every page', async () => {
     const window = await logIn(ADMIN);
-    expect(await railOf(window.page)).toEqual(['buckets', 'search', 'jobs', 'letters', 'keys', 'all-keys', 'users', 'audit', 'health']);
+    expect(await railOf(window.page)).toEqual([
+      'overview',
+      'buckets',
+      'search',
+      'usage',
+      'jobs',
+      'letters',
+      'keys',
+      'access',
+      'all-keys',
+      'users',
+      'audit',
+      'health',
+    ]);
     await visitAll(window.page);
     expect(window.refused).toEqual([]);
     expect(complaintsOf(window)).toEqual([]);

@@ -26,7 +26,7 @@ describe('the package', () => {
     await writeFile(join(app, 'package.json'), '{"private":true}');
     const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
     await run('npm', ['pack', join(folder, 'package'), '--pack-destination', folder], { env });
-    const archive = join(folder, `tally-${packageJson.version}.tgz`);
+    const archive = join(folder, `tally-index-tally-${packageJson.version}.tgz`);
     await run('npm', ['install', '--offline', '--no-audit', '--no-fund', archive], { cwd: app, env });
     main = join(app, 'node_modules', '.bin', 'tally');
   });
@@ -35,7 +35,7 @@ describe('the package', () => {
   it('brings all that it needs, with the notices of others, in less than 12 MB', async () => {
     const { stdout } = await run('du', ['-sk', join(app, 'node_modules')]);
     expect(Number.parseInt(stdout, 10)).toBeLessThan(12_000);
-    expect(await readFile(join(app, 'node_modules/tally/THIRD-PARTY-NOTICES.txt'), 'utf8')).toMatch(/^zod [^]*MIT License/m);
+    expect(await readFile(join(app, 'node_modules/@tally-index/tally/THIRD-PARTY-NOTICES.txt'), 'utf8')).toMatch(/^zod [^]*MIT License/m);
   });
 
   it('runs where npm puts it, without a warning', async () => {
@@ -47,7 +47,7 @@ describe('the package', () => {
     const answer = await fetch(`${registry.controlUrl}/panel/`);
     const page = await answer.text();
     expect(answer.status, page).toBe(200);
-    expect(page).toBe(await readFile(join(app, 'node_modules/tally/dist/panel/index.html'), 'utf8'));
+    expect(page).toBe(await readFile(join(app, 'node_modules/@tally-index/tally/dist/panel/index.html'), 'utf8'));
     for (const [, file = ''] of page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g))
       expect((await fetch(`${registry.controlUrl}/panel/${file}`)).status, file).toBe(200);
     await registry.close();

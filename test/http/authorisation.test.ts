@@ -1,4 +1,4 @@
-/** The matrix: the example request of each row, as each kind of caller. The table is that of docs/identity.md, written a second time. */
+/** The matrix: the example request of each row, as each kind of caller. The table is that of docs/guides/login.md, written a second time. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rows, type OperationName, type PlacedRow } from '../../src/api/contract.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
@@ -45,7 +45,10 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   revokeAnyApiKey: admins,
   searchObjects: readers,
   explainObject: readers,
+  getFacets: readers,
   getUsage: readers,
+  getSeries: readers,
+  getGrowth: readers,
   listChanges: readers,
   listBuckets: readers,
   getBucket: readers,

@@ -43,7 +43,7 @@ interface Transformer {
 
 const { InputPathsMap, InputTemplate } = pageTransformer();
 
-/** The input transformer that users are given: docs/connect.md has it. */
+/** The input transformer that users are given: docs/guides/connect.md has it. */
 export const documentedTransformer: Transformer = { paths: { ...InputPathsMap }, template: InputTemplate };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */

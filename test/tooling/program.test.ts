@@ -9,7 +9,7 @@ it('is given the same options however it is started', () => {
   const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> };
   expect(scripts['start']).toBe(`${started} src/tally.js serve --embedded`);
   expect(scripts['tally']).toBe(`${started} src/tally.js`);
-  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/src/tally.js serve\n`);
+  expect(read('config/systemd/tally.service')).toContain(`\nExecStart=/usr/bin/${started} /opt/tally/dist/program/tally.js serve\n`);
   for (const [name, value] of Object.entries(ownVariables())) {
     expect(read('config/systemd/tally.service')).toContain(`\nEnvironment=${name}=${value}\n`);
   }

@@ -9,7 +9,12 @@ describe('the version', () => {
     expect(textOf('CHANGELOG.md')).toContain(`## ${version} — `);
     expect(textOf('package-lock.json').match(/"version": "([^"]+)"/)?.[1]).toBe(version);
     expect(textOf('clients/python/tally_sdk/_version.py')).toContain(`VERSION = "${version}"`);
-    for (const [, tag] of textOf('config/scaling/workloads.yaml').matchAll(/image: tally:(\S+)/g)) expect(tag).toBe(version);
+    expect(textOf('config/helm/tally/Chart.yaml').match(/^(version|appVersion): .*$/gm)).toEqual([
+      `version: ${version}`,
+      `appVersion: ${version}`,
+    ]);
+    expect(new Set(textOf('docs/guides/systemd.md').match(/tally-\d[\d.]*\d/g))).toEqual(new Set([`tally-${version}`]));
+    expect(textOf('docs/guides/kubernetes.md').match(/tally:\d\S+/g)).toEqual([`tally:${version}`, `tally:${version}`]);
   });
 
   it('is one that the clients of this API accept: 1.67 or higher', () => {

@@ -79,7 +79,7 @@ class Examples(World):
 class Readme(unittest.TestCase):
     def test_its_blocks_are_programs_that_use_what_the_package_has(self) -> None:
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-        page = ROOT.parent.parent / "docs" / "api-keys.md"
+        page = ROOT.parent.parent / "docs" / "guides" / "api-keys.md"
         if page.exists():
             blocks += re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         self.assertGreater(len(blocks), 3)

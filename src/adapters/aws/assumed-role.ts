@@ -3,7 +3,7 @@
  * daemon's own role needs only to read. They are used until shortly before they expire.
  */
 import { defined } from '../../domain/defined.ts';
-import type { AssumeRoleCommandOutput, STSClient, STSClientConfig } from '@aws-sdk/nested-clients/sts';
+import type { AssumeRoleCommandOutput, STSClient, STSClientConfig } from '@aws-sdk/client-sts';
 import { printable } from '../../domain/printable.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { CredentialsError, type CredentialsProvider } from './credentials.ts';
@@ -34,7 +34,7 @@ export function createAssumedRole({ roleArn, externalId, source, clock, ...sts }
   async function request(): ReturnType<CredentialsProvider> {
     try {
       // few processes need it
-      const { AssumeRoleCommand, STSClient: Client } = await import('@aws-sdk/nested-clients/sts');
+      const { AssumeRoleCommand, STSClient: Client } = await import('@aws-sdk/client-sts');
       client ??= new Client({ ...sts, credentials: source });
       const command = new AssumeRoleCommand({
         RoleArn: roleArn,

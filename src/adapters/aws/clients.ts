@@ -5,10 +5,11 @@ import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import type { KMSClient } from '@aws-sdk/client-kms';
+import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
-import { explicitEndpoint, queueAddress } from './queue-address.ts';
+import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
 import { speakPlainJson } from './sqs-protocol.ts';
@@ -44,11 +45,17 @@ export interface AwsClientOptions {
 
 type ProxyEnv = Readonly<Record<string, string>>;
 
+/** The region counts for a queue whose URL contains none. Default: that of the options. */
+type SqsFor = (queueUrl: string, region?: string) => SQSClient;
+
 export interface AwsClients {
+  readonly region: string;
   /** For all requests except receives, so that they never wait behind long polls. */
-  readonly sqsFor: (queueUrl: string) => SQSClient;
+  readonly sqsFor: SqsFor;
   /** For receives only. It does not retry, because each poller has its own back-off. */
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
+  /** For queues of a region whose URLs are not known, or that do not exist yet. */
+  readonly sqsIn: (region: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
   readonly s3For: (region: string) => S3Client;
   /** Its module is loaded with the first client: few processes need one. */
@@ -57,6 +64,8 @@ export interface AwsClients {
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
   /** The same. */
   readonly keysFor: (region: string) => Promise<KMSClient>;
+  /** The same. */
+  readonly identityIn: (region: string) => Promise<STSClient>;
   /**
    * The same for writes of what others write to as well. They send a request once: what AWS refuses or does not answer must be
    * read again before it is written again.
@@ -66,7 +75,7 @@ export interface AwsClients {
   close(): void;
 }
 
-export type OnceClients = Pick<AwsClients, 'sqsFor' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
+type OnceClients = Pick<AwsClients, 'sqsFor' | 'sqsIn' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A request to a queue or topic is tried again after this time. It is below the 30 s for which an answer of S3 is used. */
@@ -113,8 +122,18 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  function sqsClient(queueUrl: string, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
-    const address = queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
+  function sqsClients(maxAttempts: number): SqsFor {
+    const byRegion = cached((region) => {
+      const clientFor = cached((queueUrl) => sqsClient(addressOf(queueUrl, region), requestHandler, maxAttempts));
+      return { clientFor, destroy: () => undefined };
+    });
+    return (queueUrl, region = options.region) => byRegion(region).clientFor(queueUrl);
+  }
+
+  const addressOf = (queueUrl: string, region: string): QueueAddress => queueAddress(queueUrl, { region, endpoint: options.endpoints.sqs });
+  const serviceIn = (region: string): QueueAddress => ({ region, ...explicitEndpoint(options.endpoints.sqs) });
+
+  function sqsClient(address: QueueAddress, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
     const client: SQSClient = new SQSClient({
       ...address,
       credentials,
@@ -177,20 +196,28 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   return {
-    sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, SQS_ATTEMPTS_MAX)),
-    sqsReceivingFor: cached((queueUrl) => sqsClient(queueUrl, receiveHandler, 1)),
+    region: options.region,
+    sqsFor: sqsClients(SQS_ATTEMPTS_MAX),
+    sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl, options.region), receiveHandler, 1)),
+    sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, SQS_ATTEMPTS_MAX)),
     snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
     s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
     eventsFor: eventsClients(ATTEMPTS_MAX),
     trailsFor: trailsClients(ATTEMPTS_MAX),
     once: {
-      sqsFor: cached((queueUrl) => sqsClient(queueUrl, requestHandler, 1)),
+      sqsFor: sqsClients(1),
+      sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, 1)),
       snsFor: cached((region) => snsClient(region, 1)),
       s3For: cached((region) => s3Client(region, 1)),
       eventsFor: eventsClients(1),
       trailsFor: trailsClients(1),
     },
     keysFor: cachedKeys,
+    async identityIn(region) {
+      const { STSClient: Client } = await import('@aws-sdk/client-sts');
+      // its endpoint is that of the SDK's own variables, as for the credentials
+      return new Client({ credentials, region, requestHandler: handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, proxyEnv) });
+    },
     close() {
       for (const clients of caches) for (const client of clients.values()) client.destroy();
     },

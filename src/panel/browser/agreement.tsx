@@ -38,13 +38,13 @@ function Badge({ of, atMs, isPart }: BadgeProps) {
   const doubtful = of.filter((each) => isDoubtful(each));
   const isBad = doubtful.some(({ status }) => status.severity === 'bad');
   const ago = durationText((useNow() - atMs) / 1_000);
-  const what = of.length === 1 ? 'The index' : `${numberText(of.length)} buckets`;
+  const whose = of.length === 1 ? 'The index' : `${numberText(of.length)} buckets`;
   const look = doubtful.length === 0 ? 'good' : isBad ? 'bad' : 'notable';
   return (
     <details class="agreement">
       <summary class={`state dot ${look}`}>
         {doubtful.length === 0
-          ? `${what} ${of.length === 1 ? 'agrees' : 'agree'} as of ${ago} ago`
+          ? `${whose} ${of.length === 1 ? 'agrees' : 'agree'} as of ${ago} ago`
           : `${of.length === 1 ? 'The index' : `${numberText(doubtful.length)} of ${numberText(of.length)} buckets`} may differ`}
       </summary>
       <Lines of={doubtful.length === 0 ? of : doubtful} ago={ago} isPart={isPart === true} />

@@ -105,6 +105,21 @@ function dataOf(atMs: readonly number[], lines: readonly ChartLine[]): uPlot.Ali
   return [atMs.map((at) => at / 1_000), ...lines.map(({ values }) => [...values])];
 }
 
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** From one mark to the next, in seconds. */
+function stepOf([first = 0, second = 0]: readonly number[]): number {
+  return second - first;
+}
+
+/** A time of an axis: its day where the steps are days, and at midnight. */
+function tickText(seconds: number, stepS: number, inUtc: boolean): string {
+  const at = new Date(seconds * 1_000 - (inUtc ? 0 : new Date(seconds * 1_000).getTimezoneOffset() * 60_000));
+  const [hours, minutes] = [at.getUTCHours(), at.getUTCMinutes()];
+  const isDay = stepS >= 86_400 || (hours === 0 && minutes === 0);
+  return isDay ? `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}` : `${two(hours)}:${two(minutes)}`;
+}
+
 interface Look extends Pick<DrawingProps, 'lines' | 'show' | 'inUtc'> {
   readonly width: number;
   readonly colour: (name: string) => string;
@@ -118,7 +133,10 @@ function optionsOf({ lines, show, inUtc, colour, width }: Look): uPlot.Options {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     ...(inUtc && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'UTC') }),
-    axes: [axis, { ...axis, size: 64, values: (_, splits) => splits.map((value) => show(value)) }],
+    axes: [
+      { ...axis, values: (_, splits) => splits.map((seconds) => tickText(seconds, stepOf(splits), inUtc)) },
+      { ...axis, size: 64, values: (_, splits) => splits.map((value) => show(value)) },
+    ],
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     series: [
       {},

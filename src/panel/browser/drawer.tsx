@@ -27,7 +27,9 @@ export function Drawer({ search, of: { bucket, key } }: DrawerProps) {
     const opened = place.read().href;
     go(closed, true);
     requestAnimationFrame(() => {
-      const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) => [opened, leftByOf(closed)].includes(each.getAttribute('href') ?? ''));
+      const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) =>
+        [opened, leftByOf(closed)].includes(each.getAttribute('href') ?? ''),
+      );
       row?.focus({ preventScroll: true });
     });
   }

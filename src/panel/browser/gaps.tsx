@@ -54,7 +54,7 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
   );
 }
 
-function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
+export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
   return (
     <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'Job']}>
       {gaps.map((gap) => (

@@ -10,7 +10,7 @@ import {
   type InfiniteData,
 } from '@tanstack/query-core';
 import { useCallback, useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import { Problem, problemFrom, returned } from './api.ts';
+import { problemFrom, returned, type Problem } from './api.ts';
 import { observed } from './observed.ts';
 import { place } from './place.ts';
 

@@ -3,11 +3,12 @@ import { render } from 'preact';
 import { loadAhead, loadPage } from './pages.tsx';
 import { place } from './place.ts';
 import { Shell } from './shell.tsx';
-import './theme.ts';
+import { showTheme } from './theme.ts';
 
 // while the registry says who the person is; what fails is said where the page would be
 loadPage(place.read().page).catch(() => undefined);
 
+showTheme();
 loadAhead();
 
 const root = document.querySelector('#panel');

@@ -25,6 +25,7 @@ const phrases: readonly (readonly [state: State, one: string, several: string])[
   ['events_unproven', 'has had no event yet', 'have had no event yet'],
   ['never_compared', 'was never compared', 'were never compared'],
   ['gap_open', 'has an open gap', 'have open gaps'],
+  ['quiet', 'is quieter than usual', 'are quieter than usual'],
   ['overdue', 'was not compared for long', 'were not compared for long'],
   ['degraded', 'has a degraded connection', 'have degraded connections'],
   ['unchecked', 'could not be checked', 'could not be checked'],
@@ -61,7 +62,8 @@ function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
   const look = good === items.length ? 'good' : isBad ? 'bad' : 'notable';
   return (
     <p class={`verdict ${look}`}>
-      <strong class={`state dot ${look}`}>
+      <strong>
+        <span class={`dot ${look}`} />
         {numberText(good)} of {countText(items.length, 'bucket')}: no known difference
       </strong>
       {others.length > 0 && `; ${others.join(', ')}`}

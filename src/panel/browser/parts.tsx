@@ -35,7 +35,14 @@ export function Link({ page, choices, children, isRow, isCurrent, isBeside, copi
     go(href, isBeside);
   }
   return (
-    <a href={href} onClick={follow} data-row={isRow} data-copy={copied?.text} data-json={copied?.isJson} aria-current={isCurrent === true ? 'page' : undefined}>
+    <a
+      href={href}
+      onClick={follow}
+      data-row={isRow}
+      data-copy={copied?.text}
+      data-json={copied?.isJson}
+      aria-current={isCurrent === true ? 'page' : undefined}
+    >
       {children}
     </a>
   );

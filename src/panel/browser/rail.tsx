@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { call, problemFrom, sessionEnded, type Key } from './api.ts';
 import { useBuckets } from './all-buckets.ts';
+import { forget } from './load.ts';
 import { Menu } from './menu.tsx';
 import { useObserved } from './observed.ts';
 import { announce, Link, Text } from './parts.tsx';
@@ -137,6 +138,7 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }) {
     try {
       await call('POST /login/logout', {});
       session.set(undefined);
+      forget();
       sessionEnded.set(true);
     } catch (error) {
       announce(problemFrom(error).message);

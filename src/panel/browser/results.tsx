@@ -108,13 +108,24 @@ function Above({ search, first, atMs, isList = true }: AboveProps) {
   return (
     <div class="summary">
       <Chips search={search} understood={understood} />
-      {total !== undefined && total.value > 0 && (
-        <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>
-      )}
+      <Total of={total} />
       <Agreement of={of} atMs={atMs} />
-      {isList && search.sort === 'key' && !isDeletedSearch(search) && <JumpTo search={search} />}
-      {isList && first.items.length > 0 && <SearchMenu search={search} total={totalText(total)} />}
+      {isList && <ListActs search={search} first={first} />}
     </div>
+  );
+}
+
+function Total({ of: total }: { readonly of: Answer['total'] }) {
+  if (total === undefined || total.value === 0) return null;
+  return <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>;
+}
+
+function ListActs({ search, first: { items, total } }: Pick<AboveProps, 'search' | 'first'>) {
+  return (
+    <>
+      {search.sort === 'key' && !isDeletedSearch(search) && <JumpTo search={search} />}
+      {items.length > 0 && <SearchMenu search={search} total={totalText(total)} />}
+    </>
   );
 }
 
@@ -170,7 +181,7 @@ function ObjectTable({ found, objects, search, folder }: TableProps) {
               return (
                 object !== undefined && (
                   <ObjectRow
-                    key={idOf(object)}
+                    key={index}
                     of={object}
                     index={index}
                     search={search}
@@ -274,11 +285,12 @@ interface HeadProps {
 /** A heading that sorts by its column, and the other way round when it does already. */
 function SortHead({ search, field, children }: HeadProps) {
   const isSorted = search.sort === field;
-  const order = isSorted && search.order === 'asc' ? 'desc' : 'asc';
+  // of sizes and times the largest and latest are asked for first
+  const isDown = isSorted ? search.order === 'asc' : field !== 'key';
   const sorted = search.order === 'asc' ? 'ascending' : 'descending';
   return (
     <th scope="col" class={field === 'key' ? 'key' : field} aria-sort={isSorted ? sorted : undefined}>
-      <Link page={pageOf(search)} choices={choicesOf({ ...search, sort: field, order })}>
+      <Link page={pageOf(search)} choices={choicesOf({ ...search, sort: field, order: isDown ? 'desc' : 'asc', open: undefined })}>
         {children}
         {isSorted && <span aria-hidden="true"> {search.order === 'asc' ? '↑' : '↓'}</span>}
       </Link>

@@ -160,28 +160,28 @@ function Filters({ typed, onType, buckets }: FiltersProps) {
     <details class="filter-form">
       <summary>Filters</summary>
       <div class="panel">
-       <div class="columns">
-        <Select
-          label="Bucket"
-          value={bucket}
-          choices={[['', 'all buckets'], ...names.map((name) => [name, name] as const)]}
-          onChange={(name) => onType(withField(typed, BUCKET, name === '' ? [] : [name]))}
-        />
-        {FIELDS.map(({ label, place: field, placeholder, type = 'text' as const, isList }) => (
-          <Field
-            key={label}
-            label={label}
-            type={type}
-            value={shownValue(typed, field, type)}
-            onChange={(value) => onType(withField(typed, field, valuesOf(value, isList === true)))}
-            {...(placeholder !== undefined && { placeholder })}
+        <div class="columns">
+          <Select
+            label="Bucket"
+            value={bucket}
+            choices={[['', 'all buckets'], ...names.map((name) => [name, name] as const)]}
+            onChange={(name) => onType(withField(typed, BUCKET, name === '' ? [] : [name]))}
           />
-        ))}
-      </div>
-      <small>
-        Dates are in {inZone === 'utc' || zoneName() === '' ? 'UTC' : zoneName()}. The filters write into the box; Search applies it.
-        Content type, tags and metadata need a bucket that is enriched with them.
-      </small>
+          {FIELDS.map(({ label, place: field, placeholder, type = 'text' as const, isList }) => (
+            <Field
+              key={label}
+              label={label}
+              type={type}
+              value={shownValue(typed, field, type)}
+              onChange={(value) => onType(withField(typed, field, valuesOf(value, isList === true)))}
+              {...(placeholder !== undefined && { placeholder })}
+            />
+          ))}
+        </div>
+        <small>
+          Dates are in {inZone === 'utc' || zoneName() === '' ? 'UTC' : zoneName()}. The filters write into the box; Search applies it.
+          Content type, tags and metadata need a bucket that is enriched with them.
+        </small>
       </div>
     </details>
   );

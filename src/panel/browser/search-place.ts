@@ -113,7 +113,7 @@ export function requestOf(search: Search): ObjectsQuery {
 /** The same search on the command line. */
 export function commandOf(search: Search, ...more: readonly string[]): string {
   const options = Object.entries(requestOf(search)).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
-  return ['npx tally search', ...options, ...more].join(' ');
+  return ['tally', 'search', ...options, ...more].join(' ');
 }
 
 /** The same search by curl. */
@@ -130,7 +130,7 @@ export function usageOf({ query, by, tz }: Search, bucket: string) {
 export function usageLines(search: Search, bucket: string, isLocal: boolean): readonly [command: string, curl: string] {
   const { bucket: _bucket, ...request } = usageOf(search, bucket);
   const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(value)}`);
-  const command = ['npx tally du', ...options, '--', shellWord(bucket)].join(' ');
+  const command = ['tally', 'du', ...options, '--', shellWord(bucket)].join(' ');
   return [command, curlTo('GET /v1/usage', usageOf(search, bucket), isLocal)];
 }
 

@@ -1,14 +1,13 @@
 /** Events, their lag and the statuses of buckets over time, from the registry's own records. The charts are loaded after the page. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
-import type { ChartLine } from './chart.tsx';
+import type { Chart, ChartLine } from './chart.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Failure, Link } from './parts.tsx';
 import type { Choices, PageName } from './place.ts';
 import { numberText } from './words.ts';
 
 type Series = AnswerTo<'GET /v1/series'>;
-type Chart = typeof import('./chart.tsx').Chart;
 
 const RANGES = [
   ['1', 'Hour'],
@@ -20,10 +19,10 @@ const EVERY_MS = 60_000;
 const SOURCE = 'Recorded by Tally itself';
 
 /** The chart, once its script is there. */
-export function useChart(): Chart | undefined {
-  const [loaded, set] = useState<{ readonly Chart: Chart }>();
+export function useChart(): typeof Chart | undefined {
+  const [loaded, set] = useState<{ readonly Chart: typeof Chart }>();
   useEffect(() => {
-    void import('./chart.tsx').then(({ Chart }) => set({ Chart }));
+    void import('./chart.tsx').then(set);
   }, []);
   return loaded?.Chart;
 }
@@ -70,18 +69,18 @@ function lagText(ms: number): string {
 }
 
 function Charts({ of, isOfBucket }: { readonly of: Series; readonly isOfBucket: boolean }) {
-  const Chart = useChart();
+  const Drawn = useChart();
   const drawn = useMemo(() => linesOf(of), [of]);
   if (of.points.length === 0) {
     return <p class="empty">{of.recording ? 'Nothing was recorded in this time.' : 'Nothing is recorded: TALLY_SERIES is off.'}</p>;
   }
-  if (Chart === undefined) return <Busy />;
+  if (Drawn === undefined) return <Busy />;
   const { atMs, events, lag, statuses } = drawn;
   return (
     <div class="charts">
-      <Chart title="Events a minute" source={SOURCE} atMs={atMs} lines={events} show={(value) => numberText(Math.round(value * 10) / 10)} />
-      <Chart title="From an event to a search that finds it" source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
-      {!isOfBucket && <Chart title="Buckets by status" source={SOURCE} atMs={atMs} lines={statuses} show={numberText} />}
+      <Drawn title="Events a minute" source={SOURCE} atMs={atMs} lines={events} show={(value) => numberText(Math.round(value * 10) / 10)} />
+      <Drawn title="From an event to a search that finds it" source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
+      {!isOfBucket && <Drawn title="Buckets by status" source={SOURCE} atMs={atMs} lines={statuses} show={numberText} />}
     </div>
   );
 }

@@ -6,9 +6,12 @@ export type Theme = (typeof themes)[number];
 
 export const theme = remembered<Theme>('tally-theme', ['system', 'light', 'dark']);
 
+/** Shows the page in the theme that was chosen, and in each that is chosen later. */
+export function showTheme(): void {
+  theme.watch(show);
+  show();
+}
+
 function show(): void {
   document.documentElement.dataset['theme'] = theme.read();
 }
-
-theme.watch(show);
-show();

@@ -2,13 +2,10 @@
 import { hierarchy, treemap, type HierarchyRectangularNode } from 'd3-hierarchy';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
-import type { AnswerTo } from './api.ts';
+import { inFolder, type Usage } from './group-name.tsx';
 import { go, hrefOf } from './place.ts';
 import { choicesOf, type Search } from './search-place.ts';
-import { inFolder } from './usage.tsx';
 import { sizeText } from './words.ts';
-
-type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
 
 /** Smaller areas cannot be told apart. */
 const AREAS_MAX = 60;
@@ -19,7 +16,7 @@ const NAMED_PX = 56;
 const LETTER_PX = 7;
 
 interface TreemapProps {
-  readonly groups: readonly Usage[];
+  readonly areas: readonly Usage[];
   readonly search: Search;
   readonly prefix: string;
 }
@@ -29,7 +26,7 @@ interface Area {
   readonly children?: readonly Area[];
 }
 
-export function Treemap({ groups, search, prefix }: TreemapProps) {
+export function Treemap({ areas: groups, search, prefix }: TreemapProps) {
   const place = useRef<SVGSVGElement>(null);
   const [widthPx, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -68,24 +65,7 @@ function AreaDrawn({ area: { data, x0, x1, y0, y1 }, search, prefix }: AreaProps
   if (group === undefined || x1 <= x0 || y1 <= y0) return null;
   const { name } = group;
   const whole = name === undefined ? '(here)' : printable(name.slice(prefix.length));
-  const room = Math.floor((x1 - x0 - 12) / LETTER_PX);
-  const text = whole.length > room ? `${whole.slice(0, Math.max(0, room - 1))}…` : whole;
-  const drawn = (
-    <>
-      <title>{`${whole}: ${sizeText(group.bytes)}`}</title>
-      <rect x={x0} y={y0} width={x1 - x0} height={y1 - y0} rx={3} />
-      {x1 - x0 > NAMED_PX && y1 - y0 > 22 && (
-        <text x={x0 + 6} y={y0 + 16}>
-          {text}
-        </text>
-      )}
-      {x1 - x0 > NAMED_PX && y1 - y0 > 40 && (
-        <text x={x0 + 6} y={y0 + 32} class="bytes">
-          {sizeText(group.bytes)}
-        </text>
-      )}
-    </>
-  );
+  const drawn = <Drawn x={x0} y={y0} width={x1 - x0} height={y1 - y0} text={whole} bytes={group.bytes} />;
   if (name === undefined) return <g>{drawn}</g>;
   const href = hrefOf('usage', choicesOf(inFolder(search, name)));
   return (
@@ -99,5 +79,36 @@ function AreaDrawn({ area: { data, x0, x1, y0, y1 }, search, prefix }: AreaProps
     >
       {drawn}
     </a>
+  );
+}
+
+interface DrawnProps {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  readonly text: string;
+  readonly bytes: number;
+}
+
+function Drawn({ x, y, width, height, text, bytes }: DrawnProps) {
+  const room = Math.floor((width - 12) / LETTER_PX);
+  const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
+  const isNamed = width > NAMED_PX;
+  return (
+    <>
+      <title>{`${text}: ${sizeText(bytes)}`}</title>
+      <rect x={x} y={y} width={width} height={height} rx={3} />
+      {isNamed && height > 22 && (
+        <text x={x + 6} y={y + 16}>
+          {shown}
+        </text>
+      )}
+      {isNamed && height > 40 && (
+        <text x={x + 6} y={y + 32} class="bytes">
+          {sizeText(bytes)}
+        </text>
+      )}
+    </>
   );
 }

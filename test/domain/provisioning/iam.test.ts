@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
-import { iamPolicy, permissions } from '../../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../../src/domain/provisioning/iam.ts';
+import { permissions, type IamRole } from '../../../src/domain/provisioning/permissions.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 
@@ -22,13 +23,21 @@ const inChina = {
   letterQueues: [],
 };
 
-/** The actions that the adapter names with each of its calls. */
+const MAKES_QUEUES = 'src/adapters/aws/provision/queue-maker.ts';
+
+/** The actions that a file names with each of its calls. */
+function actionsIn(file: string): readonly string[] {
+  const text = readFileSync(`${ROOT}/${file}`, 'utf8');
+  return [...text.matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action);
+}
+
+/** Those of connections. */
 const called = new Set(
-  globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT }).flatMap((file) =>
-    [...readFileSync(`${ROOT}/${file}`, 'utf8').matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action),
-  ),
+  globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT })
+    .filter((file) => file !== MAKES_QUEUES)
+    .flatMap(actionsIn),
 );
-const actionsFor = (role: 'daemon' | 'connecting'): readonly string[] =>
+const actionsFor = (role: IamRole): readonly string[] =>
   permissions.filter(({ roles }) => roles.includes(role)).flatMap(({ actions }) => actions);
 
 describe('the table of permissions', () => {
@@ -39,6 +48,10 @@ describe('the table of permissions', () => {
     expect(actionsFor('connecting').filter((action) => !called.has(action) && !others.has(action))).toEqual([]);
   });
 
+  it('has every call of `tally queue create` for who makes queues, and no other', () => {
+    expect(actionsIn(MAKES_QUEUES).toSorted()).toEqual(actionsFor('queues').toSorted());
+  });
+
   it('has every read of a connection for the daemon, and no write', () => {
     const isRead = (action: string): boolean => /:(?:Get|List|Describe)/.test(action);
     expect([...called].filter((action) => isRead(action) && !actionsFor('daemon').includes(action))).toEqual([]);
@@ -46,12 +59,12 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
+    const connectRoleArns = ['arn:aws:iam::123456789012:role/tally-connect'];
     expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
-    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
-      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArn })]),
+    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArns })).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArns })]),
     });
-    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
+    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArns }))).not.toContain('sts:');
   });
 
   it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {

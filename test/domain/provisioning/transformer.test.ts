@@ -54,8 +54,8 @@ describe.each([
 });
 
 describe('the input transformer', () => {
-  it('of docs/connect.md is Tally’s own', () => {
-    const page = readFileSync(new URL('../../../docs/connect.md', import.meta.url), 'utf8');
+  it('of docs/guides/connect.md is Tally’s own', () => {
+    const page = readFileSync(new URL('../../../docs/guides/connect.md', import.meta.url), 'utf8');
     const [, document = ''] = /<<'JSON'\n([\s\S]*?)\nJSON/.exec(page.slice(page.indexOf('### Steps 6 to 8'))) ?? [];
     expect(JSON.parse(document)).toEqual({ InputPathsMap: transformer.paths, InputTemplate: transformer.template });
   });

@@ -75,21 +75,21 @@ user@example.com is a user, and admin@example.com is an administrator.
 
      export XDG_CONFIG_HOME=${join(folder, 'config')}
      export TALLY_REGISTRY_URL=${url}
-     npx tally login ${url}
-     npx tally whoami
-     npx tally keys create "trying it" --days 1
+     npm run -s tally -- login ${url}
+     npm run -s tally -- whoami
+     npm run -s tally -- keys create "trying it" --days 1
 
 3. There too, with the secret that was printed: a program that uses the key.
 
-     TALLY_API_KEY=qk_… npx tally whoami
-     TALLY_API_KEY=qk_… npx tally bucket list
+     TALLY_API_KEY=qk_… npm run -s tally -- whoami
+     TALLY_API_KEY=qk_… npm run -s tally -- bucket list
 
 4. What administrators may do: log in again as admin@example.com.
 
-     npx tally login ${url}
-     npx tally admin users list
-     npx tally admin keys list
-     npx tally admin audit
+     npm run -s tally -- login ${url}
+     npm run -s tally -- admin users list
+     npm run -s tally -- admin keys list
+     npm run -s tally -- admin audit
 
 Stop it with Ctrl-C. Everything that it stored is then deleted.
 `);

@@ -29,7 +29,7 @@ interface HttpWorldOptions {
   readonly loadPanel?: LoadFiles;
 }
 
-const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'search.html', 'reference/error-codes.html'];
+const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'concepts.html', 'reference/error-codes.html'];
 
 /** The files that the examples of the contract name. */
 export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));

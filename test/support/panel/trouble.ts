@@ -111,7 +111,7 @@ const troubles: readonly Trouble[] = [
   { bucket: 'acme-scratch', versioning: { status: 'never', observed_at: ago(HOUR_MS) } },
 ];
 
-export const troubledBuckets: readonly Bucket[] = troubles.map((trouble) => ({ ...healthy, ...trouble }) as Bucket);
+export const troubledBuckets: readonly Bucket[] = troubles.map((trouble) => ({ ...healthy, ...trouble }));
 
 const wholeJob: Job = {
   id: 'job-7f3k2m9q4x',
@@ -192,20 +192,19 @@ const closingJob: Job = {
 
 export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, doneJob];
 
-const gapOf = (bucket: string, more: Partial<Gap>): Gap =>
-  ({
-    id: `gap:${bucket}`,
-    bucket,
-    kind: 'loss',
-    reason: 'messages expired in the queue',
-    first_seen_at: ago(3 * HOUR_MS),
-    last_seen_at: ago(2 * HOUR_MS),
-    opened_at: ago(3 * HOUR_MS),
-    reported_at: ago(2 * HOUR_MS),
-    count: 12,
-    state: 'open',
-    ...more,
-  }) as Gap;
+const gapOf = (bucket: string, more: Partial<Gap>): Gap => ({
+  id: `gap:${bucket}`,
+  bucket,
+  kind: 'loss',
+  reason: 'messages expired in the queue',
+  first_seen_at: ago(3 * HOUR_MS),
+  last_seen_at: ago(2 * HOUR_MS),
+  opened_at: ago(3 * HOUR_MS),
+  reported_at: ago(2 * HOUR_MS),
+  count: 12,
+  state: 'open',
+  ...more,
+});
 
 const gaps: readonly Gap[] = [
   gapOf('acme-data-lake', { state: 'closing', job_id: wholeJob.id, reason: 'a re-index was requested' }),
@@ -305,6 +304,29 @@ export function troubledVerbs(): Partial<Verbs> {
         as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
       }),
     }),
+    getSeries: async ({ query: { hours = 24 } }) => seriesOf(hours),
+    getGrowth: async ({ query: { bucket = '', days } }) => ({
+      recording: true,
+      items: [
+        {
+          bucket,
+          days: Array.from({ length: days }, (_, place) => ({
+            day: ago((days - place) * DAY_MS).slice(0, 10),
+            objects: 400_000 + place * 900,
+            bytes: 0.9e12 + place * 1.1e9 + wave(place) * 4e9,
+          })),
+        },
+      ],
+    }),
+    getFacets: async () => ({
+      objects: TROUBLED_OBJECTS,
+      bytes: 2.4e12,
+      bucket: groupsOf('bucket', ['acme-data-lake', 'acme-ml-datasets']),
+      extension: groupsOf('ext', ENDS),
+      class: groupsOf('class', ['STANDARD', 'GLACIER']),
+      size: groupsOf('size', ['1K', '1M', '100M', '1G']),
+      age: groupsOf('modified', ['1d', '7d', '30d', '90d']),
+    }),
     getUsage: async ({ query: { by, prefix = '' } }) => {
       if (by !== 'folder') return { items: usageBy[by] };
       return {
@@ -315,6 +337,31 @@ export function troubledVerbs(): Partial<Verbs> {
       };
     },
   };
+}
+
+/** Something that looks like days and nights. */
+const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
+
+const groupsOf = (field: string, names: readonly string[]) => ({
+  groups: names.map((name, place) => ({
+    name,
+    objects: Math.round(TROUBLED_OBJECTS / (place + 1.4)),
+    bytes: 1e12 / (place + 1),
+    filter: `${field}:${name}`,
+  })),
+});
+
+function seriesOf(hours: number) {
+  const stepS = hours <= 3 ? 60 : hours <= 26 ? 300 : 3_600;
+  const steps = Math.floor((hours * 3_600) / stepS);
+  const points = Array.from({ length: steps }, (_, place) => ({
+    at: ago((steps - place) * stepS * 1_000),
+    events: Math.round(wave(place) * 7 * stepS),
+    lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
+    lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
+    statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 6, gap_open: 1, events_lost: 1, deletions_held: 1, events_unproven: 1 },
+  }));
+  return { from: ago(hours * HOUR_MS), to: ago(0), step_s: stepS, recording: true, points, busiest: [] };
 }
 
 const usageBy = {

@@ -40,7 +40,7 @@ export interface World {
   dispose(): Promise<void>;
 }
 
-/** What docs/install.md recommends. */
+/** What docs/guides/container.md recommends. */
 function isNotConnected(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'code' in body && body.code === 'bucket.not-connected';
 }

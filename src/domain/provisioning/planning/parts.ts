@@ -11,6 +11,8 @@ export function documentsOf(change: Change): { readonly before?: unknown; readon
   switch (change.part) {
     case 'topic':
       return { after: { TopicArn: change.name } };
+    case 'queue':
+      return { after: { QueueArn: change.name } };
     case 'topic-policy':
     case 'queue-policy':
       return { before: change.before, after: change.after };
@@ -53,7 +55,11 @@ function isMadeAgain({ part, action }: Change): boolean {
 }
 
 /** A change as people read it: what it writes to, and the difference below. */
-export function changeText({ action, part, name }: Pick<Change, 'action' | 'part' | 'name'>, before: unknown, after: unknown): string {
+export function changeText(
+  { action, part, name }: { readonly action: Change['action']; readonly part: string; readonly name: string },
+  before: unknown,
+  after: unknown,
+): string {
   const title = `${action === 'create' ? '+' : '~'} ${part} ${name}`;
   return [title, ...differenceOf(before, after).map((line) => `    ${line}`)].join('\n');
 }

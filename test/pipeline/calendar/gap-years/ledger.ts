@@ -3,7 +3,7 @@
  * no job stands still.
  *
  * **How long a change may wait for its repair**, counted from its report, or from the gap's lastSeen where a fast clock stored one
- * that is ahead. Derived from docs/reindex.md:
+ * that is ahead. Derived from docs/operate/reindex-gaps.md:
  *
  * | what | time |
  * |---|---|

@@ -1,0 +1,77 @@
+import type { Command } from 'commander';
+import { shellWord } from '../domain/commands.ts';
+import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { QUEUE_PREFIX } from '../domain/provisioning/planning/queue-pair.ts';
+import type { PlannedQueue, QueuePairPlan } from '../pipeline/provision/queue-pair.ts';
+import { queuePrefixOption, withExamples } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { exitCodes } from './exit-codes.ts';
+import { linesText } from './output.ts';
+
+interface CreateOptions extends JsonOption {
+  readonly prefix: string;
+  readonly apply?: true;
+}
+
+/** `tally queue create`. */
+export function addQueueCommands(program: Command, cli: Cli): void {
+  const queue = program.command('queue').description('The bucket queue, which the events of all buckets reach.');
+  const create = queue
+    .command('create')
+    .summary('make the bucket queue and its dead-letter queue')
+    .description(
+      'Shows the bucket queue and its dead-letter queue as they are to be, in the region of AWS_REGION, and what of it exists. With --apply it makes what is absent, and prints the settings to export. A queue that exists is never changed: one that is not as planned is reported with each difference, and nothing is made then.',
+    )
+    .addOption(queuePrefixOption())
+    .option('--apply', 'make what is absent')
+    .option('--json', 'print JSON');
+  withExamples(create, 'tally queue create', 'tally queue create --apply').action(async (options: CreateOptions) => {
+    const { prefix, apply } = options;
+    const plan = await cli.withQueuePair((pair, signal) => (apply === true ? pair.apply(prefix, signal) : pair.plan(prefix, signal)));
+    const isRefused = plan.queues.some(({ state }) => state === 'different');
+    cli.print(options, plan, () => (apply === true && !isRefused ? exportsText(plan) : planText(plan)));
+    cli.hint(options, nextText(cli, options, plan));
+    if (isRefused) cli.endWith(exitCodes.failure);
+  });
+}
+
+function nextText(cli: Cli, { prefix, apply }: CreateOptions, { queues, settings }: QueuePairPlan): string {
+  if (queues.some(({ state }) => state === 'different'))
+    return 'A queue that exists is never changed. Set its attributes with these commands if nothing else uses it, or choose other names with --prefix.';
+  if (apply === true) return 'Both queues are as planned. Start Tally with these settings.';
+  if (settings !== undefined) return 'Both queues exist and are as planned.';
+  const named = prefix === QUEUE_PREFIX ? [] : ['--prefix', prefix];
+  return `To make them: ${cli.typed('queue create --apply', ...named)}`;
+}
+
+/** For a shell. */
+function exportsText({ settings = {} }: QueuePairPlan): string {
+  return linesText(
+    Object.entries(settings)
+      .map(([name, value]) => `export ${name}=${shellWord(value)}`)
+      .join('\n'),
+  );
+}
+
+function planText(plan: QueuePairPlan): string {
+  const queues = plan.queues.map((queue) => linesText(queueText(queue)));
+  return [...queues, ...(plan.settings === undefined ? [] : [exportsText(plan)])].join('\n\n');
+}
+
+function queueText({ arn, state, attributes, differences }: PlannedQueue): string {
+  switch (state) {
+    case 'absent':
+      return changeText({ action: 'create', part: 'queue', name: arn }, undefined, attributes);
+    case 'as-planned':
+      return `= queue ${arn}\n    It exists as planned.`;
+    case 'different':
+      return [
+        `! queue ${arn}`,
+        ...differences.flatMap(({ attribute, wanted, found = 'not set', fix }) => [
+          `    ${attribute} is ${found}`,
+          `    planned  ${wanted}`,
+          `    do       ${fix}`,
+        ]),
+      ].join('\n');
+  }
+}

@@ -1,0 +1,528 @@
+/**
+ * The chart: what its values make, by Helm itself, checked against the schemas of Kubernetes and of the kinds that KEDA, the
+ * Prometheus operator and the Gateway API add, and against the settings of Tally.
+ *
+ * test/deploy/crds holds these kinds as JSON schemas without their texts and their status, in which fields that are not known are
+ * refused: KEDA 2.21.0, Prometheus operator 0.85.0, Gateway API 1.7.0 (Apache-2.0).
+ */
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { z } from 'zod';
+import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
+import { fencesOf, ROOT, shellBlocksOf, textOf } from '../docs/pages.ts';
+import { canRun, findProgram, runProgram, type ProgramEnd } from '../docs/programs.ts';
+
+const HELM = { name: 'helm', variable: 'TALLY_TEST_HELM' } as const;
+const VALIDATE = { name: 'kubernetes-validate', variable: 'TALLY_TEST_KUBERNETES_VALIDATE' } as const;
+const CHART = 'config/helm/tally';
+
+const files = mkdtempSync(join(tmpdir(), 'tally-helm-'));
+afterAll(() => rmSync(files, { recursive: true }));
+
+type Values = Readonly<Record<string, unknown>>;
+
+const QUEUE = 'https://sqs.eu-central-1.amazonaws.com/123456789012/bucket-events';
+const OTHER_QUEUE = `${QUEUE}-of-others`;
+
+/** The least with which the chart makes anything. */
+const least: Values = { aws: { region: 'eu-central-1', queueUrls: [QUEUE] }, index: { existingSecret: 'tally' } };
+
+const login: Values = {
+  url: 'https://tally.example.org/',
+  issuer: 'https://id.example.org',
+  existingSecret: 'tally-login',
+  allowed: ['domain=example.org', 'claim:groups=tally-users'],
+  adminEmails: ['alice@example.org', 'bob@example.org'],
+  trustedProxies: ['10.20.30.0/28'],
+};
+
+const anyPeer = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'ingress' } } }];
+
+/** Everything that can be set, apart from what excludes something else. */
+const most: Values = {
+  roles: 'split',
+  image: { repository: 'registry.example.org/tally', digest: `sha256:${'a'.repeat(64)}`, pullSecrets: ['registry'] },
+  aws: { region: 'eu-central-1', queueUrls: [QUEUE, OTHER_QUEUE] },
+  serviceAccount: { roleArn: 'arn:aws:iam::123456789012:role/tally', annotations: { team: 'search' } },
+  index: { existingSecret: 'tally', auth: 'basic', ca: { existingSecret: 'authority' } },
+  login: { ...login, adminClaim: 'groups=tally-admins', grants: [{ who: 'group:finance', where: 'photos/invoices/*' }] },
+  settings: { TALLY_BULK_BYTES: 5_242_880, TALLY_AUTO_CONNECT: true, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' },
+  ingress: { enabled: true, className: 'nginx', annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' } },
+  gateway: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }] },
+  metrics: {
+    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    rules: { enabled: true, labels: { release: 'prometheus' } },
+    dashboard: { enabled: true, annotations: { grafana_folder: 'Tally' } },
+  },
+  autoscaling: { enabled: true, max: 20, messagesPerSecond: 500, targetLagSeconds: 120, prometheus: 'http://prometheus:9090' },
+  networkPolicy: { enabled: true, httpFrom: anyPeer, metricsFrom: anyPeer, egress: { enabled: true, extra: [{ to: anyPeer }] } },
+  podAnnotations: { note: 'one' },
+  podLabels: { team: 'search' },
+  nodeSelector: { 'kubernetes.io/arch': 'arm64' },
+  tolerations: [{ key: 'search', operator: 'Exists' }],
+  affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+  priorityClassName: 'search',
+  extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/extra/ca.pem' }],
+  extraEnvFrom: [{ secretRef: { name: 'more' } }],
+  extraVolumes: [{ name: 'extra', configMap: { name: 'extra' } }],
+  extraVolumeMounts: [{ name: 'extra', mountPath: '/extra' }],
+  extraContainers: [{ name: 'collector', image: 'otel/collector' }],
+  extraInitContainers: [{ name: 'wait', image: 'busybox' }],
+  extraObjects: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'extra-{{ .Release.Name }}' }, data: { a: 'b' } }],
+};
+
+const together: Values = { ...least, login, ingress: { enabled: true } };
+
+const objectSchema = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()).optional() }),
+  spec: z.unknown().optional(),
+  data: z.record(z.string(), z.string()).optional(),
+});
+type Made = z.infer<typeof objectSchema>;
+
+const mountSchema = z.object({ name: z.string(), mountPath: z.string() });
+const containerSchema = z.looseObject({
+  image: z.string(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })),
+  ports: z.array(z.object({ name: z.string(), containerPort: z.number() })),
+  livenessProbe: z.object({ timeoutSeconds: z.int(), periodSeconds: z.int() }),
+  readinessProbe: z.looseObject({
+    timeoutSeconds: z.int(),
+    periodSeconds: z.int(),
+    httpGet: z.object({ path: z.string(), port: z.string() }),
+  }),
+  volumeMounts: z.array(mountSchema),
+});
+const podSchema = z.looseObject({
+  metadata: z.object({ labels: z.record(z.string(), z.string()), annotations: z.record(z.string(), z.string()).optional() }),
+  spec: z.looseObject({
+    terminationGracePeriodSeconds: z.int(),
+    containers: z.tuple([containerSchema], z.unknown()),
+    volumes: z.array(z.looseObject({ name: z.string() })),
+  }),
+});
+const deploymentSchema = z.object({
+  replicas: z.int().optional(),
+  selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+  template: podSchema,
+});
+
+let written = 0;
+/** A file of this run. Returns its path. */
+function fileOf(text: string, ending: string): string {
+  const path = join(files, `${++written}${ending}`);
+  writeFileSync(path, text);
+  return path;
+}
+
+/** Runs Helm in the project's folder. */
+function helm(...args: readonly string[]): Promise<ProgramEnd> {
+  const env = { ...process.env, HELM_CACHE_HOME: files, HELM_CONFIG_HOME: files, HELM_DATA_HOME: files };
+  return runProgram(findProgram(HELM) ?? '', args, { cwd: ROOT, env });
+}
+
+const template = (values: Values): Promise<ProgramEnd> =>
+  helm('template', 'tally', CHART, '--namespace', 'tally', '--values', fileOf(stringify(values), '.yaml'));
+
+function objectsIn(text: string): readonly Made[] {
+  return parseAllDocuments(text)
+    .map((document): unknown => document.toJS())
+    .filter((value) => value !== null)
+    .map((value) => objectSchema.parse(value));
+}
+
+const known = new Map<Values, Promise<readonly Made[]>>();
+/** What the chart makes of the values; of the same ones once. */
+function made(values: Values): Promise<readonly Made[]> {
+  const found = known.get(values) ?? make(values);
+  known.set(values, found);
+  return found;
+}
+
+async function make(values: Values): Promise<readonly Made[]> {
+  const { code, stdout, stderr } = await template(values);
+  expect(code, stderr).toBe(0);
+  return objectsIn(stdout);
+}
+
+/** Why the chart makes nothing of the values. */
+async function refusal(values: Values): Promise<string> {
+  const { code, stderr } = await template(values);
+  expect(code).not.toBe(0);
+  return stderr;
+}
+
+const named = (objects: readonly Made[], kind: string): readonly string[] =>
+  objects.flatMap((each) => (each.kind === kind ? each.metadata.name : []));
+
+function one(objects: readonly Made[], kind: string, name: string): Made {
+  const found = objects.filter((each) => each.kind === kind && each.metadata.name === name);
+  expect(found, `${kind} ${name} of ${named(objects, kind).join(', ')}`).toHaveLength(1);
+  return found[0]!;
+}
+
+const deploymentOf = (objects: readonly Made[], name: string) => deploymentSchema.parse(one(objects, 'Deployment', name).spec);
+const containerOf = (objects: readonly Made[], name: string) => deploymentOf(objects, name).template.spec.containers[0];
+const environmentOf = (objects: readonly Made[], name: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(containerOf(objects, name).env.map((each) => [each.name, each.value]));
+
+const contents: Readonly<Record<string, string>> = {
+  '/run/secrets/index/index-url': 'https://tally:secret@search.internal:9200',
+  '/run/secrets/login/client-secret': 'secret',
+  '/run/secrets/ca/ca.crt': rootCertificates[0]!,
+  '/run/grants/grants.yaml': '[]',
+};
+
+/** The settings of a Deployment, whose files are all mounted. Fails unless Tally serves with them. */
+function settingsOf(objects: readonly Made[], name: string): Settings {
+  const { volumeMounts } = containerOf(objects, name);
+  const ours = Object.entries(environmentOf(objects, name)).filter(([variable]) => variable.startsWith('TALLY_'));
+  const read = new Set<string>();
+  const parsed = parseSettings({ ...Object.fromEntries(ours), TALLY_HEALTH_ADDRESS: '0.0.0.0:8081' }, (path) => {
+    read.add(path);
+    return { mode: 0o644, text: contents[path] ?? '' };
+  });
+  if (!parsed.ok) throw new Error(`${name}: ${parsed.mistakes.join('\n')}`);
+  expect(serveMistakes(parsed.settings)).toEqual([]);
+  for (const path of read) expect(volumeMounts.map(({ mountPath }) => mountPath)).toContain(path.replace(/\/[^/]+$/, ''));
+  return parsed.settings;
+}
+
+const crds = new Map(
+  readdirSync(join(ROOT, 'test/deploy/crds')).map((name) => [
+    name.replace('.json', ''),
+    z.fromJSONSchema(z.record(z.string(), z.unknown()).parse(JSON.parse(textOf(`test/deploy/crds/${name}`)))),
+  ]),
+);
+
+/** What the schemas of their kinds say against the objects. */
+async function complaints(objects: readonly Made[]): Promise<readonly string[]> {
+  // validating each takes a twentieth of a second, and most are the same whatever the values
+  const own = new Set(objects.filter(({ kind }) => !crds.has(kind)).map((each) => stringify(each)));
+  const { code, stdout, stderr } = await runProgram(findProgram(VALIDATE) ?? '', [
+    '--strict',
+    '--quiet',
+    fileOf([...own].join('---\n'), '.yaml'),
+  ]);
+  const added = objects.flatMap((each) => {
+    const { error } = crds.get(each.kind)?.safeParse(each) ?? {};
+    return (error?.issues ?? []).map(({ path, message }) => `${each.kind} ${each.metadata.name}: ${path.join('.')}: ${message}`);
+  });
+  return [...(code === 0 ? [] : [stdout + stderr]), ...added];
+}
+
+it('carries the rules and the dashboard of config/monitoring', () => {
+  for (const name of ['alerts.yaml', 'dashboard.json'])
+    expect(textOf(`${CHART}/files/${name}`), 'npm run docs').toBe(textOf(`config/monitoring/${name}`));
+});
+
+const runs = canRun('the Helm chart', [HELM, VALIDATE]);
+
+describe.skipIf(!runs)('the chart', () => {
+  it('passes helm lint with the least and with most values', async () => {
+    for (const values of [least, most, together]) {
+      const { code, stdout, stderr } = await helm('lint', '--strict', '--quiet', CHART, '--values', fileOf(stringify(values), '.yaml'));
+      expect(code, stdout + stderr).toBe(0);
+    }
+  });
+
+  it('makes what the schemas of Kubernetes and of the added kinds accept', async () => {
+    const all = (await Promise.all([least, most, together].map(made))).flat();
+    expect(await complaints(all)).toEqual([]);
+    expect([...new Set(all.map(({ kind }) => kind))].toSorted()).toEqual(
+      [
+        ...crds.keys(),
+        'ConfigMap',
+        'Deployment',
+        'Ingress',
+        'NetworkPolicy',
+        'PodDisruptionBudget',
+        'Service',
+        'ServiceAccount',
+      ].toSorted(),
+    );
+  });
+
+  it('would not pass with a field that does not exist', async () => {
+    const [deployment, scaled] = [one(await made(least), 'Deployment', 'tally'), one(await made(most), 'ScaledObject', 'tally-ingest')];
+    const wrong = [deployment, scaled].map((each) => ({ ...each, spec: { ...z.looseObject({}).parse(each.spec), invented: 1 } }));
+    expect((await complaints(wrong)).map((each) => /invented/.exec(each)?.[0])).toEqual(['invented', 'invented']);
+  });
+
+  it('refuses a value that does not exist, and one of another form', async () => {
+    expect(await refusal({ ...least, ingres: { enabled: true } })).toContain('ingres');
+    expect(await refusal({ ...least, index: { url: 'https://tally:secret@search.internal:9200' } })).toContain('/index/url');
+    expect(await refusal({ ...least, roles: 'apart' })).toContain('/roles');
+  });
+
+  it('names all contradictions of the values at once', async () => {
+    const said = await refusal({ autoscaling: { enabled: true }, ingress: { enabled: true }, settings: { TALLY_ROLES: 'http' } });
+    for (const name of ['aws.queueUrls', 'index.existingSecret', 'autoscaling.enabled', 'login.issuer', 'settings.TALLY_ROLES'])
+      expect(said).toContain(`\n  ${name}: `);
+    const without = await refusal({ ...least, login: { issuer: 'https://id.example.org' }, networkPolicy: { enabled: true } });
+    for (const name of ['login.url', 'login.allowed', 'login.trustedProxies', 'networkPolicy.httpFrom'])
+      expect(without).toContain(`\n  ${name}: `);
+  });
+
+  it('has one Deployment with all roles, or one for each', async () => {
+    const [small, large] = await Promise.all([made(least), made(most)]);
+    expect(named(small, 'Deployment')).toEqual(['tally']);
+    expect(settingsOf(small, 'tally').TALLY_ROLES).toEqual(['ingest', 'reindex', 'http']);
+    const roles = ['ingest', 'reindex', 'http'] as const;
+    expect(named(large, 'Deployment')).toEqual(roles.map((role) => `tally-${role}`));
+    for (const role of roles) expect(settingsOf(large, `tally-${role}`).TALLY_ROLES).toEqual([role]);
+  });
+
+  it('selects the pods of each Deployment, Service and budget by labels that these pods have, and no others', async () => {
+    for (const objects of [await made(most), await made(together)]) {
+      const pods = named(objects, 'Deployment').map((name) => [name, deploymentOf(objects, name).template.metadata.labels] as const);
+      const selected = (selector: unknown): readonly string[] => {
+        const labels = Object.entries(z.record(z.string(), z.string()).parse(selector));
+        return pods.flatMap(([name, has]) => (labels.every(([label, value]) => has[label] === value) ? name : []));
+      };
+      const withLabels = z.object({ selector: z.object({ matchLabels: z.unknown() }) });
+      for (const [name] of pods) {
+        expect(selected(deploymentOf(objects, name).selector.matchLabels)).toEqual([name]);
+        expect(selected(withLabels.parse(one(objects, 'PodDisruptionBudget', name).spec).selector.matchLabels)).toEqual([name]);
+      }
+      const selectorOf = (name: string): unknown =>
+        z.looseObject({ selector: z.unknown() }).parse(one(objects, 'Service', name).spec).selector;
+      expect(selected(selectorOf('tally'))).toEqual([pods.at(-1)?.[0]]);
+      expect(selected(selectorOf('tally-metrics'))).toEqual(pods.map(([name]) => name));
+    }
+  });
+
+  it('has settings with which Tally serves, the same as the values say', async () => {
+    const objects = await made(most);
+    for (const role of ['ingest', 'reindex', 'http']) {
+      expect(settingsOf(objects, `tally-${role}`)).toMatchObject({
+        TALLY_QUEUE_URL: [QUEUE, OTHER_QUEUE],
+        TALLY_BULK_BYTES: 5_242_880,
+        TALLY_AUTO_CONNECT: true,
+        TALLY_TARGET_LAG_S: 120,
+      });
+      expect(environmentOf(objects, `tally-${role}`)).toMatchObject({ AWS_REGION: 'eu-central-1', NODE_EXTRA_CA_CERTS: '/extra/ca.pem' });
+    }
+    expect(settingsOf(objects, 'tally-http')).toMatchObject({
+      TALLY_PUBLIC_URL: 'https://tally.example.org',
+      TALLY_OIDC_CLIENT_SECRET: 'secret',
+      TALLY_OIDC_ALLOWED: login['allowed'],
+      TALLY_OIDC_ADMIN_EMAILS: login['adminEmails'],
+      TALLY_TRUSTED_PROXIES: login['trustedProxies'],
+      TALLY_GRANTS_FILE: '/run/grants/grants.yaml',
+    });
+  });
+
+  it('gives what belongs to logins to the control plane alone, and keeps secrets out of the variables', async () => {
+    const objects = await made(most);
+    for (const role of ['ingest', 'reindex']) {
+      expect(JSON.stringify(one(objects, 'Deployment', `tally-${role}`))).not.toMatch(/OIDC|tally-login|grants/);
+      expect(containerOf(objects, `tally-${role}`).ports.map(({ name }) => name)).toEqual(['health']);
+    }
+    expect(JSON.stringify(objects)).not.toMatch(/secretKeyRef/);
+    expect(parse(one(objects, 'ConfigMap', 'tally-grants').data?.['grants.yaml'] ?? '')).toEqual([
+      { who: 'group:finance', where: 'photos/invoices/*' },
+    ]);
+  });
+
+  it('keeps the control plane on the loopback address of its pod where no one logs in', async () => {
+    const objects = await made(least);
+    expect(settingsOf(objects, 'tally').TALLY_HTTP_ADDRESS).toMatchObject({ host: '127.0.0.1' });
+    expect(named(objects, 'Service')).toEqual(['tally-metrics']);
+    expect(containerOf(objects, 'tally').readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'health' });
+  });
+
+  it('leads the Ingress and the route to the control plane, which answers before a bucket is connected', async () => {
+    const objects = await made(most);
+    expect(one(objects, 'Ingress', 'tally').spec).toMatchObject({
+      ingressClassName: 'nginx',
+      tls: [{ hosts: ['tally.example.org'], secretName: 'tally-tls' }],
+      rules: [
+        { host: 'tally.example.org', http: { paths: [{ path: '/', backend: { service: { name: 'tally', port: { name: 'http' } } } }] } },
+      ],
+    });
+    expect(one(objects, 'HTTPRoute', 'tally').spec).toMatchObject({
+      hostnames: ['tally.example.org'],
+      rules: [{ backendRefs: [{ name: 'tally', port: 80 }] }],
+    });
+    expect(one(objects, 'Service', 'tally').spec).toMatchObject({ ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
+    const { ports, readinessProbe } = containerOf(objects, 'tally-http');
+    expect(ports).toContainEqual({ name: 'http', containerPort: settingsOf(objects, 'tally-http').TALLY_HTTP_ADDRESS.port });
+    expect(readinessProbe.httpGet).toEqual({ path: '/livez', port: 'http' });
+  });
+
+  it('lets a stop end, probes with patience, and restarts pods whose grants change', async () => {
+    const objects = await made(most);
+    for (const name of named(objects, 'Deployment')) {
+      const { terminationGracePeriodSeconds, containers } = deploymentOf(objects, name).template.spec;
+      const lingers = z.object({ preStop: z.object({ sleep: z.object({ seconds: z.int() }) }) }).safeParse(containers[0]['lifecycle']);
+      const left = terminationGracePeriodSeconds - (lingers.data?.preStop.sleep.seconds ?? 0);
+      expect(1_000 * left).toBeGreaterThan(settingsOf(objects, name).TALLY_SHUTDOWN_TIMEOUT_MS);
+      // a second, the default, is short for a process that is busy with large messages
+      for (const { timeoutSeconds, periodSeconds } of [containers[0].livenessProbe, containers[0].readinessProbe]) {
+        expect(timeoutSeconds).toBeGreaterThanOrEqual(5);
+        expect(timeoutSeconds).toBeLessThan(periodSeconds);
+      }
+    }
+    const checksum = async (where: string): Promise<unknown> => {
+      const changed = await made({ ...together, login: { ...login, grants: [{ who: 'everyone', where }] } });
+      return deploymentOf(changed, 'tally').template.metadata.annotations?.['checksum/grants'];
+    };
+    expect(await checksum('photos/*')).not.toEqual(await checksum('movies/*'));
+  });
+
+  it('runs without root, a writable root file system, capabilities and a token of Kubernetes', async () => {
+    const objects = await made(most);
+    for (const name of named(objects, 'Deployment')) {
+      expect(deploymentOf(objects, name).template.spec).toMatchObject({
+        automountServiceAccountToken: false,
+        enableServiceLinks: false,
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        imagePullSecrets: [{ name: 'registry' }],
+        priorityClassName: 'search',
+        nodeSelector: { 'kubernetes.io/arch': 'arm64' },
+        initContainers: [{ name: 'wait' }],
+      });
+      const { containers, volumes } = deploymentOf(objects, name).template.spec;
+      expect(containers[0]).toMatchObject({
+        image: `registry.example.org/tally@sha256:${'a'.repeat(64)}`,
+        envFrom: [{ secretRef: { name: 'more' } }],
+        securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      });
+      expect(containers[1]).toMatchObject({ name: 'collector' });
+      expect(volumes).toContainEqual({ name: 'extra', configMap: { name: 'extra' } });
+      expect(containers[0].volumeMounts).toContainEqual({ name: 'extra', mountPath: '/extra' });
+    }
+    expect(named(objects, 'ConfigMap')).toContain('extra-tally');
+  });
+
+  it('scales ingest alone, by the queues for a worker’s rate and target lag, with Prometheus or without', async () => {
+    const [objects, plain] = await Promise.all([made(most), made({ ...least, roles: 'split', autoscaling: { enabled: true } })]);
+    expect(deploymentOf(objects, 'tally-ingest').replicas).toBeUndefined();
+    expect(deploymentOf(objects, 'tally-reindex').replicas).toBe(1);
+    const queues = [QUEUE, OTHER_QUEUE].map((queueURL) => ({
+      type: 'aws-sqs-queue',
+      authenticationRef: { name: 'tally-ingest' },
+      metadata: { queueURL, awsRegion: 'eu-central-1', queueLength: '60000' },
+    }));
+    expect(one(objects, 'ScaledObject', 'tally-ingest').spec).toMatchObject({
+      scaleTargetRef: { name: 'tally-ingest' },
+      minReplicaCount: 0,
+      maxReplicaCount: 20,
+      triggers: [{ name: 'wanted' }, { name: 'busy' }, ...queues],
+    });
+    expect(one(plain, 'ScaledObject', 'tally-ingest').spec).toMatchObject({ fallback: { replicas: 2 }, triggers: queues.slice(0, 1) });
+    expect(one(plain, 'TriggerAuthentication', 'tally-ingest').spec).toEqual({ podIdentity: { provider: 'aws' } });
+    const own = await made({ ...least, roles: 'split', autoscaling: { enabled: true, authentication: 'mine' } });
+    expect(named(own, 'TriggerAuthentication')).toEqual([]);
+    expect(JSON.stringify(one(own, 'ScaledObject', 'tally-ingest'))).toContain('"authenticationRef":{"name":"mine"}');
+  });
+
+  it('has Prometheus scrape every pod, and alerts that lead to the pages of this registry', async () => {
+    const objects = await made(most);
+    const { labels } = one(objects, 'Service', 'tally-metrics').metadata;
+    const { selector } = z
+      .object({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) })
+      .parse(one(objects, 'ServiceMonitor', 'tally').spec);
+    expect(labels).toMatchObject(selector.matchLabels);
+    expect(one(objects, 'ServiceMonitor', 'tally').metadata.labels).toMatchObject({ release: 'prometheus' });
+    const rules = parse(textOf('config/monitoring/alerts.yaml').replaceAll('https://tally.example.com', 'https://tally.example.org'));
+    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(rules);
+    const dashboard = one(objects, 'ConfigMap', 'tally-dashboard');
+    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(textOf('config/monitoring/dashboard.json')));
+    expect(dashboard.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
+  });
+
+  it('admits only the named peers, each to its port', async () => {
+    const { spec } = one(await made(most), 'NetworkPolicy', 'tally');
+    expect(spec).toMatchObject({
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [
+        { ports: [{ port: 'http' }], from: anyPeer },
+        { ports: [{ port: 'health' }], from: anyPeer },
+      ],
+    });
+    const closed = one(await made({ ...least, networkPolicy: { enabled: true } }), 'NetworkPolicy', 'tally');
+    expect(closed.spec).toMatchObject({ policyTypes: ['Ingress'] });
+    expect(closed.spec).not.toHaveProperty('ingress');
+  });
+
+  it('takes its AWS role by the annotation of IRSA, or by an association of Pod Identity that needs none', async () => {
+    const role = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::123456789012:role/tally' };
+    expect(one(await made(most), 'ServiceAccount', 'tally').metadata['annotations']).toEqual({ ...role, team: 'search' });
+    expect(one(await made(least), 'ServiceAccount', 'tally').metadata).not.toHaveProperty('annotations');
+    const existing = await made({ ...least, serviceAccount: { create: false, name: 'mine' } });
+    expect(named(existing, 'ServiceAccount')).toEqual([]);
+    expect(deploymentOf(existing, 'tally').template.spec['serviceAccountName']).toBe('mine');
+  });
+
+  it('says the next command', async () => {
+    const notes = async (values: Values): Promise<string> => {
+      const args = ['install', 'tally', CHART, '--namespace', 'search', '--dry-run=client', '--values', fileOf(stringify(values), '.yaml')];
+      const { code, stdout, stderr } = await helm(...args);
+      expect(code, stderr).toBe(0);
+      return stdout.split('\nNOTES:\n')[1] ?? '';
+    };
+    const [small, large] = await Promise.all([notes(least), notes(most)]);
+    expect(small).toContain('kubectl -n search port-forward deploy/tally 8080');
+    expect(small).toContain('aws eks create-pod-identity-association');
+    expect(large).not.toContain('aws eks');
+    expect(large).toContain('https://tally.example.org/login/callback');
+    expect(large).toContain('kubectl -n search exec deploy/tally-http -- tally admin appoint YOU@example.com');
+    for (const text of [small, large]) expect(text).toMatch(/kubectl -n search exec deploy\/[-a-z]+ -- tally bucket add BUCKET --source /);
+  });
+
+  it.each(['keda-sqs.yaml', 'keda-prometheus.yaml'])('makes config/scaling/%s by the command that the file names', async (name) => {
+    const text = textOf(`config/scaling/${name}`);
+    const [, command = ''] = /^#\s+helm (template .+)$/m.exec(text) ?? [];
+    const { stdout } = await helm(...command.split(' '));
+    expect(text.split('\n').slice(2).join('\n'), command).toBe(stdout);
+  });
+});
+
+describe.skipIf(!runs)('docs/guides/kubernetes.md', () => {
+  const page = textOf('docs/guides/kubernetes.md');
+  const values = fencesOf(page)
+    .filter(({ language }) => language === 'yaml')
+    .map(({ text }): Values => z.record(z.string(), z.unknown()).parse(parse(text)));
+  const [first = {}, ...others] = values;
+  const commands = shellBlocksOf(page).flat();
+
+  it('leads from nothing to a login page by the values that it shows, and every further block fits to them', async () => {
+    expect(others.length).toBeGreaterThan(3);
+    const small = await made(first);
+    const large = await Promise.all(others.map((each) => made({ ...first, ...each })));
+    expect(await complaints([...small, ...large.flat()])).toEqual([]);
+    expect(settingsOf(small, 'tally')).toMatchObject({ TALLY_OIDC_ISSUER: 'https://id.example.com', TALLY_ROLES: { length: 3 } });
+    expect(named(small, 'Ingress')).toEqual(['tally']);
+  });
+
+  it('makes the Secret that the values name, and installs with Helm what they are for', async () => {
+    const [secret] = commands.flatMap((command) => /^kubectl -n tally create secret generic (\S+) (.+)$/.exec(command)?.slice(1) ?? []);
+    const keys = commands.flatMap((command) => [...command.matchAll(/--from-file=(\S+)/g)].map(([, key]) => key));
+    expect([secret, keys]).toEqual(['tally', ['index-url', 'client-secret']]);
+    expect(first).toMatchObject({ index: { existingSecret: secret }, login: { existingSecret: secret } });
+    const install = commands.find((command) => command.startsWith('helm ')) ?? '';
+    const words = install.replace('values.yaml', fileOf(stringify(first), '.yaml')).split(' ');
+    const { code, stderr } = await helm(
+      'install',
+      ...words.filter((word) => !['helm', 'upgrade', '--install'].includes(word)),
+      '--dry-run=client',
+    );
+    expect(code, stderr).toBe(0);
+  });
+
+  it('names Deployments that there are', async () => {
+    const typed = [...page.matchAll(/deploy\/([-\w]+)/g)].map(([, name]) => name);
+    const objects = await Promise.all([made(first), made({ ...first, roles: 'split' })]);
+    const there = new Set(named(objects.flat(), 'Deployment'));
+    expect(typed.length).toBeGreaterThan(2);
+    expect(typed.filter((name = '') => !there.has(name))).toEqual([]);
+  });
+});
