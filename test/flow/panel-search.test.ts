@@ -370,7 +370,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const found: string[] = [];
     for (const [name, choices] of looks) {
       await openPanel(page, daemon.controlUrl, address(choices));
-      await page.getByText('Filters', { exact: true }).click();
+      const filters = page.getByText('Filters', { exact: true });
+      if (await filters.isVisible()) await filters.click();
       found.push(...(await findingsOf(page, name)));
     }
     expect(found).toEqual([]);

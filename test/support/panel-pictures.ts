@@ -43,22 +43,27 @@ const press =
 
 async function openRow(page: Page): Promise<void> {
   await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').nth(3).click();
-  await page.getByText('Index and S3 agree').waitFor();
+  await page.getByText('Index and S3 agree', { exact: true }).waitFor();
+}
+
+/** Charts are loaded after the page. */
+async function drawn(page: Page): Promise<void> {
+  await page.locator('.drawing canvas').last().waitFor();
 }
 
 const pictures: readonly Picture[] = [
-  { name: 'overview', query: '' },
-  { name: 'overview-dark', query: '', options: dark(LARGE) },
+  { name: 'overview', query: '', act: drawn },
+  { name: 'overview-dark', query: '', options: dark(LARGE), act: drawn },
   { name: 'buckets', query: '?page=buckets' },
   { name: 'search', query: FOUND },
   { name: 'search-dark', query: FOUND, options: dark(LARGE) },
   { name: 'object', query: FOUND, act: openRow },
-  { name: 'usage', query: '?page=usage&query=bucket:acme-data-lake' },
-  { name: 'bucket', query: BUCKET },
+  { name: 'usage', query: '?page=usage&query=bucket:acme-data-lake', act: drawn },
+  { name: 'bucket', query: BUCKET, act: drawn },
   { name: 'reindex', query: '?page=bucket&bucket=acme-data-lake', act: press('Re-Index and Repair') },
   { name: 'job', query: JOB },
   { name: 'letters', query: '?page=letters' },
-  { name: 'small', query: '', options: SMALL },
+  { name: 'small', query: '', options: SMALL, act: drawn },
   { name: 'small-dark', query: FOUND, options: dark(SMALL) },
 ];
 
@@ -75,8 +80,6 @@ try {
 async function take({ name, query, options = LARGE, act }: Picture): Promise<void> {
   const { page, context } = await openWindow(browser, { ...options, reducedMotion: 'reduce' });
   await openPanel(page, world.url, query);
-  // charts are loaded after the page
-  await page.waitForLoadState('networkidle');
   await act?.(page);
   const devtools = await context.newCDPSession(page);
   const { data } = await devtools.send('Page.captureScreenshot', { format: FORMAT, ...(FORMAT === 'webp' && { quality: QUALITY }) });

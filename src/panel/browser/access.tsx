@@ -44,13 +44,14 @@ export function AccessPage({ choices }: { readonly choices: Choices }) {
 
 interface GrantTableProps {
   readonly grants: readonly GrantView[];
+  readonly label?: string;
   /** Absent: they are only shown. */
   readonly remove?: ((grant: GrantView) => void) | undefined;
 }
 
-function GrantTable({ grants, remove }: GrantTableProps) {
+function GrantTable({ grants, label = 'Grants', remove }: GrantTableProps) {
   return (
-    <Table label="Grants" heads={['Who', 'May read', 'Granted by', 'Since', ...(remove === undefined ? [] : ['Actions'])]}>
+    <Table label={label} heads={['Who', 'May read', 'Granted by', 'Since', ...(remove === undefined ? [] : ['Actions'])]}>
       {grants.map((grant) => (
         <tr key={`${grant.who} ${grant.where}`}>
           <th scope="row">
@@ -230,7 +231,7 @@ function AccessOf({ person }: { readonly person: string }) {
               ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
             ]}
           />
-          {grants.length > 0 && <GrantTable grants={grants} />}
+          {grants.length > 0 && <GrantTable grants={grants} label="Grants of this person" />}
         </>
       )}
     </Shown>

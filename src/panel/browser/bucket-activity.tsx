@@ -38,7 +38,7 @@ export function BucketActivity({ name }: { readonly name: string }) {
   return (
     <>
       <section aria-labelledby="jobs-heading">
-        <h2 id="jobs-heading">Jobs, and the drift that each found</h2>
+        <h2 id="jobs-heading">Its jobs, and the drift that each found</h2>
         <Shown loaded={jobs}>
           {(all) => {
             const own = all.filter(({ bucket }) => bucket === name).slice(0, SHOWN_MAX);
@@ -47,7 +47,7 @@ export function BucketActivity({ name }: { readonly name: string }) {
         </Shown>
       </section>
       <section aria-labelledby="gaps-heading">
-        <h2 id="gaps-heading">Gaps</h2>
+        <h2 id="gaps-heading">Its gaps</h2>
         <Shown loaded={gaps}>
           {({ items }) =>
             items.length === 0 ? <p class="empty">No gap: every change that is known of was indexed.</p> : <GapTable gaps={items} />

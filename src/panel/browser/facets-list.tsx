@@ -52,7 +52,7 @@ function Facet({ name, text, groups, search }: FacetProps) {
   if (shown.length < 2) return null;
   return (
     <>
-      <h3>{text}</h3>
+      <h2>{text}</h2>
       <ul class="facet">
         {shown.map(({ name: group = 'none', filter = '', objects }) => (
           <li key={filter}>

@@ -85,7 +85,7 @@ export function GroupTable({ groups: found, search, bucket, prefix }: GroupTable
               const group = groups[index];
               return (
                 group !== undefined && (
-                  <GroupRow key={group.name ?? ''} group={group} most={sums.most} search={search} bucket={bucket} prefix={prefix} />
+                  <GroupRow key={index} group={group} most={sums.most} search={search} bucket={bucket} prefix={prefix} />
                 )
               );
             })}

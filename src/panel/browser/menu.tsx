@@ -18,7 +18,7 @@ export function Menu({ label, shown, look = 'outline small', children }: MenuPro
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   // a press on the button closes the panel before it is a click
-  const closedAtMs = useRef(0);
+  const closedAtMs = useRef(Number.NEGATIVE_INFINITY);
   const close = (): void => {
     closedAtMs.current = performance.now();
     setOpen(false);
@@ -32,7 +32,7 @@ export function Menu({ label, shown, look = 'outline small', children }: MenuPro
         {shown}
       </button>
       {isOpen && (
-        <Opened beside={button} onClose={close}>
+        <Opened beside={button} onDone={() => setOpen(false)} onClose={close}>
           {children}
         </Opened>
       )}
@@ -42,6 +42,8 @@ export function Menu({ label, shown, look = 'outline small', children }: MenuPro
 
 interface OpenedProps {
   readonly beside: { readonly current: HTMLElement | null };
+  /** Something of it was chosen. */
+  readonly onDone: () => void;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
@@ -58,7 +60,7 @@ function put(panel: HTMLElement, button: HTMLElement): void {
   panel.style.left = `${Math.max(SPACE, left + width > innerWidth ? right - width : left)}px`;
 }
 
-function Opened({ beside, onClose, children }: OpenedProps) {
+function Opened({ beside, onDone, onClose, children }: OpenedProps) {
   const panel = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const { current } = panel;
@@ -81,7 +83,7 @@ function Opened({ beside, onClose, children }: OpenedProps) {
         if (event.newState === 'closed') onClose();
       }}
       onClick={(event) => {
-        if (event.target instanceof Element && event.target.closest('button, a') !== null) onClose();
+        if (event.target instanceof Element && event.target.closest('button, a') !== null) onDone();
       }}
       onKeyDown={(event) => {
         if (event.key === 'ArrowDown' || event.key === 'ArrowUp') step(event);

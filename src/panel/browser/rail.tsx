@@ -41,6 +41,7 @@ const administration: readonly Entry[] = [
 
 /** The operation without which a page has nothing to show. */
 export function needOf(page: PageName): Key | undefined {
+  if (page === 'doctor') return 'GET /v1/buckets/{bucket}/doctor';
   return [...daily, ...administration].find((entry) => entry.page === page || entry.within?.includes(page) === true)?.needs;
 }
 

@@ -11,7 +11,7 @@ import { useLoaded, usePages, type Pages } from './load.ts';
 import { NothingFound } from './nothing-found.tsx';
 import { Busy, Failure, Link, Size, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
-import { onlyValueIn, withClauses } from './query-text.ts';
+import { onlyValueIn, withField } from './query-text.ts';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
 import { choicesOf, opening, pageOf, requestOf, type Search } from './search-place.ts';
 import { useVirtualRows } from './virtual.ts';
@@ -209,7 +209,7 @@ export function Space({ px }: { readonly px: number }) {
 
 /** The search from a key on. */
 function jumpedTo(search: Search, key: string): Search {
-  return { ...search, query: withClauses(search.query, key), open: undefined };
+  return { ...search, query: withField(search.query, { name: 'key', operator: '>=' }, [key]), open: undefined };
 }
 
 /** After the last row of a list that is full. */

@@ -27,10 +27,10 @@ interface Area {
 }
 
 export function Treemap({ areas: groups, search, prefix }: TreemapProps) {
-  const place = useRef<SVGSVGElement>(null);
+  const drawing = useRef<SVGSVGElement>(null);
   const [widthPx, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const { current } = place;
+    const { current } = drawing;
     if (current === null) return undefined;
     const resized = new ResizeObserver(() => setWidth(current.clientWidth));
     setWidth(current.clientWidth);
@@ -39,9 +39,9 @@ export function Treemap({ areas: groups, search, prefix }: TreemapProps) {
   }, []);
   const areas = useMemo(() => placed(groups, widthPx), [groups, widthPx]);
   return (
-    <svg ref={place} class="treemap" aria-hidden="true">
-      {areas.map((area) => (
-        <AreaDrawn key={area.data.group?.name ?? ''} area={area} search={search} prefix={prefix} />
+    <svg ref={drawing} class="treemap" aria-hidden="true">
+      {areas.map((area, place) => (
+        <AreaDrawn key={place} area={area} search={search} prefix={prefix} />
       ))}
     </svg>
   );
@@ -71,7 +71,7 @@ function AreaDrawn({ area: { data, x0, x1, y0, y1 }, search, prefix }: AreaProps
   return (
     <a
       href={href}
-      tabIndex={-1}
+      {...UNREACHED}
       onClick={(event) => {
         event.preventDefault();
         go(href);
@@ -81,6 +81,9 @@ function AreaDrawn({ area: { data, x0, x1, y0, y1 }, search, prefix }: AreaProps
     </a>
   );
 }
+
+/** The table is for the keyboard. SVG knows the attribute only. */
+const UNREACHED: object = { tabindex: '-1' };
 
 interface DrawnProps {
   readonly x: number;

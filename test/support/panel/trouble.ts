@@ -292,6 +292,23 @@ export function troubledVerbs(): Partial<Verbs> {
       const findings = bucket === 'acme-clickstream' ? brokenRule : [];
       return { bucket, status: findings.length > 0 ? 'broken' : 'ok', findings };
     },
+    explainObject: async ({ params: { bucket }, query: { key } }) => {
+      const index = { ...troubledObject(Number(/(\d+)\D*$/.exec(key)?.[1] ?? 0)), bucket, key };
+      const { size = 0, etag = '', last_modified: modified = ago(0) } = index;
+      return {
+        bucket,
+        key,
+        index,
+        storage: {
+          state: { present: true, size_bytes: size, etag, last_modified: modified, storage_class: 'STANDARD', content_type: 'image/jpeg' },
+          observed_at: ago(0),
+        },
+        clocks: { document: index.clock, floor: 0 },
+        agrees: true,
+        sentence: 'A search finds it: the index and S3 agree.',
+        bucket_status: bucketOf(bucket).status,
+      };
+    },
     getOwnAccess: async () => ({ reads: ['*'] }),
     searchObjects: async ({ query }) => ({
       ...pageFrom(Number(/\d+$/.exec(query.cursor ?? '0')?.[0] ?? 0), query.limit),
