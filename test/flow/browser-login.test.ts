@@ -9,7 +9,7 @@ import { listen } from '../../src/client/listener.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
-import { follow, openPanel, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, openMenu, openPanel, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
 
 const canRunHere = canBrowse('people in Chromium');
 const never = new AbortController().signal;
@@ -518,6 +518,7 @@ describe.skipIf(!canRunHere)('the panel in Chromium, of a person who logs in', (
 
   it('logs out', async () => {
     const { page } = await logIn(ALICE);
+    await openMenu(page);
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByRole('button', { name: 'Log in' }).waitFor();
     await page.reload();

@@ -120,7 +120,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
 
     await openPanel(page, daemon.controlUrl, `?page=doctor&bucket=${bucket}`);
     await page.getByText('Nothing is wrong that can be seen').waitFor();
-    await page.getByRole('link', { name: 'Its page' }).click();
+    await page.getByRole('link', { name: 'Its settings' }).click();
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByText('Nothing to do: AWS is as it must be').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();

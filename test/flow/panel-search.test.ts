@@ -189,6 +189,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(queryOf(page)).toBe('bucket:demo prefix:2026/invoices/');
     await page.getByRole('navigation', { name: 'Folders above' }).getByRole('link', { name: 'demo' }).click();
     await row('a/').getByRole('link').click();
+    await page.getByRole('navigation', { name: 'Folders above' }).getByText('a/').waitFor();
     await row('(no name)/').getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['a//b']);
     await page.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Age', exact: true }).click();

@@ -48,7 +48,7 @@ export function Act({ of: { bucket, status } }: { readonly of: Of }) {
     case 'resume':
     case 'reindex':
       return (
-        <Link page="bucket" choices={{ bucket }}>
+        <Link page="bucket" choices={{ bucket, tab: status.act.kind === 'reindex' ? '' : 'settings' }}>
           {status.act.kind === 'plan' ? 'Make its parts in AWS' : status.act.kind === 'resume' ? 'Resume its notification' : 'Re-index it'}
         </Link>
       );

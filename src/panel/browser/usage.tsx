@@ -187,7 +187,8 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
   const found = useGroups(search, bucket);
   const { problem, items = [], reload, more, isLoading, isFull } = found;
   useEffect(() => onProblem(problem, reload), [problem, items.length]);
-  if (problem !== undefined) return mistakeOf(problem) === undefined ? <Failure problem={problem} retry={reload} /> : null;
+  if (mistakeOf(problem) !== undefined) return null;
+  if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
   const isWhole = more === undefined && !isLoading;
   return (
     <>
@@ -217,6 +218,7 @@ function Sums({ items, search, bucket, prefix }: SumsProps) {
 }
 
 function BelowFolders({ items, search, bucket, prefix, onProblem }: SumsProps & Pick<LevelProps, 'onProblem'>) {
+  if (search.by !== 'folder') return null;
   return (
     <>
       <Direct search={search} prefix={prefix} found={items} onProblem={onProblem} />

@@ -8,7 +8,7 @@ import { canRun, findProgram } from '../../docs/programs.ts';
 const CHROMIUM = { name: 'chromium', variable: 'TALLY_TEST_CHROMIUM' };
 
 /** Longer than anything takes on a machine that is ten times too busy, and shorter than a test may take. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 300_000;
 
 /** Whether a suite can run; it says so where it cannot, and in CI that is an error. */
 export function canBrowse(suite: string): boolean {
