@@ -76,7 +76,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           },
           resumeNotification: async () => reached(),
           diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
-          emitBucket: async () => ({ script: `#!/usr/bin/env bash\necho '${HOSTILE}'\n` }),
+          emitBucket: async () => ({ format: 'aws-cli' as const, script: `#!/usr/bin/env bash\necho '${HOSTILE}'\n` }),
           cleanBucket: async () => ({ bucket: 'photos', state: 'applied', kept: [{ name: HOSTILE, reason: 'others have changed it' }] }),
           removeBucket: async ({ params, query }) => {
             noted.push(['removeBucket', { params, query }]);

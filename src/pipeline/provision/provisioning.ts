@@ -3,7 +3,10 @@ import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { emitScript } from '../../domain/provisioning/emit.ts';
+import { emitScript } from '../../domain/provisioning/emitting/aws-cli.ts';
+import { cloudFormationOf } from '../../domain/provisioning/emitting/cloudformation.ts';
+import { formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
+import { terraformOf } from '../../domain/provisioning/emitting/terraform.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
@@ -63,8 +66,8 @@ export interface Planned {
 export interface Provisioning {
   /** Reads AWS and says what would change. */
   plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
-  /** A script for the AWS CLI that makes what an apply makes. */
-  emit(request: WishRequest, signal?: AbortSignal): Promise<string>;
+  /** What an apply makes, as code. Throws `connect.no-template` where only the script for the AWS CLI can make it. */
+  emit(request: WishRequest, format: EmitFormat, signal?: AbortSignal): Promise<string>;
   /** One pass of an apply, and the wish that it was for. */
   apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
   pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
@@ -116,6 +119,16 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     return emitScript(wish, asFound(plan, observed));
   }
 
+  /** A template for a wish. It writes whole policies, so they must be read first. Throws what keeps an apply from writing. */
+  async function templateFor(wish: Wish, format: TemplateFormat, signal?: AbortSignal): Promise<string> {
+    refuseNotification(wish, format);
+    const observed = await observe(wish, signal);
+    const plan = planOf(wish, observed);
+    refuseBlocked(plan);
+    const template = templateOf(plan, observed);
+    return format === 'terraform' ? terraformOf(template) : cloudFormationOf(template);
+  }
+
   /** A person with the permission can run the script. */
   async function withScript(wish: Wish, error: unknown, signal?: AbortSignal): Promise<unknown> {
     if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
@@ -139,9 +152,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       return { plan: { ...plan, findings }, connection, isConnected };
     },
-    async emit(request, signal) {
+    async emit(request, format, signal) {
       const { wish } = await wishOf(request, signal);
-      return scriptOf(wish, signal);
+      return format === 'aws-cli' ? scriptOf(wish, signal) : templateFor(wish, format, signal);
     },
     async apply(request, options, signal) {
       const { wish, record } = await wishOf(request, signal);
@@ -180,12 +193,21 @@ function unlessDenied(error: unknown): undefined {
   if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
 }
 
+/** A bucket has one notification configuration, with what others configured. */
+function refuseNotification({ bucket, source }: Wish, format: TemplateFormat): void {
+  if (source !== 'notification') return;
+  throw new RequestError(
+    'connect.no-template',
+    `no template is written: ${bucket} has one notification configuration, and ${formatNames[format]} would own it and overwrite what others have in it. Take the script, which reads, merges and compares, with \`${commandOf('bucket emit', bucket)} --format aws-cli\`, or a source that needs none: \`${commandOf('bucket emit', bucket)} --source eventbridge --format ${format}\``,
+  );
+}
+
 /** What keeps an apply from writing keeps a script from it as well: S3 would refuse it half-way, or events would be missing. */
 function refuseBlocked({ findings, token }: Plan): void {
   const blocking = findings.find(({ blocks }) => blocks);
   if (blocking === undefined) return;
   const { code, what, why, fix } = blocking;
-  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `no script is written: ${what}: ${why}. ${fix}`, {
+  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `nothing is written: ${what}: ${why}. ${fix}`, {
     finding: code,
     token,
   });
