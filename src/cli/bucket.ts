@@ -1,5 +1,6 @@
 import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
+import type { Context, Operations } from '../api/contract.ts';
 import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api/buckets.ts';
 import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
@@ -11,6 +12,7 @@ import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { addConnectionCommands, endUnproven, printApplied, unprovenText, untilApplied, untilFree } from './connections.ts';
 import { ageOfText } from './human.ts';
+import { addMany, namesIn, type NamesDependencies } from './many-buckets.ts';
 import { fieldsText, tableText } from './output.ts';
 
 interface AddOptions extends JsonOption {
@@ -21,6 +23,7 @@ interface AddOptions extends JsonOption {
   readonly reindex: boolean;
   readonly apply?: true;
   readonly plan?: string;
+  readonly fromFile?: string;
   readonly bucketAccount?: string;
 }
 
@@ -31,27 +34,28 @@ interface RemoveOptions extends JsonOption {
 }
 
 /** `tally bucket …`. */
-export function addBucketCommands(program: Command, cli: Cli): void {
+export function addBucketCommands(program: Command, cli: Cli, dependencies: NamesDependencies): void {
   const bucket = program
     .command('bucket')
     .summary('connect, list and disconnect buckets')
     .description('Connects, lists and disconnects buckets.');
   withExamples(bucket, 'tally bucket add photos', 'tally bucket list');
-  addAdd(bucket, cli);
+  addAdd(bucket, cli, dependencies);
   addList(bucket, cli);
   addSet(bucket, cli);
   addRemove(bucket, cli);
   addConnectionCommands(bucket, cli);
 }
 
-function addAdd(bucket: Command, cli: Cli): void {
+function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): void {
   const add = bucket
     .command('add')
-    .summary('connect a bucket')
+    .summary('connect one or several buckets')
     .description(
-      'Connects a bucket: its events are indexed from now on, and a first re-index indexes what it holds already. For a bucket that is connected already, it changes the given options and reads region and versioning again.',
+      'Connects a bucket: its events are indexed from now on, and a first re-index indexes what it holds already. For a bucket that is connected already, it changes the given options and reads region and versioning again. Several buckets are connected a few at a time, each by itself; one table shows the results, and a second run continues and leaves alone what is done.',
     )
-    .argument('<name>', 'the bucket')
+    .argument('[names...]', 'the bucket, or several')
+    .option('--from-file <file>', 'also the buckets that a file names, one a line; - is stdin')
     .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
     .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
@@ -59,24 +63,48 @@ function addAdd(bucket: Command, cli: Cli): void {
     .option('--apply', 'also make in AWS what the bucket needs')
     .option('--plan <token>', 'with --apply: the token of the plan that you have agreed to')
     .addOption(accountOption());
-  printing(add, 'tally bucket add photos --apply', 'tally bucket add photos --source eventbridge').action(
-    async (name: string, options: AddOptions) => {
-      const { apply, plan, bucketAccount } = options;
-      if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
-      const body = addBody(name, options);
-      const record = await cli.withControl(async (control, context) => {
-        const added = await control.addBucket({ body }, context);
-        if (apply !== true || added.connection?.state === 'applied') return added;
-        const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
-        const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
-        const applied = untilApplied(cli, options, request).catch((error: unknown) => Promise.reject(connectedNotApplied(name, error)));
-        return { ...added, connection: await applied };
-      });
-      cli.print(options, record, () => bucketText(record));
-      for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
-      if (record.connection !== undefined) endUnproven(cli, record.connection);
-    },
+  printing(
+    add,
+    'tally bucket add photos --apply',
+    'tally bucket add photos --source eventbridge',
+    'tally bucket add --apply photos videos music',
+    'tally bucket add --apply --from-file buckets.txt',
+  ).action(async (given: readonly string[], options: AddOptions) => {
+    const { apply, plan, fromFile } = options;
+    if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
+    const names = [...given, ...(fromFile === undefined ? [] : await namesIn(fromFile, dependencies))];
+    const [name] = names;
+    if (name === undefined) throw new CommandError('usage', 'name a bucket, or a file of buckets with --from-file');
+    if (names.length === 1 && fromFile === undefined) return addBucket(cli, name, options);
+    if (plan !== undefined) throw new CommandError('usage', '--plan is about one bucket: name that one alone');
+    return addMany(cli, options, names, (control, context, each) => added(cli, control, context, { name: each, options, isAlone: false }));
+  });
+}
+
+async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
+  const record = await cli.withControl((control, context) => added(cli, control, context, { name, options, isAlone: true }));
+  cli.print(options, record, () => bucketText(record));
+  for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
+  if (record.connection !== undefined) endUnproven(cli, record.connection);
+}
+
+/** Adds one bucket, and repeats its apply until it is done. */
+async function added(
+  cli: Cli,
+  control: Operations,
+  context: Context,
+  { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
+): Promise<AddedBucket> {
+  const { apply, bucketAccount } = options;
+  const record = await control.addBucket({ body: addBody(name, options) }, context);
+  if (apply !== true || record.connection?.state === 'applied') return record;
+  const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
+  const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
+  // what one of several waits for is not worth a line
+  const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
+    Promise.reject(connectedNotApplied(name, error)),
   );
+  return { ...record, connection: await applied };
 }
 
 function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {

@@ -17,7 +17,7 @@ import { withCommandsTyped, commandOf } from '../domain/commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { typedProgram } from './program.ts';
-import { createProgress, createSilentProgress, type Progress } from './progress.ts';
+import { createCounting, createProgress, createSilentProgress, type Counting, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
@@ -126,6 +126,8 @@ export interface Cli {
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
   /** Shows the progress of a job on stderr; with --json only what needs attention. */
   progress(options: JsonOption): Progress;
+  /** Shows on stderr how many of several things are done; with --json nothing. */
+  counting(options: JsonOption): Counting;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /**
@@ -209,6 +211,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       const write = (text: string): unknown => stderr.write(shown(text));
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
     },
+    counting: ({ json }) =>
+      json === true
+        ? { show: () => undefined, end: () => undefined }
+        : createCounting({ write: (text) => stderr.write(text), nowMs, terminal }),
     interruptible,
     async withClient(work) {
       const client = await openClient();

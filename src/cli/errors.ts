@@ -31,9 +31,24 @@ export class CommandError extends Error {
   }
 }
 
+/** Does what a path is for. What the file system refuses is wrong usage. */
+export function orUsage<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new CommandError('usage', code === 'EEXIST' ? `${path} exists already: name a new file` : `${path} cannot be opened (${code})`);
+  }
+}
+
 /** Returns an error as one line for people. It is not escaped yet. */
 export function messageOf(error: unknown): string {
   return describe(error).lines[0] ?? '';
+}
+
+/** Returns an error as lines for people: what failed, and advice if there is any. They are not escaped yet. */
+export function linesOf(error: unknown): readonly string[] {
+  return describe(error).lines;
 }
 
 /** The problem of an error, for programs. */

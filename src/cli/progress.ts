@@ -1,4 +1,4 @@
-/** The progress of a job that a command waits for. It is plain ASCII without colours, which every terminal shows. */
+/** The progress of what a command waits for. It is plain ASCII without colours, which every terminal shows. */
 import type { Job } from '../api/jobs.ts';
 import { countText, durationText, percentText } from './human.ts';
 
@@ -32,27 +32,82 @@ export function createProgress(parts: ProgressParts): Progress {
   return parts.terminal === undefined ? createLines(parts) : createBar(parts, parts.terminal);
 }
 
-function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): number }): Progress {
-  let drawn = 0;
-  const clear = (): void => {
-    // spaces, because not every terminal knows escape sequences
-    if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
-    drawn = 0;
-  };
+/** How many of several things are done. */
+export interface Counts {
+  readonly done: number;
+  readonly failed: number;
+  readonly all: number;
+}
+
+export interface Counting {
+  show(counts: Counts): void;
+  /** Clears the redrawn line. */
+  end(): void;
+}
+
+/** Creates the progress of a command about several buckets: one line that is redrawn, or elsewhere a line every 10 s. */
+export function createCounting({ write, nowMs, terminal }: ProgressParts): Counting {
+  let saidMs = nowMs();
+  const line = terminal && createLine(write, terminal);
   return {
-    show(job) {
+    show(counts) {
+      const { done, all, failed } = counts;
+      const text = `${countText(done)} of ${countText(all)} buckets${failed === 0 ? '' : `, ${countText(failed)} failed`}`;
+      if (line !== undefined) line.draw((columns) => fitting(text, [drawnBar(all === 0 ? 1 : done / all)], columns));
+      else if (nowMs() - saidMs >= LINE_INTERVAL_MS) {
+        saidMs = nowMs();
+        write(`${text}\n`);
+      }
+    },
+    end: () => line?.clear(),
+  };
+}
+
+/** A line of the terminal that is redrawn. */
+function createLine(write: ProgressParts['write'], terminal: { columns(): number }) {
+  let drawn = 0;
+  return {
+    draw(textFor: (columns: number) => string): void {
       // the last column stays free: some terminals begin a new line there
       const columns = terminal.columns() - 1;
-      const text = barText(job, { nowMs: nowMs(), columns });
+      const text = textFor(columns);
       // the terminal may have become narrower
       write(`\r${text.padEnd(Math.min(drawn, columns))}`);
       drawn = text.length;
     },
+    clear(): void {
+      // spaces, because not every terminal knows escape sequences
+      if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
+      drawn = 0;
+    },
+  };
+}
+
+function drawnBar(share: number): string {
+  return `[${'#'.repeat(Math.floor(Math.min(1, share) * BAR_WIDTH)).padEnd(BAR_WIDTH, '-')}]`;
+}
+
+/** The first fact, and as many others as fit on the line. */
+function fitting(first: string, others: readonly string[], columns: number): string {
+  let text = first.slice(0, Math.max(0, columns));
+  for (const fact of others) {
+    if (text.length + 2 + fact.length > columns) break;
+    text += `  ${fact}`;
+  }
+  return text;
+}
+
+function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): number }): Progress {
+  const line = createLine(write, terminal);
+  return {
+    show(job) {
+      line.draw((columns) => barText(job, { nowMs: nowMs(), columns }));
+    },
     say(text) {
-      clear();
+      line.clear();
       write(`${text}\n`);
     },
-    end: clear,
+    end: () => line.clear(),
   };
 }
 
@@ -81,16 +136,10 @@ export function stageOf({ state, phase, paused_because: pausedBecause }: Job): s
 /** Returns the bar, if the progress is known, and then as many facts as fit on the line. */
 function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
   const { progress } = job;
-  const filled = progress === undefined ? 0 : Math.floor(Math.min(1, progress) * BAR_WIDTH);
-  const bar = progress === undefined ? [] : [`[${'#'.repeat(filled).padEnd(BAR_WIDTH, '-')}]`];
+  const bar = progress === undefined ? [] : [drawnBar(progress)];
   const [first = '', ...facts] = factsOf(job, nowMs);
   // the percentage or the stage comes before the bar
-  let text = first.slice(0, Math.max(0, columns));
-  for (const fact of [...bar, ...facts]) {
-    if (text.length + 2 + fact.length > columns) break;
-    text += `  ${fact}`;
-  }
-  return text;
+  return fitting(first, [...bar, ...facts], columns);
 }
 
 /** Returns facts about the job, the most important first. */

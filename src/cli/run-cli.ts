@@ -17,6 +17,7 @@ import { addJobsCommand } from './jobs/jobs.ts';
 import { addReindexCommand } from './jobs/reindex.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
+import type { NamesDependencies } from './many-buckets.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand } from './search.ts';
@@ -39,6 +40,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     complain: (text) => void complaints.push(text),
     logins: dependencies,
     state: dependencies,
+    names: dependencies,
     mcp: dependencies,
   });
   try {
@@ -62,10 +64,11 @@ interface ProgramOptions {
   readonly complain: (text: string) => void;
   readonly logins: LoginDependencies;
   readonly state: StateDependencies;
+  readonly names: NamesDependencies;
   readonly mcp: McpDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain, logins, state, mcp }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins, state, names, mcp }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -99,7 +102,8 @@ Settings are environment variables; \`${name} config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
 4 the job is held by its deletion limit; 5 and 6 the doctor found a
-connection that is degraded, or broken or not readable; 64 wrong usage;
+connection that is degraded, or broken or not readable; 7 connected, but
+not applied; 8 some of several buckets failed; 64 wrong usage;
 69 the index, a queue, S3 or the registry cannot be reached;
 78 invalid settings; 130 interrupted.
 
@@ -109,7 +113,7 @@ Example:
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
   addQueueCommands(program, cli);
-  addBucketCommands(program, cli);
+  addBucketCommands(program, cli, names);
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);

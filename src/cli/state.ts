@@ -3,7 +3,7 @@ import { exportEnd, exportHeader, parseExport, type ExportedRecord } from '../do
 import type { Settings } from '../settings/settings.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
-import { CommandError } from './errors.ts';
+import { CommandError, orUsage } from './errors.ts';
 
 export type StateDependencies = Pick<CliDependencies, 'version' | 'createFile' | 'readText'>;
 
@@ -95,13 +95,4 @@ function recordsIn(path: string, text: string | undefined): readonly ExportedRec
 function requireStore({ TALLY_REGISTRY_URL: registry, TALLY_INDEX_URL: index, TALLY_EMBEDDED: embedded }: Settings): void {
   if (registry === undefined && (index !== undefined || embedded)) return;
   throw new CommandError('usage', 'an import needs the store itself: set TALLY_INDEX_URL, and leave out --registry and TALLY_REGISTRY_URL');
-}
-
-function orUsage<Result>(path: string, work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError('usage', code === 'EEXIST' ? `${path} exists already: name a new file` : `${path} cannot be opened (${code})`);
-  }
 }

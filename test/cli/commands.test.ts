@@ -34,7 +34,7 @@ describe('every command that reads or writes records', () => {
     ['du photos', usage],
     ['explain photos cat.jpg', explanation],
     ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
-    ['bucket add photos', bucketAnswer],
+    ['bucket add photos', { ...bucketAnswer, changed: true }],
     ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
     ['bucket plan photos', planAnswer],
     ['bucket apply photos', { bucket: 'photos', state: 'applied', source: 'notification' }],

@@ -20,6 +20,8 @@ interface AddBucketDependencies {
 
 interface Added {
   readonly record: BucketRecord;
+  /** It is new, or it is connected in another way than before. */
+  readonly isChanged: boolean;
   /** The first re-index, if one was started. */
   readonly jobId?: string;
   /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
@@ -40,6 +42,7 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
     const jobId = isNew && request.reindex !== false ? await startFirst(request, by, signal) : undefined;
     return {
       record,
+      isChanged: before === undefined || !isSameWay(before, record),
       ...(jobId !== undefined && { jobId }),
       isFillWanted: before !== undefined && asksForMore(before.enrich, record.enrich),
     };
@@ -74,4 +77,10 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
       return undefined;
     }
   }
+}
+
+function isSameWay(before: BucketRecord, after: BucketRecord): boolean {
+  const settings = ({ region, source, topicArn, enrich, account }: BucketRecord): string =>
+    JSON.stringify([region, source, topicArn, enrich, account]);
+  return settings(before) === settings(after);
 }

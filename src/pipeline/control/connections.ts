@@ -63,8 +63,8 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
         signal,
       ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
-      const { plan, connection, isConnected } = await provisioning.plan(wishRequest(bucket, query), signal);
-      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
+      const { plan, connection, isConnected, roles } = await provisioning.plan(wishRequest(bucket, query), signal);
+      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none', roles });
     },
     emit: async (bucket: string, { format = 'aws-cli', ...query }: WishFields & { readonly format?: EmitFormat }, signal: AbortSignal) => ({
       format,
@@ -124,8 +124,8 @@ function wishRequest(bucket: string, fields: WishFields): WishRequest {
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
   if (applied.state === 'applied') {
-    const { connection, unproven } = applied;
-    return { ...connectionView(connection), ...(unproven.length > 0 && { unproven }) };
+    const { connection, changed, unproven } = applied;
+    return { ...connectionView(connection), changed, ...(unproven.length > 0 && { unproven }) };
   }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }

@@ -31,7 +31,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import type { KeepLock, UnderLock } from './lock.ts';
+import type { Lock, UnderLock } from './lock.ts';
 import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
@@ -41,7 +41,7 @@ import type { WriteNotification } from './write-notification.ts';
 
 /** Below the 30 s after which the listener ends a verb. */
 const PASS_MS = 20_000;
-/** A plan has at most nine parts. Each round makes at least one, or waits. */
+/** A plan has at most twelve parts. Each round makes at least one, or waits. */
 const ROUNDS_MAX = 20;
 /** The waits of a write of the notification, and its requests. */
 const NOTIFICATION_MS = 10_000;
@@ -58,8 +58,11 @@ export interface ApplyOptions {
 }
 
 export type Applied =
-  /** `unproven`: what keeps its events from being known to arrive, although nothing is left to be made. */
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly unproven: readonly Finding[] }
+  /**
+   * `changed`: something was made since it was applied last. `unproven`: what keeps its events from being known to arrive, although
+   * nothing is left to be made.
+   */
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean; readonly unproven: readonly Finding[] }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
 /**
@@ -82,70 +85,85 @@ interface ApplyDependencies {
 interface Pass {
   readonly wish: Wish;
   readonly options: ApplyOptions;
-  readonly keep: KeepLock;
+  readonly lock: Lock;
   readonly outwait: Outwait;
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
+
+/** What one look has found. */
+interface Seen {
+  readonly observed: Observed;
+  readonly plan: Plan;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+const ANOTHER = 'another change of a connection';
 
 /** Creates the function. */
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;
     const outwait = createOutwait(clock, { endsMs, signal });
-    const done = await underLock((keep) => pass({ wish, options, keep, outwait, endsMs, signal }));
-    return done === 'held' ? waiting('another change of a connection') : done;
+    const done = await underLock(wish.bucket, { endsMs, signal }, (lock) => pass({ wish, options, lock, outwait, endsMs, signal }));
+    return done === 'held' ? waiting(ANOTHER) : done;
   };
 
+  async function look({ wish, signal }: Pass): Promise<Seen> {
+    const observed = await observe(wish, signal);
+    return { observed, plan: planOf(wish, observed), connection: await readRecord(state, refs.connection(wish.bucket), signal) };
+  }
+
   async function pass(at: Pass): Promise<Applied> {
-    const { wish, signal } = at;
-    let made: string | undefined;
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
-      const observed = await observe(wish, signal);
-      const plan = planOf(wish, observed);
-      const connection = await readRecord(state, refs.connection(wish.bucket), signal);
-      const [change] = plan.changes;
-      if (made !== undefined && isShownLate(made, plan, observed)) {
-        // it was just made: each further write would be one more message or document while AWS only shows it late
-        made = undefined;
-        await clock.sleep(RETRY_AFTER_MS, signal);
-        continue;
-      }
+      const seen = await look(at);
+      const { plan, connection } = seen;
       refuse(plan, connection, at.options);
-      if (change === undefined) return finish(plan, observed, connection);
-      const begun = await begin(plan, observed, connection);
-      await at.keep();
-      const ended = await attempt(at, change, begun);
+      const [change] = plan.changes;
+      if (change === undefined) return finish(seen);
+      const ended = await proceed(at, seen, change);
       if (typeof ended === 'object') return ended;
-      made = ended === 'made' && change.part !== 'notification' ? partName(change) : undefined;
+      if (ended === 'held') return waiting(ANOTHER);
     }
     return waiting('AWS to show what was changed');
   }
 
   /**
-   * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
-   * stored here as well, because that bucket may be removed first.
+   * The record of the connection is stored under the shared lease first: a removal of another bucket counts by the records who needs
+   * the parts that both share, so AWS is read again afterwards.
    */
-  async function withSubscription(
-    wish: Wish,
-    parts: readonly ConnectionPart[],
-    shown: string | undefined,
-  ): Promise<readonly ConnectionPart[]> {
-    const { subscription, topic } = wiringOf(wish);
-    if (subscription === undefined || shown === undefined) return parts;
-    const arn = subscriptionName(subscription);
-    const isIt = (part: ConnectionPart): boolean => part.kind === 'subscription' && part.arn === arn;
-    const known = parts.find(isIt);
-    if (known === undefined && topic !== undefined && topic.isForeign !== true) return parts;
-    const all = known === undefined ? await listAllRecords(state, 'connection', connectionSchema) : [{ parts: [...parts] }];
-    const createdByUs = all.some((each) => madeSubscription(each, arn, shown));
-    const fingerprint = known?.fingerprint ?? fingerprintOf(subscription);
-    const part: ConnectionPart = { kind: 'subscription', arn, createdByUs, fingerprint, subscriptionArn: shown };
-    return known === undefined ? [...parts, part] : parts.map((each) => (isIt(each) ? part : each));
+  async function proceed(at: Pass, seen: Seen, change: Change): Promise<Applied | 'held' | 'made' | 'refused'> {
+    if (change.part !== 'notification') return at.lock.shared(() => makeShared(at));
+    if (isCounted(seen.plan.wish, seen.connection)) return attempt(at, change, await begin(seen));
+    const begun = await at.lock.shared(() => begin(seen));
+    return begun === 'held' ? begun : 'made';
+  }
+
+  /** Makes the parts that buckets share, one after the other, under the lease that they share. */
+  async function makeShared(at: Pass): Promise<'made' | Applied> {
+    let made: string | undefined;
+    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
+      const seen = await look(at);
+      const { plan, connection, observed } = seen;
+      const [change] = plan.changes;
+      if (made !== undefined && isShownLate(made, plan, observed)) {
+        // it was just made: each further write would be one more message or document while AWS only shows it late
+        made = undefined;
+        await clock.sleep(RETRY_AFTER_MS, at.signal);
+        continue;
+      }
+      refuse(plan, connection, at.options);
+      if (change === undefined || change.part === 'notification') return 'made';
+      const begun = await begin(seen);
+      const ended = await attempt(at, change, begun);
+      if (typeof ended === 'object') return ended;
+      made = ended === 'made' ? partName(change) : undefined;
+    }
+    return waiting('AWS to show what was changed');
   }
 
   /** Stores what is about to be made, before it is made. */
-  async function begin(plan: Plan, { notification }: Observed, before: ConnectionRecord | undefined): Promise<ConnectionRecord> {
+  async function begin({ plan, observed: { notification }, connection: before }: Seen): Promise<ConnectionRecord> {
     const { changes, token } = plan;
     const wish = storedWish(plan.wish);
     const nowMs = clock.nowMs();
@@ -168,6 +186,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   /** Makes one part. `refused`: AWS may take it later, and what is there must be read first. Else the pass ends. */
   async function attempt(at: Pass, change: Change, { policyChangedAtMs }: ConnectionRecord): Promise<'made' | 'refused' | Applied> {
+    await at.lock.keep();
     try {
       return (await makeNext(at, change)) ?? 'made';
     } catch (error) {
@@ -198,25 +217,48 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 
   /** The gap is stored first: a process that is killed in between opens it again. */
-  async function finish(plan: Plan, { subscription }: Observed, before: ConnectionRecord | undefined): Promise<Applied> {
+  async function finish({ plan, observed: { subscription }, connection: before }: Seen): Promise<Applied> {
     const wish = storedWish(plan.wish);
     const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
-    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, unproven };
+    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish);
     const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
-      parts: [...(await withSubscription(wish, parts, existing(subscription)?.arn))],
+      parts: [...(await withSubscription(state, wish, parts, existing(subscription)?.arn))],
       earlier: earlierAfter(before, wish),
       state: 'applied',
       changedAtMs: nowMs,
       lastCheckMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
-    return { state: 'applied', connection: next, unproven };
+    return { state: 'applied', connection: next, changed: true, unproven };
   }
+}
+
+/**
+ * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
+ * stored here as well, because that bucket may be removed first.
+ */
+async function withSubscription(
+  state: StateStore,
+  wish: Wish,
+  parts: readonly ConnectionPart[],
+  shown: string | undefined,
+): Promise<readonly ConnectionPart[]> {
+  const { subscription, topic } = wiringOf(wish);
+  if (subscription === undefined || shown === undefined) return parts;
+  const arn = subscriptionName(subscription);
+  const isIt = (part: ConnectionPart): boolean => part.kind === 'subscription' && part.arn === arn;
+  const known = parts.find(isIt);
+  if (known === undefined && topic !== undefined && topic.isForeign !== true) return parts;
+  const all = known === undefined ? await listAllRecords(state, 'connection', connectionSchema) : [{ parts: [...parts] }];
+  const createdByUs = all.some((each) => madeSubscription(each, arn, shown));
+  const fingerprint = known?.fingerprint ?? fingerprintOf(subscription);
+  const part: ConnectionPart = { kind: 'subscription', arn, createdByUs, fingerprint, subscriptionArn: shown };
+  return known === undefined ? [...parts, part] : parts.map((each) => (isIt(each) ? part : each));
 }
 
 function partName({ part, name }: Pick<Change, 'part' | 'name'>): string {
@@ -240,9 +282,9 @@ function storedWish(wish: Wish): Wish {
 /** The record without what only some wishes have. */
 function withoutWish(
   record: ConnectionRecord | undefined,
-): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
+): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'partsAccount' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
   if (record === undefined) return undefined;
-  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, ...rest } = record;
+  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, partsAccount: ______, ...rest } = record;
   return rest;
 }
 
@@ -253,6 +295,11 @@ function waiting(waitingFor: string): Applied {
 /** Whether the record is about exactly this wish. */
 function isFor(wish: Wish, connection: ConnectionRecord): boolean {
   return canonicalJson(wish) === canonicalJson(wishOfConnection(connection));
+}
+
+/** Whether a removal of another bucket knows by the record what this one needs. */
+function isCounted(wish: Wish, connection: ConnectionRecord | undefined): boolean {
+  return connection !== undefined && isFor(storedWish(wish), connection);
 }
 
 const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([

@@ -8,9 +8,9 @@ import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
 import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
+import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';
 
 /** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
@@ -21,7 +21,7 @@ const NONE = '<NotificationConfiguration/>';
 /** Creates the function. */
 export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
-    const { queues } = wiringOf(wish);
+    const { queues, undelivered } = wiringOf(wish);
     const reading = aws.notificationOf(ownedBucket(wish), signal);
     const xml = await (mayBeGone ? unlessGone(reading) : reading);
     const observedQueues = [];
@@ -29,26 +29,29 @@ export function createObserve(aws: AwsReads): Observe {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
       // a missing dead-letter queue is a finding: nothing that is in order depends on it
-      else if (!mayBeGone && arn !== wish.deadLetterArn) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
+      else if (!mayBeGone && arn !== wish.deadLetterArn && arn !== undelivered) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
     }
     const topic = await topicOf(wish, signal);
-    const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
+    const named = new Map([
+      ...keyNamed(existing(topic.topic)?.kmsKeyId, partsPlace(wish)),
+      ...observedQueues.flatMap(({ kmsKeyId, arn }) => keyNamed(kmsKeyId, parseArn(arn) ?? wish)),
+    ]);
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,
       ...topic,
       ...(await ruleOf(wish, signal)),
-      keys: await keysOf(wish.region, new Set(named), signal),
+      keys: await keysOf(named, signal),
     };
   };
 
   /** Few may read the policies of keys, so what cannot be read is no fault: it is a finding. */
-  async function keysOf(region: string, named: ReadonlySet<string>, signal?: AbortSignal): Promise<readonly ObservedKey[]> {
+  async function keysOf(named: ReadonlyMap<string, At>, signal?: AbortSignal): Promise<readonly ObservedKey[]> {
     const keys: ObservedKey[] = [];
-    for (const key of named) {
+    for (const [key, at] of named) {
       if (isManagedByAws(key)) continue;
       try {
-        keys.push({ key, ...(await aws.keyOf(region, key, signal)) });
+        keys.push({ key, ...(await aws.keyOf(at, key, signal)) });
       } catch (error) {
         signal?.throwIfAborted();
         keys.push({ key, isManagedByAws: false, reason: error instanceof RequestError ? error.message : faultOf(error).reason });
@@ -71,7 +74,7 @@ export function createObserve(aws: AwsReads): Observe {
   async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
     const { rule, selector } = wiringOf(wish);
     if (rule === undefined) return {};
-    const found = await aws.ruleOf(wish.region, rule.name, signal);
+    const found = await aws.ruleOf(partsPlace(wish), rule.name, signal);
     const handMadeRule = found === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
     return { rule: found, ...defined({ handMadeRule, trails }) };
@@ -81,7 +84,7 @@ export function createObserve(aws: AwsReads): Observe {
   async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
     const wiring = wiringOf(wish);
     const needed = neededEvents(wish, wiring);
-    const found = (await aws.rulesAbout(wish.region, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+    const found = (await aws.rulesAbout(partsPlace(wish), wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
       // another registry's rule goes with its bucket
       if (/^tally-[0-9a-f]{8}-/.test(rule.name)) return [];
       const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
@@ -90,10 +93,15 @@ export function createObserve(aws: AwsReads): Observe {
     return found.find(({ isEnabled }) => isEnabled) ?? found[0];
   }
 
-  async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
-    if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
-    return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
+  async function trailsOf(wish: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
+    const { trailArn, trailBucket } = wish;
+    if (trailArn !== undefined) return aws.trailsOf(partsPlace(wish), { arn: trailArn }, signal);
+    return trailBucket === undefined ? undefined : aws.trailsOf(partsPlace(wish), { logBucket: trailBucket }, signal);
   }
+}
+
+function keyNamed(key: string | undefined, at: At): readonly (readonly [string, At])[] {
+  return key === undefined ? [] : [[key, at]];
 }
 
 function placeOf(queueArn: string): Parameters<typeof queueMissing>[1] {

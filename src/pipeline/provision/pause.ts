@@ -12,7 +12,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Apply, Applied } from './apply.ts';
-import type { UnderLock } from './lock.ts';
+import type { PassEnd, UnderLock } from './lock.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
@@ -33,14 +33,14 @@ interface PauseDependencies {
 
 /** Creates both functions. They throw `connect.not-applied`, `connect.blocked` for a source that needs no notification, and what an apply throws. */
 export function createPause({ state, clock, observe, underLock, apply, writeNotification }: PauseDependencies) {
-  async function pauseUnderLock(connection: ConnectionRecord, signal: AbortSignal): Promise<ConnectionRecord> {
+  async function pauseUnderLock(connection: ConnectionRecord, end: PassEnd): Promise<ConnectionRecord> {
+    const { endsMs, signal } = end;
     const { bucket } = connection;
     const wish = wishOfConnection(connection);
     // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
     const pausedAtMs = connection.pausedAtMs ?? clock.nowMs();
     const paused = { ...connection, state: 'paused' as const, pausedAtMs };
-    const endsMs = clock.monotonicMs() + PASS_MS;
-    const outwait = createOutwait(clock, { endsMs, signal });
+    const outwait = createOutwait(clock, end);
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < endsMs; round += 1) {
       const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed: await observe(wish, signal) });
       if (removal !== undefined && 'reason' in removal)
@@ -64,7 +64,8 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
 
   return {
     async pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
-      const paused = await underLock(async () => {
+      const endsMs = clock.monotonicMs() + PASS_MS;
+      const paused = await underLock(bucket, { endsMs, signal }, async () => {
         const connection = await requireConnection(state, bucket, signal);
         if (connection.source !== 'notification') {
           throw new RequestError(
@@ -73,7 +74,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
           );
         }
         if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
-        return pauseUnderLock(connection, signal);
+        return pauseUnderLock(connection, { endsMs, signal });
       });
       if (paused === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
       return paused;

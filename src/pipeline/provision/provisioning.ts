@@ -3,19 +3,13 @@ import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { emitScript } from '../../domain/provisioning/emitting/aws-cli.ts';
-import { cloudFormationOf } from '../../domain/provisioning/emitting/cloudformation.ts';
-import { formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
-import { terraformOf } from '../../domain/provisioning/emitting/terraform.ts';
-import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { withRole, type Roles } from '../../domain/provisioning/side.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
-import { existing, withLetters } from '../../domain/provisioning/facts.ts';
-import type { Observed } from '../../domain/provisioning/observed.ts';
-import { recordsBucket } from '../../domain/provisioning/trail.ts';
-import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
@@ -24,13 +18,14 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue } from './bucket-queue.ts';
 import { createOwner } from './installation.ts';
+import { createEmit } from './emit.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
-import { createObserve, ownedBucket } from './observe.ts';
+import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
-import { createWishOf, type WishRequest } from './wishes.ts';
+import { createWishOf, type Wished, type WishRequest } from './wishes.ts';
 import { createWriteNotification } from './write-notification.ts';
 
 export interface ProvisionDependencies {
@@ -52,6 +47,8 @@ export interface ProvisionDependencies {
   /** Makes the id of a registry that has none. Default: random. */
   readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
+  /** The roles that the settings name, by their accounts. */
+  readonly roles?: Roles;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
 }
@@ -61,6 +58,7 @@ export interface Planned {
   readonly connection: ConnectionRecord | undefined;
   /** Whether there is a record of the bucket. */
   readonly isConnected: boolean;
+  readonly roles: Roles;
 }
 
 export interface Provisioning {
@@ -82,11 +80,20 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
+  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
+
+  /** The wish of a request about parts that are to be made. */
+  async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
+    const wished = await wishOf(request, signal);
+    refuseWithoutRole(wished.wish, roles);
+    return wished;
+  }
+
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws);
+  const emit = createEmit({ aws, observe });
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
   const writeNotification = createWriteNotification({ aws, clock });
@@ -95,44 +102,10 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const removeParts = createRemoveParts(parts);
   const pausing = createPause({ ...parts, apply });
 
-  /** The AWS CLI drops what it does not know, so the script would delete it. Where Tally may not read, the person must look. */
-  async function refuseUnknown(wish: Wish, signal?: AbortSignal): Promise<void> {
-    const { entry, eventBridge } = wiringOf(wish);
-    if (entry === undefined && !eventBridge) return;
-    const xml = await aws.notificationOf(ownedBucket(wish), signal).catch(unlessDenied);
-    const read = xml === undefined ? undefined : parseNotification(xml);
-    if (read?.ok !== false) return;
-    throw new RequestError(
-      'connect.unknown-configuration',
-      `the notification configuration of ${wish.bucket} contains something that this version does not know: ${read.reason}. The script would delete it, so add Tally's topic by hand, or use a newer version of Tally`,
-    );
-  }
-
-  /** The script for a wish, of what can be read. Throws what keeps an apply from writing. */
-  async function scriptOf(wish: Wish, signal?: AbortSignal): Promise<string> {
-    await refuseUnknown(wish, signal);
-    // who may not read AWS gets the script all the same: it reads by itself
-    const observed = await observe(wish, signal).catch(unlessDenied);
-    if (observed === undefined) return emitScript(wish, wiringOf(wish));
-    const plan = planOf(wish, observed);
-    refuseBlocked(plan);
-    return emitScript(wish, asFound(plan, observed));
-  }
-
-  /** A template for a wish. It writes whole policies, so they must be read first. Throws what keeps an apply from writing. */
-  async function templateFor(wish: Wish, format: TemplateFormat, signal?: AbortSignal): Promise<string> {
-    refuseNotification(wish, format);
-    const observed = await observe(wish, signal);
-    const plan = planOf(wish, observed);
-    refuseBlocked(plan);
-    const template = templateOf(plan, observed);
-    return format === 'terraform' ? terraformOf(template) : cloudFormationOf(template);
-  }
-
   /** A person with the permission can run the script. */
   async function withScript(wish: Wish, error: unknown, signal?: AbortSignal): Promise<unknown> {
     if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
-    const script = await scriptOf(wish, signal).catch(() => undefined);
+    const script = await emit(wish, 'aws-cli', signal).catch(() => undefined);
     if (script === undefined) return error;
     const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
     return new RequestError(error.code, detail, { ...error.extra, script });
@@ -140,7 +113,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
   return {
     async plan(request, signal) {
-      const { wish, connection, record } = await wishOf(request, signal);
+      const { wish, connection, record } = await wanted(request, signal);
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
       const isConnected = record !== undefined;
@@ -150,14 +123,14 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
       const heals = commandOf('bucket apply', request.bucket);
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
-      return { plan: { ...plan, findings }, connection, isConnected };
+      return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
     },
     async emit(request, format, signal) {
       const { wish } = await wishOf(request, signal);
-      return format === 'aws-cli' ? scriptOf(wish, signal) : templateFor(wish, format, signal);
+      return emit(wish, format, signal);
     },
     async apply(request, options, signal) {
-      const { wish, record } = await wishOf(request, signal);
+      const { wish, record } = await wanted(request, signal);
       if (record === undefined)
         throw new RequestError(
           'bucket.not-connected',
@@ -185,47 +158,20 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       readBucketQueue: readByDaemon,
       wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
       observe: createObserve(reads),
+      roles,
     }),
   };
 }
 
-function unlessDenied(error: unknown): undefined {
-  if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
-}
-
-/** A bucket has one notification configuration, with what others configured. */
-function refuseNotification({ bucket, source }: Wish, format: TemplateFormat): void {
-  if (source !== 'notification') return;
+/** Another account has its own topics and rules, and no policy of those lets the process make any. */
+function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, source }: Wish, roles: Roles): void {
+  if (partsAccount === undefined || source === 'topic' || roles.has(partsAccount)) return;
   throw new RequestError(
-    'connect.no-template',
-    `no template is written: ${bucket} has one notification configuration, and ${formatNames[format]} would own it and overwrite what others have in it. Take the script, which reads, merges and compares, with \`${commandOf('bucket emit', bucket)} --format aws-cli\`, or a source that needs none: \`${commandOf('bucket emit', bucket)} --source eventbridge --format ${format}\``,
+    'connect.no-role',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,
   );
 }
 
-/** What keeps an apply from writing keeps a script from it as well: S3 would refuse it half-way, or events would be missing. */
-function refuseBlocked({ findings, token }: Plan): void {
-  const blocking = findings.find(({ blocks }) => blocks);
-  if (blocking === undefined) return;
-  const { code, what, why, fix } = blocking;
-  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `nothing is written: ${what}: ${why}. ${fix}`, {
-    finding: code,
-    token,
-  });
-}
-
-/**
- * The wiring as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
- * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
- */
-function asFound({ wish, wiring, changes }: Plan, observed: Observed): Wiring {
-  const { rule, topic, selector, ...rest } = wiring;
-  const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
-  const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
-  const found = existing(observed.rule)?.targets.find(({ id }) => id === rule?.target.id);
-  return {
-    ...rest,
-    ...(isWritten && { topic }),
-    ...(selector !== undefined && !isRecorded && { selector }),
-    ...(rule !== undefined && observed.handMadeRule === undefined && { rule: withLetters(rule, found) }),
-  };
+function withRoles(findings: readonly Finding[], roles: Roles): readonly Finding[] {
+  return findings.map((finding) => (finding.side === undefined ? finding : { ...finding, side: withRole(finding.side, roles) }));
 }

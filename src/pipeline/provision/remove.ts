@@ -14,7 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { KeepLock, UnderLock } from './lock.ts';
+import type { Lock, UnderLock } from './lock.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait } from './patience.ts';
@@ -23,7 +23,7 @@ import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
 const PASS_MS = 20_000;
-/** A wish has at most six parts. Each round takes one away. */
+/** A wish has at most eight parts. Each round takes one away. */
 const ROUNDS_MAX = 20;
 
 interface RemoveDependencies {
@@ -58,7 +58,7 @@ interface Remains {
 }
 
 interface Pass {
-  readonly keep: KeepLock;
+  readonly keep: () => ReturnType<Lock['keep']>;
   readonly endsMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -131,9 +131,12 @@ export function createRemoveParts({
     };
   }
 
-  async function underPass<Result>(signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
+  /** The shared lease is held for the whole pass: who needs what is shared must not change meanwhile. */
+  async function underPass<Result>(bucket: string, signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
     const endsMs = clock.monotonicMs() + PASS_MS;
-    const done = await underLock((keep) => work({ keep, endsMs, signal }));
+    const done = await underLock(bucket, { endsMs, signal }, (lock) =>
+      lock.shared(() => work({ keep: () => lock.keep(), endsMs, signal })),
+    );
     if (done === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
     return done;
   }
@@ -142,7 +145,7 @@ export function createRemoveParts({
     async all(bucket, signal) {
       const ref = refs.connection(bucket);
       if ((await readRecord(state, ref, signal)) === undefined) return undefined;
-      return underPass(signal, async (at) => {
+      return underPass(bucket, signal, async (at) => {
         const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
         if (connection === undefined) return undefined;
         const remains = await remainsOf(connection, signal);
@@ -153,10 +156,10 @@ export function createRemoveParts({
     },
     async forget(bucket, signal) {
       const ref = refs.connection(bucket);
-      if ((await readRecord(state, ref, signal)) !== undefined) await underPass(signal, () => removeRecord(state, ref.id));
+      if ((await readRecord(state, ref, signal)) !== undefined) await underPass(bucket, signal, () => removeRecord(state, ref.id));
     },
     leftOver: (bucket, signal) =>
-      underPass(signal, async (at) => {
+      underPass(bucket, signal, async (at) => {
         const connection = await requireSettled(state, bucket, signal);
         const { others, made } = await remainsOf(connection, signal);
         const remains = { others: [...others, wishOfConnection(connection)], made };

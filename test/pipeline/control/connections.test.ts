@@ -48,6 +48,7 @@ describe('an apply', () => {
       bucket: 'photos',
       state: 'applied',
       source: 'eventbridge',
+      changed: true,
     });
     expect(await record()).toMatchObject({ source: 'eventbridge' });
     expect(await record()).not.toHaveProperty('topicArn');

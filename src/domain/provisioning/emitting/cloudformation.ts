@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { parseArn } from '../names.ts';
 import type { Target } from '../wiring.ts';
-import { headOf, type Part, type Template } from './parts.ts';
+import { headOf, RETENTION_MAX_S, type Part, type Template } from './parts.ts';
 
 interface Resource {
   readonly Type: string;
@@ -12,65 +12,63 @@ interface Resource {
   readonly UpdateReplacePolicy?: 'Retain';
 }
 
-/** The template. A topic that exists is left out: CloudFormation refuses to make it again. */
+/** The template. A topic or queue that exists is left out: CloudFormation refuses to make it again. */
 export function cloudFormationOf(template: Template): string {
-  const parts = template.parts.filter((part) => part.kind !== 'topic' || !part.exists);
-  const names = nameParts(parts);
-  const policies = parts.flatMap((part, at) => (part.kind === 'queue-policy' || part.kind === 'topic-policy' ? [names[at] ?? ''] : []));
+  const parts = template.parts.filter((part) => (part.kind !== 'topic' && part.kind !== 'queue') || !part.exists);
+  const nameOf = (part: Part): string => logicalName(part, template);
+  const namesOf = (...kinds: readonly Part['kind'][]): readonly string[] => parts.filter(({ kind }) => kinds.includes(kind)).map(nameOf);
+  const others = { topics: namesOf('topic'), queues: namesOf('queue'), policies: namesOf('topic-policy', 'queue-policy') };
   const document = {
     AWSTemplateFormatVersion: '2010-09-09',
     Description: `Connects the bucket ${template.wish.bucket} to Tally (source ${template.wish.source}).`,
-    Resources: Object.fromEntries(
-      parts.map((part, at) => [names[at], resourceOf(part, { topic: names[parts.findIndex(isTopic)], policies })]),
-    ),
+    Resources: Object.fromEntries(parts.map((part) => [nameOf(part), resourceOf(part, others)])),
   };
   const head = headOf(template, 'cloudformation').map((line) => `# ${line}\n`);
   return `${head.join('')}${stringify(document, { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 }).trimEnd()}`;
 }
 
-function isTopic({ kind }: Part): boolean {
-  return kind === 'topic';
+/** There is one part of each kind, except the policies of the queues. */
+function logicalName(part: Part, { wish }: Template): string {
+  switch (part.kind) {
+    case 'topic':
+      return 'Topic';
+    case 'topic-policy':
+      return 'TopicPolicy';
+    case 'queue':
+      return 'UndeliveredQueue';
+    case 'queue-policy':
+      return (
+        { [wish.queueArn]: 'BucketQueuePolicy', [wish.deadLetterArn ?? '']: 'DeadLetterQueuePolicy' }[part.arn] ?? 'UndeliveredQueuePolicy'
+      );
+    case 'subscription':
+      return 'Subscription';
+    case 'rule':
+      return 'Rule';
+  }
 }
 
-/** The logical names. There is one part of each kind, except the policies of the queues. */
-function nameParts(parts: readonly Part[]): readonly string[] {
-  const [first] = parts.filter(({ kind }) => kind === 'queue-policy');
-  return parts.map((part) => {
-    switch (part.kind) {
-      case 'topic':
-        return 'Topic';
-      case 'topic-policy':
-        return 'TopicPolicy';
-      case 'queue-policy':
-        return part === first ? 'BucketQueuePolicy' : 'DeadLetterQueuePolicy';
-      case 'subscription':
-        return 'Subscription';
-      case 'rule':
-        return 'Rule';
-    }
-  });
-}
-
+/** The names of what the template makes. */
 interface Others {
-  /** The name of the topic, if the template makes it. */
-  readonly topic: string | undefined;
+  readonly topics: readonly string[];
+  readonly queues: readonly string[];
   readonly policies: readonly string[];
 }
 
-function resourceOf(part: Part, { topic, policies }: Others): Resource {
-  const afterTopic = topic === undefined ? {} : { DependsOn: [topic] };
+function resourceOf(part: Part, { topics, queues, policies }: Others): Resource {
   switch (part.kind) {
     case 'topic':
       return shared('AWS::SNS::Topic', { TopicName: parseArn(part.arn)?.resource, Tags: tagList(part.tags) });
     case 'topic-policy':
-      return { ...shared('AWS::SNS::TopicPolicy', { Topics: [part.arn], PolicyDocument: part.policy }), ...afterTopic };
+      return { ...shared('AWS::SNS::TopicPolicy', { Topics: [part.arn], PolicyDocument: part.policy }), ...after(topics) };
     case 'queue-policy':
-      return shared('AWS::SQS::QueuePolicy', { Queues: [urlOf(part.arn)], PolicyDocument: part.policy });
+      return { ...shared('AWS::SQS::QueuePolicy', { Queues: [urlOf(part.arn)], PolicyDocument: part.policy }), ...after(queues) };
+    case 'queue':
+      return shared('AWS::SQS::Queue', { QueueName: parseArn(part.arn)?.resource, MessageRetentionPeriod: RETENTION_MAX_S });
     case 'subscription': {
       const { topicArn, queueArn, deadLetterArn } = part.subscription;
       const redrive = deadLetterArn === undefined ? {} : { RedrivePolicy: { deadLetterTargetArn: deadLetterArn } };
       const properties = { TopicArn: topicArn, Protocol: 'sqs', Endpoint: queueArn, RawMessageDelivery: false, ...redrive };
-      return { ...shared('AWS::SNS::Subscription', properties), ...after([...(topic === undefined ? [] : [topic]), ...policies]) };
+      return { ...shared('AWS::SNS::Subscription', properties), ...after([...topics, ...policies]) };
     }
     case 'rule': {
       const { name, pattern, target } = part.rule;

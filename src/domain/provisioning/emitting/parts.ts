@@ -6,12 +6,12 @@
  * bucket, the selectors of a trail, the policy of another's topic. The script for the AWS CLI reads and merges, and makes these.
  */
 import { topicPolicies } from '../deliveries.ts';
-import { queuePolicies, withLetters, existing, type Facts } from '../facts.ts';
+import { existing, queueOf, queuePolicies, withLetters, type Facts } from '../facts.ts';
 import { parseArn, tagsOf, type Tags } from '../names.ts';
 import type { Plan } from '../planning/plan.ts';
 import type { Policy } from '../policy.ts';
 import { recordsBucket } from '../trail.ts';
-import { sidsOf, type Rule, type Subscription, type Wish } from '../wiring.ts';
+import { partsPlace, sidsOf, type Rule, type Subscription, type Wish } from '../wiring.ts';
 
 export const emitFormats = ['aws-cli', 'cloudformation', 'terraform'] as const;
 export type EmitFormat = (typeof emitFormats)[number];
@@ -28,8 +28,13 @@ export const formatNames: Readonly<Record<EmitFormat, string>> = {
 export type Part =
   | { readonly kind: 'topic'; readonly arn: string; readonly tags: Tags; readonly exists: boolean }
   | { readonly kind: 'topic-policy' | 'queue-policy'; readonly arn: string; readonly policy: Policy }
+  /** For what SNS and EventBridge of another region than that of the queues cannot deliver. */
+  | { readonly kind: 'queue'; readonly arn: string; readonly exists: boolean }
   | { readonly kind: 'subscription'; readonly subscription: Subscription }
   | { readonly kind: 'rule'; readonly rule: Rule; readonly tags: Tags; readonly exists: boolean };
+
+/** The longest that SQS offers: what could not be delivered waits for a person. */
+export const RETENTION_MAX_S = 1_209_600;
 
 export interface Template {
   readonly wish: Wish;
@@ -60,10 +65,14 @@ function topicParts(facts: Facts): readonly Part[] {
 
 function queueParts(facts: Facts): readonly Part[] {
   const { all } = sidsOf(facts.wish);
-  return facts.wiring.queues.flatMap((queue): readonly Part[] => {
+  const { undelivered } = facts.wiring;
+  const made: readonly Part[] =
+    undelivered === undefined ? [] : [{ kind: 'queue', arn: undelivered, exists: queueOf(facts.observed, undelivered) !== undefined }];
+  const policies = facts.wiring.queues.flatMap((queue): readonly Part[] => {
     const policy = queuePolicies(facts, queue).after;
     return policy.Statement.some(({ Sid = '' }) => all.has(Sid)) ? [{ kind: 'queue-policy', arn: queue.arn, policy: whole(policy) }] : [];
   });
+  return [...made, ...policies];
 }
 
 /** A policy without a version would have an old one. */
@@ -88,6 +97,7 @@ function arnOf(part: Part): string {
   switch (part.kind) {
     case 'topic':
     case 'topic-policy':
+    case 'queue':
     case 'queue-policy':
       return part.arn;
     case 'subscription':
@@ -97,10 +107,15 @@ function arnOf(part: Part): string {
   }
 }
 
+/** Whose request makes it: a subscription is made beside its topic, in the name of the account of the queue. */
+function accountOf(part: Part): string | undefined {
+  return parseArn(part.kind === 'subscription' ? part.subscription.queueArn : arnOf(part))?.account;
+}
+
 /** A template is for one region and one account: those of the bucket's rule and topic. */
-function isHere(part: Part, { region, account }: Wish): boolean {
-  const arn = parseArn(arnOf(part));
-  return arn?.region === region && arn.account === account;
+function isHere(part: Part, wish: Wish): boolean {
+  const { region, account } = partsPlace(wish);
+  return parseArn(arnOf(part))?.region === region && accountOf(part) === account;
 }
 
 function elsewhereText(part: Part): string {
@@ -114,15 +129,14 @@ function sharedWithOthers({ wish, wiring, observed }: Facts): readonly string[] 
   return [
     ...(isOff ? [`the switch by which ${wish.bucket} sends its events to EventBridge, in its notification configuration`] : []),
     ...(wiring.selector !== undefined && !isRecorded ? [`the selector of ${wish.bucket} in a trail`] : []),
-    ...(wiring.topic?.isForeign === true
-      ? [`the statement for EventBridge in the policy of ${wiring.topic.arn}, unless one admits it`]
-      : []),
+    ...(wiring.topic?.isForeign === true ? [`the statements of Tally in the policy of ${wiring.topic.arn}`] : []),
   ];
 }
 
 /** The lines at the top of a template, without the marks of a comment. */
 export function headOf({ wish, parts, left }: Template, format: TemplateFormat): readonly string[] {
-  const { bucket, source, region, account } = wish;
+  const { bucket, source } = wish;
+  const { region, account } = partsPlace(wish);
   const rule = parts.find((part) => part.kind === 'rule');
   const command = `tally bucket emit ${bucket} --source ${source} --format aws-cli`;
   return [

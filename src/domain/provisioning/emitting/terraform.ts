@@ -1,11 +1,12 @@
 /** The parts of a plan as a configuration of Terraform, for the provider hashicorp/aws 5 or later. */
 import { parseArn } from '../names.ts';
-import { headOf, type Part, type Template } from './parts.ts';
+import { headOf, RETENTION_MAX_S, type Part, type Template } from './parts.ts';
 
 /** The configuration. The provider is that of the module which it is put into. */
 export function terraformOf(template: Template): string {
   const policies = template.parts.flatMap((part) => (part.kind === 'queue-policy' ? [`aws_sqs_queue_policy.${labelOf(part.arn)}`] : []));
-  const isMade = (arn: string): boolean => template.parts.some((part) => part.kind === 'topic' && part.arn === arn);
+  const isMade = (arn: string): boolean =>
+    template.parts.some((part) => (part.kind === 'topic' || part.kind === 'queue') && part.arn === arn);
   const head = headOf(template, 'terraform').map((line) => `# ${line}`);
   return [head.join('\n'), ...template.parts.map((part) => blocksOf(part, { policies, isMade }))].join('\n\n');
 }
@@ -13,8 +14,8 @@ export function terraformOf(template: Template): string {
 interface Others {
   /** The addresses of the queues' policies. */
   readonly policies: readonly string[];
-  /** Whether the configuration makes the topic. */
-  readonly isMade: (topicArn: string) => boolean;
+  /** Whether the configuration makes the topic or queue. */
+  readonly isMade: (arn: string) => boolean;
 }
 
 /** What other buckets use as well must not be destroyed with one of them. */
@@ -38,16 +39,25 @@ function blocksOf(part: Part, others: Others): string {
         ]),
         ...KEPT,
       ]);
+    case 'queue':
+      return resource('aws_sqs_queue', part.arn, [
+        ...attributes([
+          ['name', literal(nameOf(part.arn))],
+          ['message_retention_seconds', String(RETENTION_MAX_S)],
+        ]),
+        ...KEPT,
+      ]);
     case 'queue-policy': {
-      const queue = `data "aws_sqs_queue" "${labelOf(part.arn)}"`;
+      const label = labelOf(part.arn);
+      const found = block(`data "aws_sqs_queue" "${label}"`, attributes([['name', literal(nameOf(part.arn))]])).join('\n');
       const policy = resource('aws_sqs_queue_policy', part.arn, [
         ...attributes([
-          ['queue_url', `data.aws_sqs_queue.${labelOf(part.arn)}.url`],
+          ['queue_url', `${others.isMade(part.arn) ? '' : 'data.'}aws_sqs_queue.${label}.url`],
           ['policy', `jsonencode(${document(part.policy)})`],
         ]),
         ...KEPT,
       ]);
-      return `${block(queue, attributes([['name', literal(nameOf(part.arn))]])).join('\n')}\n\n${policy}`;
+      return others.isMade(part.arn) ? policy : `${found}\n\n${policy}`;
     }
     case 'subscription':
       return subscriptionBlock(part, others);

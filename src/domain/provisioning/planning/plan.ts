@@ -26,13 +26,14 @@ import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type Notif
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
 import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
-import { sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { sideOfFinding } from './sides.ts';
+import { isElsewhere, sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
 /** One write. `name` is the ARN of what it writes to, or the name of the bucket. */
 export type Change =
-  | { readonly part: 'topic'; readonly action: 'create'; readonly name: string }
+  | { readonly part: 'topic' | 'queue'; readonly action: 'create'; readonly name: string }
   | {
       readonly part: 'topic-policy' | 'queue-policy';
       readonly action: Act;
@@ -89,7 +90,8 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...foreignSubscriptions(changes),
     ...foreignTrails(facts, changes),
   ];
-  const findings = checks.flatMap((check) => check(facts) ?? []);
+  const found = checks.flatMap((check) => check(facts) ?? []);
+  const findings = isElsewhere(wish) ? found.map((finding) => ({ ...finding, side: sideOfFinding(wish, finding) })) : found;
   return {
     wish,
     wiring,
@@ -123,9 +125,13 @@ function topicChanges(facts: Facts): readonly Change[] {
 
 function queueChanges(facts: Facts): readonly Change[] {
   return facts.wiring.queues.flatMap((queue) => {
-    if (queueOf(facts.observed, queue.arn) === undefined) return [];
+    const isMissing = queueOf(facts.observed, queue.arn) === undefined;
+    if (isMissing && queue.arn !== facts.wiring.undelivered) return [];
     const { before, after } = queuePolicies(facts, queue);
-    return policyChange('queue-policy', queue.arn, before, after);
+    return [
+      ...(isMissing ? [{ part: 'queue', action: 'create', name: queue.arn } as const] : []),
+      ...policyChange('queue-policy', queue.arn, before, after),
+    ];
   });
 }
 

@@ -1,0 +1,121 @@
+import { Readable, PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import type { AddedBucket } from '../../src/api/buckets.ts';
+import { createCounting } from '../../src/cli/progress.ts';
+import { FaultError } from '../../src/domain/fault.ts';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { bucketAnswer } from '../support/fakes/control.ts';
+import { createCliWorld } from './world.ts';
+
+function answerOf(bucket: string, how: { readonly changed?: boolean; readonly made?: boolean } = {}): AddedBucket {
+  const connection = how.made === undefined ? {} : { connection: { bucket, state: 'applied' as const, changed: how.made } };
+  return { ...bucketAnswer, bucket, changed: how.changed ?? false, ...connection };
+}
+
+const lines = ({ stdout }: { readonly stdout: string }): readonly string[] =>
+  stdout.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' | '));
+
+describe('tally bucket add of several buckets', () => {
+  it('adds each by itself, and prints one table, with each failure, its code and its advice', async () => {
+    const world = createCliWorld();
+    world.nextAnswers(answerOf('photos', { changed: true, made: true }));
+    world.nextFails(new FaultError('bucket.missing', 'there is no bucket gone\u001b[2J'));
+    world.nextAnswers(answerOf('videos', { made: false }));
+    world.nextFails(new RequestError('connect.overlap', 'photos has another: run `tally bucket plan music`'));
+    const ran = await world.run('bucket', 'add', '--apply', '--source', 'eventbridge', 'photos', 'gone', 'videos', 'music', 'photos');
+    expect(world.asked.map(([, request]) => request)).toEqual(
+      ['photos', 'gone', 'videos', 'music'].map((bucket) => ({ body: { bucket, source: 'eventbridge', apply: true } })),
+    );
+    expect(lines(ran).slice(0, 6)).toEqual([
+      'BUCKET | RESULT | SOURCE | CODE',
+      'photos | applied | notification | -',
+      'gone | failed | - | bucket.missing',
+      'videos | unchanged | notification | -',
+      'music | failed | - | connect.overlap',
+      '',
+    ]);
+    expect(ran.stdout).toMatch(/^gone: there is no bucket gone\\u\{1b\}.* \(bucket\.missing\)$/m);
+    expect(ran.stdout).toMatch(/^bucket\.missing: \S.*see docs/m);
+    expect(ran.stdout).toMatch(/^music: photos has another: run `tally bucket plan music` \(connect\.overlap\)$/m);
+    expect(ran.stdout).toMatch(/\n4 buckets: 1 applied, 1 unchanged, 2 failed\.\n$/);
+    expect(ran.exitCode).toBe(8);
+  });
+
+  it('says in JSON what became of each', async () => {
+    const world = createCliWorld();
+    world.nextAnswers(answerOf('photos', { changed: true }));
+    world.nextFails(new FaultError('bucket.missing', 'there is no bucket gone'));
+    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', 'gone', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      buckets: [
+        { bucket: 'photos', result: 'connected', answer: { bucket: 'photos', changed: true } },
+        { bucket: 'gone', result: 'failed', error: { code: 'bucket.missing', advice: expect.any(String) } },
+      ],
+      counts: { connected: 1, applied: 0, unchanged: 0, failed: 1, 'not begun': 0 },
+    });
+    expect(stderr).toBe('');
+  });
+
+  it('repeats an apply that is not done, and ends like the doctor where events are not known to arrive', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...answerOf('photos', { changed: true }), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
+    const unproven = [{ code: 'connect.trail-unchecked', severity: 'degraded', what: 'a', why: 'b', fix: 'c', blocks: false }];
+    world.nextAnswers(answerOf('videos', { made: true }));
+    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true, unproven });
+    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply');
+    expect(lines(ran)[1]).toBe('photos | applied | notification | connect.trail-unchecked');
+    expect(ran.exitCode).toBe(5);
+  });
+
+  it('reads names from a file or from stdin, one a line, with comments', async () => {
+    const text = '# ours\nphotos\n\n  videos # the large one\r\n';
+    const byFile = createCliWorld({ readText: (path) => (path === 'buckets.txt' ? text : undefined) });
+    await byFile.run('bucket', 'add', '--from-file', 'buckets.txt', 'music');
+    expect(byFile.asked.map(([, request]) => (request.body as { bucket: string }).bucket)).toEqual(['music', 'photos', 'videos']);
+    const byStdin = createCliWorld({
+      streams: () => ({ stdin: Readable.from([text.slice(0, 9), text.slice(9)]), stdout: new PassThrough() }),
+    });
+    await byStdin.run('bucket', 'add', '--from-file', '-');
+    expect(byStdin.asked).toHaveLength(2);
+  });
+
+  it('refuses what names no bucket, and a token, which is about one', async () => {
+    const world = createCliWorld({ readText: (path) => (path === 'large' ? undefined : '# none\n') });
+    for (const args of [[], ['--from-file', 'buckets.txt'], ['--from-file', 'large'], ['a-b', 'c-d', '--apply', '--plan', '0f1e']])
+      expect((await world.run('bucket', 'add', ...args)).exitCode).toBe(64);
+    expect(world.asked).toEqual([]);
+  });
+
+  it('begins no other one after Ctrl-C, and completes those that are under way', async () => {
+    const world = createCliWorld();
+    world.nextDoes(async () => {
+      world.interrupt();
+      return answerOf('b-1', { changed: true });
+    });
+    const names = Array.from({ length: 12 }, (_, index) => `b-${index + 1}`);
+    const ran = await world.run('bucket', 'add', ...names);
+    expect(ran.exitCode).toBe(130);
+    expect(ran.stdout).toContain('not begun');
+    expect(world.asked.length).toBeLessThan(12);
+    expect(ran.stdout.match(/^b-\d+ +connected/gm)).toHaveLength(world.asked.length);
+  });
+});
+
+describe('the progress of several buckets', () => {
+  it('is a bar in a terminal, and elsewhere a line every ten seconds', () => {
+    const written: string[] = [];
+    let nowMs = 0;
+    const parts = { write: (text: string) => written.push(text), nowMs: () => nowMs };
+    const bar = createCounting({ ...parts, terminal: { columns: () => 80 } });
+    bar.show({ done: 12, failed: 1, all: 48 });
+    expect(written.splice(0)).toEqual(['\r12 of 48 buckets, 1 failed  [######------------------]']);
+    bar.end();
+    expect(written.splice(0).join('')).toMatch(/^\r +\r$/);
+    const quiet = createCounting(parts);
+    quiet.show({ done: 0, failed: 0, all: 48 });
+    nowMs = 10_000;
+    quiet.show({ done: 24, failed: 0, all: 48 });
+    quiet.show({ done: 25, failed: 0, all: 48 });
+    expect(written).toEqual(['24 of 48 buckets\n']);
+  });
+});
