@@ -285,7 +285,7 @@ describe('the script of a plan', () => {
     world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
     await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' }, 'aws-cli')).rejects.toMatchObject({
       code: 'connect.overlap',
-      message: expect.stringMatching(/^no script is written: photos has notifications for the same events: x/),
+      message: expect.stringMatching(/^nothing is written: photos has notifications for the same events: x/),
     });
     expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' }, 'aws-cli')).toContain('put-rule');
   });
