@@ -54,7 +54,10 @@ function named(part: Part): readonly string[] {
       return [`rule ${part.rule.arn}`, `target ${part.rule.arn}`];
     case 'subscription':
       return [`subscription ${part.subscription.topicArn} → ${part.subscription.queueArn}`];
-    default:
+    case 'topic':
+    case 'topic-policy':
+    case 'queue':
+    case 'queue-policy':
       return [`${part.kind} ${part.arn}`];
   }
 }
