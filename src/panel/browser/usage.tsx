@@ -194,13 +194,18 @@ function GroupList({ search, place: { bucket, prefix }, onProblem }: LevelProps)
     <>
       <Overview search={search} />
       {(items.length > 0 || isWhole) && <Sums items={items} search={search} bucket={bucket} prefix={prefix} />}
-      {isLoading && <Busy />}
-      {isFull && <p class="quiet">The first {numberText(items.length)} are summed here.</p>}
+      <Rest isLoading={isLoading} full={isFull ? items.length : undefined} />
       {isWhole && search.by === 'folder' && (
         <BelowFolders items={items} search={search} bucket={bucket} prefix={prefix} onProblem={onProblem} />
       )}
     </>
   );
+}
+
+/** What is below a list that is not whole. `full`: it has this many, and more are not read. */
+function Rest({ isLoading, full }: { readonly isLoading: boolean; readonly full: number | undefined }) {
+  if (isLoading) return <Busy />;
+  return full === undefined ? null : <p class="quiet">The first {numberText(full)} are summed here.</p>;
 }
 
 interface SumsProps extends PlaceProps {
