@@ -51,7 +51,7 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
     entryPoints: { panel: join(BROWSER, 'main.tsx'), style: join(BROWSER, 'style.css') },
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
-    // each page is a script of its own, which is loaded when it is shown
+    // the script of a page is loaded when it is shown
     splitting: true,
     metafile: true,
     outdir: BUILT,

@@ -60,7 +60,7 @@ interface Wishes {
   readonly freshMs?: number;
 }
 
-/** Throws a Problem, but for an end that was asked for. */
+/** Throws a Problem, or the reason of the signal. */
 async function readOf<Value>(read: (signal: AbortSignal) => Promise<Value>, signal: AbortSignal): Promise<Value> {
   try {
     return await read(signal);
@@ -122,7 +122,7 @@ export interface Pages<Item, First = Page<Item>> {
   readonly reload: () => void;
 }
 
-/** The pages that were read; of a place to which nobody came back, none. */
+/** Keeps the pages that were read for a person who comes back to the place. */
 function useKept(key: readonly string[]): void {
   useMemo(() => {
     if (!place.read().isReturn) client.removeQueries({ queryKey: key, type: 'inactive' });
