@@ -1,5 +1,5 @@
 /**
- * `npm run fixtures`: stores what this version writes, for the tests of later versions. In test/fixtures/stores/VERSION/ it
+ * `npm run fixtures`: stores what this version writes, for the tests of later versions. In a folder of test/fixtures/stores it
  * writes the SQLite file and the lines of the OpenSearch indices of a registry that ran for some minutes, each with every kind
  * of record, and the secrets of a session and a key, by which a later version must know them. It needs an OpenSearch:
  * TALLY_TEST_OPENSEARCH_URL, by default http://127.0.0.1:9200.
