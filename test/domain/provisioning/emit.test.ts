@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { emitScript } from '../../../src/domain/provisioning/emit.ts';
+import { emitScript } from '../../../src/domain/provisioning/emitting/aws-cli.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
