@@ -12,7 +12,7 @@ import {
   sameStatements,
   type Policy,
 } from '../../domain/provisioning/policy.ts';
-import { ruleRemoval, topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
+import { topicRemoval, type Removal, type RuleExit } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
@@ -80,10 +80,19 @@ export function createMakeParts(aws: Provisioner) {
   }
 
   /** A rule that exists must still be this registry's, and as the plan has seen it. */
-  async function putRule(wish: Wish, { rule, before }: Part<'rule'>, signal?: AbortSignal): Promise<void> {
-    const present = existing(await aws.ruleOf(wish.region, rule.name, signal));
-    if (canonicalJson(present) !== canonicalJson(before) || (present !== undefined && !isOwn(present.tags, wish))) return;
-    await aws.putRule(wish.region, rule, tagsOf(wish, wish.bucket), signal);
+  async function putRule(
+    wish: Wish,
+    { rule, before }: { readonly rule: Rule; readonly before?: ObservedRule },
+    signal?: AbortSignal,
+  ): Promise<void> {
+    if (!(await isAsSeen(wish, rule, before, signal))) return;
+    const isShared = rule.name !== wiringOf(wish).rule?.name;
+    await aws.putRule(wish.region, rule, isShared ? tagsOf(wish) : tagsOf(wish, wish.bucket), signal);
+  }
+
+  async function isAsSeen(wish: Wish, { name }: Rule, before: ObservedRule | undefined, signal?: AbortSignal): Promise<boolean> {
+    const present = existing(await aws.ruleOf(wish.region, name, signal));
+    return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
   }
 
   async function putTarget(wish: Wish, { rule, before }: Part<'target'>, signal?: AbortSignal): Promise<void> {
@@ -114,10 +123,9 @@ export function createMakeParts(aws: Provisioner) {
     await aws.setSubscription(name, after, signal);
   }
 
-  async function removeRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<void> {
-    const observed = { rule: await aws.ruleOf(wish.region, rule.name, signal) };
-    const step = ruleRemoval({ wish, wiring: wiringOf(wish), observed });
-    if (step !== undefined && 'part' in step) await aws.removeRule(wish.region, rule, signal);
+  async function leaveRule(wish: Wish, { rule, before, rest }: RuleExit, signal?: AbortSignal): Promise<void> {
+    if (rest !== undefined) return putRule(wish, { rule: rest, before }, signal);
+    if (await isAsSeen(wish, rule, before, signal)) await aws.removeRule(wish.region, rule, signal);
   }
 
   async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
@@ -140,7 +148,7 @@ export function createMakeParts(aws: Provisioner) {
           if (change.action === 'create') return subscribe(wish, change.subscription, signal);
           return changeSubscription(wish, change, signal);
         case 'rule':
-          return putRule(wish, change, signal);
+          return change.action === 'remove' ? leaveRule(wish, change, signal) : putRule(wish, change, signal);
         case 'trail':
           return setSelectors(wish, change, signal);
         case 'target':
@@ -150,7 +158,7 @@ export function createMakeParts(aws: Provisioner) {
     async remove(wish: Wish, removal: RemovablePart, signal?: AbortSignal): Promise<void> {
       switch (removal.part) {
         case 'rule':
-          return removeRule(wish, removal.rule, signal);
+          return leaveRule(wish, removal, signal);
         case 'topic':
           return deleteTopic(wish, removal.name, signal);
         case 'trail':

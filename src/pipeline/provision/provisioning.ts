@@ -11,6 +11,7 @@ import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { existing, withLetters } from '../../domain/provisioning/facts.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
+import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
 import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -24,6 +25,7 @@ import { createOwner } from './installation.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
+import { createMembersOf } from './members.ts';
 import { createObserve, ownedBucket } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
@@ -82,8 +84,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
+  const membersOf = createMembersOf(state);
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
-  const observe = createObserve(aws);
+  const observe = createObserve(aws, membersOf);
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
   const writeNotification = createWriteNotification({ aws, clock });
@@ -171,7 +174,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       readBucketQueue: readByDaemon,
       wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
-      observe: createObserve(reads),
+      observe: createObserve(reads, membersOf),
     }),
   };
 }
@@ -192,18 +195,21 @@ function refuseBlocked({ findings, token }: Plan): void {
 }
 
 /**
- * The wiring as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
+ * The wiring as a script writes it: with a rule of the bucket's own, unless a shared one names the bucket already. Otherwise it is
+ * as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
  * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
  */
-function asFound({ wish, wiring, changes }: Plan, observed: Observed): Wiring {
-  const { rule, topic, selector, ...rest } = wiring;
+function asFound({ wish, changes }: Plan, observed: Observed): Wiring {
+  const { rule, topic, selector, ...rest } = wiringOf(wish);
+  const { sharedRule } = observed;
+  const isSent = observed.handMadeRule !== undefined || (sharedRule !== undefined && isPlaced(wish, observed));
   const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
   const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
-  const found = existing(observed.rule)?.targets.find(({ id }) => id === rule?.target.id);
+  const found = (sharedRule === undefined ? existing(observed.rule) : undefined)?.targets.find(({ id }) => id === rule?.target.id);
   return {
     ...rest,
     ...(isWritten && { topic }),
     ...(selector !== undefined && !isRecorded && { selector }),
-    ...(rule !== undefined && observed.handMadeRule === undefined && { rule: withLetters(rule, found) }),
+    ...(rule !== undefined && !isSent && { rule: withLetters(rule, found) }),
   };
 }

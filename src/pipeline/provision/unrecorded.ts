@@ -38,7 +38,7 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
 
   async function hasRule({ region, bucket }: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
     if ((await aws.ruleOf(region, rule.name, signal)) !== 'absent') return true;
-    // a rule that a person made for the bucket uses the same topic, queue and statements
+    // a shared rule, or one that a person made for the bucket, uses the same topic, queue and statements
     const made = await aws.rulesAbout(region, bucket, signal);
     return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
   }
