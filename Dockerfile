@@ -1,6 +1,7 @@
 # The image of Tally: the program as one bundle with everything that it needs, the panel and the documentation.
 #
 #   docker build -t tally .
+#   docker buildx build --platform linux/amd64,linux/arm64 -t REGISTRY/tally --push .
 #   docker run --read-only --tmpfs /tmp -e TALLY_QUEUE_URL=… -e TALLY_INDEX_URL=… tally serve
 #   docker exec CONTAINER tally search invoice
 #

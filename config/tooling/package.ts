@@ -10,13 +10,17 @@ import { build, stop, type Metafile } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
 import { writeDocs } from '../../src/docs/build.ts';
 import { writePanel } from '../../src/panel/build.ts';
-import { noticesOf } from './notices.ts';
+import { noticesOf, packageIn } from './notices.ts';
+import { sbomOf } from './sbom.ts';
 
 /** Two folders below the package, as the sources that look for the panel are two below a checkout. */
 const PROGRAM = 'dist/program';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Beside the program: what its messages and pages refer to. */
 const FILES = ['README.md', 'CHANGELOG.md', 'docs', 'config'];
+
+/** What the panel contains. */
+const PANEL_PACKAGES = ['node_modules/@picocss/pico', 'node_modules/preact'];
 
 /** Libraries that are not modules of ECMAScript call `require`, which a module does not have. */
 const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
@@ -28,7 +32,7 @@ export async function writePackage(folder: string): Promise<void> {
   for (const name of FILES) await cp(join(ROOT, name), join(folder, name), { recursive: true, filter: isOfUsers });
 }
 
-/** Writes the program, the panel, the manifest and the notices into the folder, which is emptied before. */
+/** Writes the program, the panel, the manifest, the notices and the list of components into the folder, which is emptied before. */
 export async function writeProgram(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
@@ -59,7 +63,10 @@ export async function writeProgram(folder: string): Promise<void> {
   await writePanel(join(folder, 'dist/panel'));
   await writeDocs(join(folder, 'dist/docs'));
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-  await writeFile(join(folder, 'THIRD-PARTY-NOTICES.txt'), await noticesOf(packagesIn(metafile), ROOT));
+  const packages = [...packagesIn(metafile), ...PANEL_PACKAGES].toSorted();
+  await writeFile(join(folder, 'THIRD-PARTY-NOTICES.txt'), await noticesOf(packages, ROOT));
+  const names = await Promise.all(packages.map((each) => packageIn(join(ROOT, each))));
+  await writeFile(join(folder, 'sbom.cdx.json'), await sbomOf(names, ROOT));
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 }
 

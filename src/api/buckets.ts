@@ -21,7 +21,7 @@ export const bucketStatus = z
     state: z
       .enum(bucketStates)
       .describe(
-        '`ok`: nothing is known to the contrary, its events are known to arrive, and all of it was compared. Of several others the worst: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person decides), `differs` (a report found differences, or the index refuses documents), `events_unproven` (none has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `overdue` (the last whole compare is older than two intervals), `degraded` and `unchecked` (its connection).',
+        '`ok`: nothing is known to the contrary, its events are known to arrive, and all of it was compared. Of several others the worst: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person decides), `differs` (a report found differences, or the index refuses documents), `events_unproven` (none has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `quiet` (no event for three times as long as is usual for the bucket), `overdue` (the last whole compare is older than two intervals), `degraded` and `unchecked` (its connection).',
       ),
     severity: z
       .enum(bucketSeverities)
@@ -61,6 +61,9 @@ export const bucket = z
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
     last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
+    usual_interval_ms: count
+      .optional()
+      .describe('The longest usual interval between two of its events, to the minute. Absent: fewer than two have arrived.'),
     last_compared_at: time
       .optional()
       .describe('When a compare of the whole bucket has last ended: a report, or a re-index that held no deletion back. Absent: never.'),
@@ -342,6 +345,7 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
     created_by: record.createdBy,
     checked_at: timeOf(record.checkedAtMs),
     last_event_at: timeOfMaybe(record.lastEventAtMs),
+    usual_interval_ms: record.rhythm?.usualIntervalMs || undefined,
     last_compared_at: timeOfMaybe(record.lastComparedAtMs),
     wiring: connectionCheck && {
       state: connectionCheck.state,

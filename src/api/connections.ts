@@ -5,6 +5,9 @@ import { findingSeverities, severities, statusOf, type Finding } from '../domain
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
+import { sideOfChange } from '../domain/provisioning/planning/sides.ts';
+import { withRole, type Roles } from '../domain/provisioning/side.ts';
+import { isElsewhere } from '../domain/provisioning/wiring.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -46,6 +49,19 @@ const wishFields = {
     ),
 };
 
+const side = z
+  .object({
+    of: z.enum(['bucket', 'queue']).describe('`bucket`: the bucket, its topic and its rule. `queue`: the bucket queue.'),
+    account: z.string(),
+    region: z.string(),
+    role: z.string().optional().describe('The role whose credentials are used. Absent: those of the process.'),
+  })
+  .meta({
+    id: 'Side',
+    description:
+      'Where something is, and with which credentials it is reached. Only where bucket and bucket queue are in different regions or accounts.',
+  });
+
 const finding = z
   .object({
     code: z.string().describe('What kind of finding it is; it never changes its meaning.'),
@@ -58,6 +74,7 @@ const finding = z
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
     blocks: z.boolean().describe('Whether no apply can heal it.'),
+    side: side.optional(),
   })
   .meta({ id: 'Finding', description: 'Something that a check of a connection found.' });
 
@@ -68,6 +85,7 @@ const change = z
     name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
     before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
     after: z.unknown().optional().describe('The document that is written.'),
+    side: side.optional(),
   })
   .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
 
@@ -78,7 +96,7 @@ export const plan = z
     source: z.enum(bucketSources),
     topic_arn: z.string().optional(),
     enrich: z.enum(enrichModes),
-    account: z.string().describe('The account of the queues and topics.'),
+    account: z.string().describe('The account of the queues.'),
     bucket_account: z.string().describe('The account that must own the bucket.'),
     installation: z.string().describe('The name of this installation, by which its parts are known.'),
     connected: z
@@ -153,6 +171,8 @@ const PHOTOS = { params: { bucket: 'photos' } };
 const AWS_ERRORS = [
   'connect.embedded',
   'connect.no-queue',
+  'connect.no-role',
+  'connect.partition',
   'connect.queue-missing',
   'connect.denied',
   'connect.unavailable',
@@ -274,8 +294,9 @@ export const connectionRows = {
 /** Converts a plan to its form in the API. */
 export function planView(
   { wish, changes, foreign, findings, token }: Plan,
-  { connected, state }: Pick<PlanView, 'connected' | 'state'>,
+  { connected, state, roles }: Pick<PlanView, 'connected' | 'state'> & { readonly roles: Roles },
 ): PlanView {
+  const isFar = isElsewhere(wish);
   return {
     bucket: wish.bucket,
     region: wish.region,
@@ -290,7 +311,14 @@ export function planView(
     token,
     changes: changes.map((each) => {
       const { before, after } = documentsOf(each);
-      return { part: each.part, action: each.action, name: each.name, before, after };
+      return {
+        part: each.part,
+        action: each.action,
+        name: each.name,
+        before,
+        after,
+        ...(isFar && { side: withRole(sideOfChange(wish, each), roles) }),
+      };
     }),
     foreign,
     findings,

@@ -10,6 +10,7 @@ import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { docsRows } from './docs.ts';
+import { facetRows } from './facets.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows, jobStreamRows } from './jobs.ts';
 import { loginRows } from './login.ts';
@@ -17,6 +18,7 @@ import { mcpRows } from './mcp.ts';
 import { objectRows } from './objects.ts';
 import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
+import { seriesRows } from './series.ts';
 import { documentRows, healthRows } from './service.ts';
 import { stateRows } from './state.ts';
 import { usageRows } from './usage.ts';
@@ -25,7 +27,9 @@ import { userRows } from './users.ts';
 /** The operations that a verb of the control plane answers. */
 const verbRows = {
   ...objectRows,
+  ...facetRows,
   ...usageRows,
+  ...seriesRows,
   ...bucketRows,
   ...connectionRows,
   ...gapRows,

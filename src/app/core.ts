@@ -1,8 +1,9 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
-import type { AwsClients } from '../adapters/aws/clients.ts';
+import type { AwsClientOptions, AwsClients } from '../adapters/aws/clients.ts';
+import { createAccountClients, type AccountClients } from '../adapters/aws/account-clients.ts';
 import { chainCredentials, createAwsClients, roleCredentials } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
-import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
+import { accountIn, regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
@@ -22,6 +23,7 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
+import { parseArn } from '../domain/provisioning/names.ts';
 import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
 import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
@@ -182,12 +184,15 @@ export async function createCore(
   let wake = (): void => undefined;
   const jobIsDue = (): void => wake();
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
-  const role = connectCredentials(settings, addresses);
-  const connecting = role === undefined ? aws : createAwsClients({ ...clientOptions, credentials: role });
+  const roles = connectRoles(settings);
+  const accounts = accountClients(settings, addresses, { roles, clientOptions });
+  // the daemon's own permissions are those that reading in the accounts of its queues takes
+  const own = new Set(queueUrls.bucket.map(accountIn));
   const provisioning = createProvisioning({
     state,
-    aws: createProvisioner({ aws: connecting, queueUrl, clock }),
-    reads: createProvisioner({ aws, queueUrl, clock }),
+    aws: createProvisioner({ aws, awsOf: (account) => accounts.of(account) ?? aws, queueUrl, clock }),
+    reads: createProvisioner({ aws, awsOf: (account) => (own.has(account) ? aws : (accounts.of(account) ?? aws)), queueUrl, clock }),
+    roles,
     storage,
     clock,
     queueUrl,
@@ -201,7 +206,7 @@ export async function createCore(
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
-  const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
+  const rules = { compareIntervalMs, recording: settings.TALLY_SERIES, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
   const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
   const audited = createAudited({ audit: store.audit, clock, telemetry });
@@ -225,18 +230,28 @@ export async function createCore(
     },
     async close() {
       aws.close();
-      connecting.close();
+      accounts.close();
       await store.close();
     },
   };
 }
 
-/** The credentials of the role for connections, if the settings name one. */
-function connectCredentials(settings: Settings, { credentials, region, proxyEnv }: AwsAddresses): CredentialsProvider | undefined {
-  const { TALLY_CONNECT_ROLE_ARN: roleArn, TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId } = settings;
-  return roleArn === undefined
-    ? undefined
-    : roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock });
+/** The roles for connections that the settings name, by their accounts. */
+function connectRoles({ TALLY_CONNECT_ROLE_ARN: arns }: Settings): ReadonlyMap<string, string> {
+  return new Map(arns.map((arn) => [parseArn(arn)?.account ?? '', arn]));
+}
+
+/** The clients with the credentials of these roles. */
+function accountClients(
+  { TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId }: Settings,
+  { credentials, region, proxyEnv }: AwsAddresses,
+  { roles, clientOptions }: { readonly roles: ReadonlyMap<string, string>; readonly clientOptions: AwsClientOptions },
+): AccountClients {
+  return createAccountClients({
+    roles,
+    credentialsOf: (roleArn) => roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock }),
+    clientsWith: (ofRole) => createAwsClients({ ...clientOptions, credentials: ofRole }),
+  });
 }
 
 /** Whether AWS is the embedded server, whose credentials are these. */

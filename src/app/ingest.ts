@@ -8,6 +8,7 @@ import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { Folding } from '../pipeline/gaps/folding.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
+import type { SeriesRecorder } from '../pipeline/series/recorder.ts';
 import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
 
 /** V8 derives its heap limit from the memory of the container. The other three quarters are for one large message, for re-index and for garbage. */
@@ -21,10 +22,11 @@ interface IngestRoleParts {
   readonly folding: Folding;
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
+  readonly series: SeriesRecorder;
 }
 
 /** Creates the parts and limits of the ingest role from the settings. */
-export function ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing }: IngestRoleParts): IngestParts {
+export function ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -45,6 +47,7 @@ export function ingestParts({ settings, core, queues, circuits, folding, telemet
     clock,
     telemetry,
     tracing,
+    series,
     topics: core.topics,
     sendDeadLetter: core.deadLetters.send,
     limits: {

@@ -39,6 +39,8 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness } from '../pipeline/serving/readiness.ts';
 import { createUnclaimedJobs } from '../pipeline/serving/unclaimed-jobs.ts';
+import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline/series/recorder.ts';
+import { MINUTE_MS } from '../domain/series/hour.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
 import { servingChecks } from './readiness-checks.ts';
@@ -207,10 +209,11 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
-  const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing }), stopping)
-    : undefined;
   const worker = createWorkerName();
+  const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
+  const ingest = settings.TALLY_ROLES.includes('ingest')
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }), stopping)
+    : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
@@ -294,8 +297,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed };
-      watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, series }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
@@ -319,6 +321,22 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+interface RecordParts extends Pick<ServingParts, 'settings'> {
+  readonly core: Core;
+  readonly telemetry: Telemetry;
+  readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
+  readonly series: SeriesRecorder;
+}
+
+/** Watches the stored records, and records the series. */
+function startRecords({ settings, core, telemetry, unclaimed, series }: RecordParts, signal: AbortSignal): void {
+  const clock = systemClock;
+  const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
+  watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
+  if (settings.TALLY_SERIES)
+    repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }
 
 function reportChoices(settings: Settings, { proxy }: OuterEnvironment, telemetry: Telemetry): void {

@@ -5,6 +5,7 @@ import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { sideText } from '../domain/provisioning/side.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
@@ -251,7 +252,7 @@ function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
     state,
     token,
   });
-  const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
+  const changes = plan.changes.map((change) => `${changeText(change, change.before, change.after)}${sideLine(change.side, '    ')}`);
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
   return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding, cli))].join('\n\n'));
@@ -260,6 +261,11 @@ function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
-  return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}`;
+export function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
+  return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}${sideLine(side, '  ')}`;
+}
+
+/** Where something is and with which credentials, if bucket and bucket queue are in different places. */
+function sideLine(side: FindingView['side'], indent: string): string {
+  return side === undefined ? '' : `\n${indent}${sideText(side)}`;
 }

@@ -4,6 +4,7 @@
  * `ok` means: nothing is known to the contrary, its events are known to arrive, and all of it was compared.
  */
 import type { BucketRecord } from './bucket.ts';
+import { isUnusuallyLong } from './rhythm.ts';
 import type { CircuitRecord } from './circuit-record.ts';
 import { commandOf } from './commands.ts';
 import type { GapRecord } from './gaps/gap.ts';
@@ -26,6 +27,8 @@ export const bucketStates = [
   'never_compared',
   /** Changes may be missing. */
   'gap_open',
+  /** No event has arrived for several times as long as it usually takes. */
+  'quiet',
   /** The last whole compare is older than two intervals. */
   'overdue',
   /** Events arrive, but not all that could, or not safely. */
@@ -102,6 +105,7 @@ const readerSentences: Readonly<Record<BucketState, string>> = {
   events_unproven: 'It is not known yet whether its events arrive',
   never_compared: 'It was never compared with S3 as a whole',
   gap_open: 'Changes may be missing',
+  quiet: 'No event has arrived for longer than usual',
   overdue: 'It was not compared with S3 as a whole for long',
   degraded: 'Its connection is degraded',
   unchecked: 'Its connection could not be checked',
@@ -119,6 +123,7 @@ function severityOf(state: BucketState): BucketSeverity {
       return 'bad';
     case 'never_compared':
     case 'gap_open':
+    case 'quiet':
     case 'overdue':
     case 'degraded':
     case 'unchecked':
@@ -181,6 +186,7 @@ const rules: readonly Rule[] = [
   unprovenRule,
   neverComparedRule,
   gapRule,
+  quietRule,
   overdueRule,
   ({ record: { connectionCheck: check } }) =>
     check?.state === 'degraded'
@@ -267,6 +273,18 @@ function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
     sentence: `Changes may be missing (${worst.reason}${others})${next === undefined ? '' : `: ${next}`}`,
     sinceMs: worst.firstSeenMs,
     act: 'gaps',
+  };
+}
+
+function quietRule({ record: { lastEventAtMs, rhythm }, nowMs }: StatusFacts): ReturnType<Rule> {
+  if (lastEventAtMs === undefined || rhythm === undefined) return undefined;
+  const silenceMs = nowMs - lastEventAtMs;
+  if (!isUnusuallyLong(silenceMs, rhythm, lastEventAtMs)) return undefined;
+  return {
+    state: 'quiet',
+    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does every ${ageText(rhythm.usualIntervalMs)}`,
+    sinceMs: lastEventAtMs,
+    act: 'doctor',
   };
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Dialect } from './events/record.ts';
+import { rhythmSchema } from './rhythm.ts';
 
 /** How a bucket's events reach the bucket queue. */
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
@@ -117,6 +118,8 @@ export const bucketRecordSchema = z.object({
   /** How far S3's clock was ahead of that of the process that read them; negative: behind. Absent: not known. */
   s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
+  /** How often its events come. Absent: none has arrived yet. */
+  rhythm: rhythmSchema.optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
   /** The bucket queues that its events came from. */

@@ -94,6 +94,8 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
     case 'events_lost':
     case 'events_unproven':
       return `no event of it can be expected to arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says what is missing and what to do`;
+    case 'quiet':
+      return `its events may not arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says whether something is missing`;
     case 'paused':
       return `${sentence}; \`${commandOf('bucket resume-notification', bucket)}\` makes it again`;
     case 'waiting':

@@ -7,13 +7,14 @@ import type { StateKind } from './state-kind.ts';
 
 /**
  * The exported kinds, in the order of the file. All others follow from the buckets and from what runs (jobs, gaps, leases), or live
- * for minutes; sessions are left out as well, because people log in again. The lists of the users' keys come last: a list that names a key without a record
+ * for minutes or days; sessions are left out as well, because people log in again. The lists of the users' keys come last: a list that names a key without a record
  * does no harm, and a key that its list lacks would not be shown to its owner.
  */
 export const exportedKinds = [
   'bucket',
   'installation',
   'connection',
+  'growth',
   'user',
   'appointment',
   'access',

@@ -23,5 +23,7 @@ export const stateKinds = [
   'login-key',
   'session',
   'access',
+  'series',
+  'growth',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -14,7 +14,7 @@ export function tooSlow(timeoutMs: number): RequestError {
 }
 
 /** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges']);
+const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges', 'getSeries']);
 
 /** A search of a SQLite index occupies the process for some 10 ms. After this many of them, everything else has its turn. */
 const CONCURRENCY = 4;

@@ -2,6 +2,11 @@
 import { z } from 'zod';
 import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
+import { itemsOf } from './fields.ts';
+
+const ROLE_ARN = /^arn:aws[a-z0-9-]*:iam::\d{12}:role\/[\w+=.@/-]{1,512}$/;
+/** More accounts than that are a matter of several installations. */
+const ROLES_MAX = 20;
 
 export const connectionSettings = {
   TALLY_INSTALLATION: z
@@ -14,11 +19,13 @@ export const connectionSettings = {
     ),
   TALLY_CONNECT_ROLE_ARN: z
     .string()
-    .trim()
-    .regex(/^arn:aws[a-z0-9-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/, 'must be the ARN of a role')
     .optional()
+    .transform((text) => itemsOf(text ?? ''))
+    .pipe(z.array(z.string().regex(ROLE_ARN, 'must be the ARN of a role, or several of different accounts, separated by commas')))
+    .refine((arns) => new Set(arns.map((arn) => arn.split(':')[4])).size === arns.length, 'must name one role for each account')
+    .refine((arns) => arns.length <= ROLES_MAX, `must name ${ROLES_MAX} roles at most`)
     .describe(
-      'The ARN of a role that is assumed to plan, apply, pause, clean and remove connections, and for nothing else. The role of the process then needs only to read. `tally iam-policy --for connecting` prints what the role needs. By default the credentials of the process are used.',
+      'The ARNs of roles, one for each AWS account, separated by commas; 20 at most. What is in an account is planned, applied, paused, cleaned and removed by its role. A bucket of another account than the queues needs a role there, by which the doctor and the watch read too. In the account of the queues a role is for changes only, so that the role of the process needs only to read, and by default the credentials of the process are used. `tally iam-policy` prints what each role needs.',
     ),
   TALLY_CONNECT_ROLE_EXTERNAL_ID: z
     .string()
@@ -26,7 +33,7 @@ export const connectionSettings = {
     .regex(/^[\w+=,.@:/-]{2,1224}$/, 'must have 2 to 1224 letters, digits and +=,.@:/-_')
     .optional()
     .describe(
-      'The external ID that the trust policy of TALLY_CONNECT_ROLE_ARN demands. It is not a secret. It has no effect without the role.',
+      'The external ID that the trust policies of the roles of TALLY_CONNECT_ROLE_ARN demand. It is not a secret. It has no effect without a role.',
     ),
   TALLY_TRAIL_ARN: z
     .string()

@@ -1,6 +1,6 @@
 /** The settings of the process: its roles, where it listens, what it logs, and how long a stop may take. */
 import { z } from 'zod';
-import { address, integer, itemsOf } from './fields.ts';
+import { address, flag, integer, itemsOf } from './fields.ts';
 import { registryUrl } from './urls.ts';
 
 const roles = ['ingest', 'reindex', 'http'] as const;
@@ -31,6 +31,9 @@ export const processSettings = {
     .describe(
       'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.',
     ),
+  TALLY_SERIES: flag(true).describe(
+    'Whether this process records, once a minute, what arrived and how the buckets stood, and once a day how large each bucket is, for the charts of the last fortnight and of growth. The default is true: it costs one small write a minute, and one a day for each bucket. With false, nothing is recorded; what was recorded stays visible until it is too old.',
+  ),
   TALLY_SHUTDOWN_TIMEOUT_MS: integer(500, 600_000, 25_000).describe(
     'The longest time that a stop may take, in milliseconds. The default of 25 s is below the 30 s that ECS and Kubernetes allow.',
   ),

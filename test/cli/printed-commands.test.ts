@@ -22,6 +22,9 @@ const FILLED: Readonly<Record<string, string>> = {
   MODE: 'tags',
 };
 
+/** The same for what follows an option. */
+const FILLED_AFTER: Readonly<Record<string, string>> = { '--allow-deletes': '5', '--bucket-account': '123456789012' };
+
 /** The words of a line as a shell would see them, up to the next command or redirection. */
 function wordsOf(line: string): readonly string[] {
   // what stands in brackets may be left out
@@ -30,7 +33,7 @@ function wordsOf(line: string): readonly string[] {
   );
   const end = words.findIndex((word) => /^(?:\||\|\||&&|>|>>|;|#|2>&1|\\)$/.test(word));
   const own = words.slice(0, end === -1 ? undefined : end);
-  return own.map((word, index) => (own[index - 1] === '--allow-deletes' ? '5' : (FILLED[word] ?? word.replace(/[;.,:)]+$/, ''))));
+  return own.map((word, index) => FILLED_AFTER[own[index - 1] ?? ''] ?? FILLED[word] ?? word.replace(/[;.,:)]+$/, ''));
 }
 
 /** The lines of code without comments. */

@@ -5,12 +5,13 @@ import { usageBy as usageGroups } from '../../src/api/usage.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds } from '../../src/domain/search/conditions.ts';
-import type { UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
+import type { FacetsQuery, UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import type { OpenStore } from './store-contract.ts';
 
 const BUCKET = `usage-${randomBytes(4).toString('hex')}`;
+const OTHER = `${BUCKET}-other`;
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 8, 1, 12);
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -49,8 +50,10 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       store = opened.store;
       await store.setup.prepare();
       for (const each of [store, model]) {
-        await each.objects.createBucket(BUCKET);
-        await each.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+        for (const bucket of [BUCKET, OTHER]) {
+          await each.objects.createBucket(bucket);
+          await each.objects.write(documents.map((document) => ({ document: { ...document, bucket }, equalClock: 'accept' })));
+        }
       }
       await opened.refresh?.();
     });
@@ -103,6 +106,23 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
         }
         expect(found).toEqual(wanted);
       }
+    });
+
+    it.each<[string, Partial<FacetsQuery>]>([
+      ['all of a bucket', {}],
+      ['the largest groups', { groupsMax: 1 }],
+      ['a prefix', { prefix: 'a/' }],
+      ['a size', { where: [holds({ kind: 'size', min: 6 })] }],
+      ['a text', { where: [holds({ kind: 'contains', text: 'e.txt' })] }],
+      ['an extension', { extension: 'gz' }],
+      ['words', { words: queryWordsOf('thr')! }],
+      ['words that nothing has', { words: queryWordsOf('nothing')! }],
+      ['parts of several buckets', { bucket: undefined, within: [BUCKET, OTHER].map((bucket) => ({ bucket, prefix: 'a' })) } as object],
+      ['a part and a prefix', { prefix: 'a', within: [{ bucket: BUCKET, prefix: 'a/b/' }] }],
+      ['a bucket without an index', { bucket: `${BUCKET}-never` }],
+    ])('sums the facets of %s', async (_, filter) => {
+      const query = { bucket: BUCKET, nowMs: NOW_MS, groupsMax: 100, timeLimitMs: 60_000, ...filter };
+      expect(await store.usage.facets(query)).toEqual(await model.usage.facets(query));
     });
 
     it('has nothing to sum in a bucket without an index', async () => {

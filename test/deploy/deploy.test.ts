@@ -1,23 +1,33 @@
 /**
- * The image, compose.yaml and the systemd unit, each run for real. One file: all of them stand on one built image. Each day
+ * The image, compose.yaml and the systemd unit, each run for real. One file: two of them stand on one built image. Each day
  * the image runs, and files.test.ts reads the others.
  */
-import { readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { writePackage } from '../../config/tooling/package.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { shellBlocksOf, textOf } from '../docs/pages.ts';
 import { onlyInLong } from '../support/breadth.ts';
 import { compose, docker, eventually, LABEL, refusal, removeAll, RUN, runDetached, tryDocker } from './docker.ts';
 
 const IMAGE = `${RUN}-image`;
 const SYSTEMD_IMAGE = `${RUN}-systemd`;
+const TARBALL = `${packageJson.name.replace('@', '').replace('/', '-')}-${packageJson.version}.tgz`;
+const execute = promisify(execFile);
 /** An image is built from nothing, and three servers start on a busy machine of two cores. */
 const SETUP_TIMEOUT_MS = 600_000;
 const TEST_TIMEOUT_MS = 600_000;
 /** OpenSearch and LocalStack start beside the other suites, which may have both cores busy. */
 const STARTED_WITHIN_MS = 280_000;
+/** What is put while something is stopped or killed. */
+const OBJECTS = 200;
 
 const refused = await refusal();
 if (refused !== undefined && process.env['CI'] === 'true') throw new Error(`CI=true, and ${refused}`);
@@ -35,6 +45,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
   describe('the image', () => {
     const container = `${RUN}-embedded`;
     const volume = `${RUN}-data`;
+    const memory = ['--memory', '512m', '--memory-swap', '512m'];
     const hardened = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
 
     test('carries the program with the notices of what it contains, and little else: under 10 MB on its base image', async () => {
@@ -42,13 +53,35 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
         Number(await docker(['image', 'inspect', '--format', '{{.Size}}', image]));
       expect((await sizeBytes(IMAGE)) - (await sizeBytes('node:24-slim'))).toBeLessThan(10_000_000);
       const installed = await docker(['run', '--rm', '--entrypoint', 'ls', IMAGE]);
-      expect(installed.split('\n').toSorted()).toEqual(['LICENSE', 'THIRD-PARTY-NOTICES.txt', 'config', 'dist', 'package.json']);
+      expect(installed.split('\n').toSorted()).toEqual([
+        'LICENSE',
+        'THIRD-PARTY-NOTICES.txt',
+        'config',
+        'dist',
+        'package.json',
+        'sbom.cdx.json',
+      ]);
+    });
+
+    test('carries the list of its components, the same packages as its notices', async () => {
+      const bomSchema = z.object({
+        bomFormat: z.literal('CycloneDX'),
+        metadata: z.object({ component: z.object({ name: z.string(), version: z.string() }) }),
+        components: z.array(z.object({ name: z.string(), version: z.string() })),
+      });
+      const bom = bomSchema.parse(JSON.parse(await docker(['run', '--rm', '--entrypoint', 'cat', IMAGE, 'sbom.cdx.json'])));
+      expect(bom.metadata.component).toMatchObject({ name: packageJson.name, version: packageJson.version });
+      const listed = bom.components.map(({ name, version }) => `${name} ${version}`);
+      const notices = await docker(['run', '--rm', '--entrypoint', 'cat', IMAGE, 'THIRD-PARTY-NOTICES.txt']);
+      const noticed = notices.split(`\n\n${'-'.repeat(80)}\n\n`).map((notice) => notice.split(' (')[0] ?? '');
+      expect(listed.toSorted()).toEqual(noticed.toSorted());
+      expect(listed.filter((each) => /^(?:zod|preact|@picocss\/pico) /.test(each))).toHaveLength(3);
     });
 
     test("says in its labels what it is, with the package's version", async () => {
       const labels: unknown = JSON.parse(await docker(['image', 'inspect', '--format', '{{json .Config.Labels}}', IMAGE]));
       expect(labels).toMatchObject({
-        'org.opencontainers.image.title': packageJson.name,
+        'org.opencontainers.image.title': 'tally',
         'org.opencontainers.image.version': packageJson.version,
         'org.opencontainers.image.licenses': packageJson.license,
       });
@@ -64,12 +97,22 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect(await docker(['run', '--rm', ...hardened, '--user', '123456:0', IMAGE, '--version'])).toBe(packageJson.version);
     });
 
-    test('becomes healthy without root, capabilities and a writable root file system, and keeps its data in a volume', async () => {
+    test('becomes healthy in 512 MiB without root, capabilities and a writable root file system, and keeps its data in a volume', async () => {
       const [health, publish] = [
         ['--health-interval', '1s', '--health-retries', '1'],
         ['--publish', '127.0.0.1::4566'],
       ];
-      await runDetached(container, ['--volume', `${volume}:/data`, ...hardened, ...health, ...publish, IMAGE, 'serve', '--embedded']);
+      await runDetached(container, [
+        '--volume',
+        `${volume}:/data`,
+        ...hardened,
+        ...memory,
+        ...health,
+        ...publish,
+        IMAGE,
+        'serve',
+        '--embedded',
+      ]);
       await becomes('healthy');
 
       expect(await docker(['exec', container, 'id', '-u'])).toBe('1000');
@@ -77,16 +120,29 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       expect((await tryDocker(['exec', container, 'touch', '/app/new'])).code).not.toBe(0);
 
       const address = (await docker(['port', container, '4566/tcp'])).split('\n')[0];
-      const answer = await fetch(`http://${address}/demo/docs/hello.txt`, { method: 'PUT', body: 'hello' });
-      expect(answer.status).toBe(200);
+      const put = async (key: string): Promise<boolean> => (await fetch(`http://${address}/demo/${key}`, { method: 'PUT', body: key })).ok;
+      expect(await put('docs/hello.txt')).toBe(true);
       expect(await eventually('the object is found', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
 
-      // SIGTERM alone ends it: SIGKILL would leave 137. Docker's own patience of 10 s is less than the 25 s that a stop may take
+      // while objects are put: SIGTERM alone ends it, since SIGKILL would leave 137. Docker's own patience of 10 s is less than the
+      // 25 s that a stop may take
+      const stored: string[] = [];
+      const queue = new PQueue({ concurrency: 8 });
+      const load = keysBelow('load/').map((key) =>
+        queue.add(async () => void ((await put(key)) && stored.push(key))).catch(() => undefined),
+      );
+      await eventually('objects are stored', async () => stored.length > 20);
       await docker(['stop', '-t', '120', container]);
+      await Promise.all(load);
       expect(await stateOf(container, 'ExitCode')).toBe('0');
       // its new port can be taken meanwhile, as in runDetached
       await eventually('it starts again', () => docker(['start', container]));
       expect(await eventually('the object is found again', () => found(container, 'hello'))).toEqual(['docs/hello.txt']);
+      await eventually('all objects are found that were stored', async () => {
+        const present = new Set(await found(container, '--prefix', 'load/'));
+        return stored.every((key) => present.has(key));
+      });
+      expect(await stateOf(container, 'OOMKilled')).toBe('false');
     });
 
     test('serves the panel, which was built with the image', async () => {
@@ -117,8 +173,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
   onlyInLong(describe)('compose.yaml', () => {
     // Docker chooses the ports of this machine, and is asked for them
     const ports = { AWS_PORT: '0', OPENSEARCH_PORT: '0', HEALTH_PORT: '0', PANEL_PORT: '0' };
-    const OBJECTS = 200;
-
     beforeAll(async () => {
       // as in runDetached: another process can take a port between Docker's choice and its bind
       await eventually(
@@ -213,7 +267,7 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
         credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
         forcePathStyle: true,
       });
-      const keys = Array.from({ length: OBJECTS }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
+      const keys = keysBelow(prefix);
       const queue = new PQueue({ concurrency: 8 });
       const put = (key: string) => queue.add(() => s3.send(new PutObjectCommand({ Bucket: 'demo', Key: key, Body: key })));
       const half = OBJECTS / 2;
@@ -240,20 +294,17 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
   onlyInLong(describe)('tally.service', () => {
     const machine = `${RUN}-machine`;
+    const work = mkdtempSync(join(tmpdir(), 'tally-systemd-'));
+    const blocks = shellBlocksOf(textOf('docs/guides/systemd.md'));
+    /** The block of the page with a command that begins like this. */
+    const typed = (start: string): readonly string[] => blocks.find((block) => block.some((command) => command.startsWith(start))) ?? [];
     const inside = (...command: string[]): Promise<string> => docker(['exec', machine, ...command]);
     const show = (property: string): Promise<string> => inside('systemctl', 'show', '--property', property, '--value', 'tally');
 
     beforeAll(async () => {
-      await docker([
-        'build',
-        '--build-arg',
-        `IMAGE=${IMAGE}`,
-        '--tag',
-        SYSTEMD_IMAGE,
-        '--file',
-        'test/deploy/systemd.Dockerfile',
-        'config/systemd',
-      ]);
+      await writePackage(join(work, 'package'));
+      await execute('npm', ['pack', '--silent', './package'], { cwd: work });
+      await docker(['build', '--tag', SYSTEMD_IMAGE, '--file', 'test/deploy/systemd.Dockerfile', 'test/deploy/crds']);
       // what systemd itself needs to set up control groups and what the unit hides; it is not --privileged
       const powers = ['--cap-add', 'SYS_ADMIN', '--cap-add', 'SYS_PTRACE', '--cgroupns', 'private'];
       const unconfined = ['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'];
@@ -262,7 +313,12 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await eventually('systemd is up', async () =>
         ['running', 'degraded'].includes((await tryDocker(['exec', machine, 'systemctl', 'is-system-running'])).stdout.trim()),
       );
+      await docker(['cp', join(work, TARBALL), `${machine}:/root/${TARBALL}`]);
+      await write('/root/index-url', 'sqlite:/var/lib/tally/from-credential.sqlite\n');
+      for (const command of [...typed('tar -xzf'), ...typed('install -D')]) await inside('sh', '-c', `cd /root && ${command}`);
     }, SETUP_TIMEOUT_MS);
+
+    afterAll(() => rmSync(work, { recursive: true }));
 
     test('systemd-analyze verify has nothing to say', async () => {
       const { code, stdout, stderr } = await tryDocker(['exec', machine, 'systemd-analyze', 'verify', 'tally.service']);
@@ -284,7 +340,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
     });
 
     test('settings that cannot be are told in the journal and not tried again', async () => {
-      await write('/etc/tally/index-url', 'sqlite:/var/lib/tally/from-credential.sqlite\n');
       await write('/etc/tally/tally.env', 'TALLY_QUEUE_URL=bucket-events\n');
       await tryDocker(['exec', machine, 'systemctl', 'start', 'tally']);
       await eventually('the unit failed', async () => (await show('ActiveState')) === 'failed');
@@ -300,7 +355,8 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
     test('runs as a user of its own without capabilities, its index URL from a credential', async () => {
       await write('/etc/tally/tally.env', 'TALLY_EMBEDDED=true\nTALLY_EMBEDDED_DATA=/var/lib/tally\nTALLY_HEALTH_ADDRESS=0.0.0.0:8081\n');
-      await inside('systemctl', 'start', 'tally');
+      const [reload = '', enable = ''] = typed('systemctl daemon-reload');
+      for (const command of [reload, enable]) await inside('sh', '-c', command);
       await ready();
       const status = await inside('cat', `/proc/${await show('MainPID')}/status`);
       expect(status).toMatch(/^CapBnd:\t0{16}$/m);
@@ -321,6 +377,17 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await inside('systemctl', 'restart', 'tally');
       await ready();
       expect(await eventually('the object is found after the restart', () => objects())).toEqual(['docs/hello.txt']);
+    });
+
+    test('answers the commands of the page, and is upgraded by leading the link to another version', async () => {
+      const [, list = ''] = typed('tally --registry');
+      expect(await inside('sh', '-c', list)).toContain('demo');
+      await inside('cp', '--recursive', `/opt/tally-${packageJson.version}`, '/opt/tally-next');
+      const pid = await show('MainPID');
+      for (const command of typed('ln -sfn tally-VERSION')) await inside('sh', '-c', command.replace('VERSION', 'next'));
+      await ready();
+      expect(await show('MainPID')).not.toBe(pid);
+      expect(await inside('readlink', '--canonicalize', '/usr/local/bin/tally')).toMatch(/^\/opt\/tally-next\//);
     });
 
     test('stops with success', async () => {
@@ -355,6 +422,11 @@ function fetchedIn(container: string, url: string): Promise<string> {
     process.stdout.write(await answer.text());
   })`;
   return docker(['exec', container, 'node', '-e', script]);
+}
+
+/** The keys of the objects of a load. */
+function keysBelow(prefix: string): readonly string[] {
+  return Array.from({ length: OBJECTS }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
 }
 
 /** One field of a container's state. */

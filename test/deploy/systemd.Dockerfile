@@ -1,15 +1,9 @@
-# A machine with systemd, Node.js and Tally where config/systemd/tally.service expects them. Build context: config/systemd.
-ARG IMAGE
-FROM ${IMAGE}
-USER root
+# A machine with systemd and Node.js, on which docs/guides/systemd.md is followed. It needs nothing of its build context.
+FROM node:24-slim
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
- && cp -r /app /opt/tally \
  && ln -s /usr/local/bin/node /usr/bin/node
-COPY tally.service /etc/systemd/system/
-COPY tally.env /etc/tally/
-HEALTHCHECK NONE
 STOPSIGNAL SIGRTMIN+3
 ENV container=docker
 # a container sees its control groups read-only, and its mounts are private, unless it says otherwise; systemd mounts a

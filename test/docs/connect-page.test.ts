@@ -125,6 +125,8 @@ const OF_CONNECTING = new Set([
   'UnsubscribeCommand',
   'SetSubscriptionAttributesCommand',
   'SetQueueAttributesCommand',
+  'CreateQueueCommand',
+  'DeleteQueueCommand',
   'PutBucketNotificationConfigurationCommand',
   'PutRuleCommand',
   'PutTargetsCommand',

@@ -1,6 +1,7 @@
 /** What the pages and config/aws/daemon-policy.json say of permissions, from the table that `tally iam-policy` prints. */
 import { bucketSources } from '../../src/domain/bucket.ts';
-import { iamPolicy, permissions, type Resource } from '../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
+import { permissions, type Resource } from '../../src/domain/provisioning/permissions.ts';
 import { textOf } from './pages.ts';
 import { withTable } from './tables.ts';
 
@@ -102,6 +103,7 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
   'new-queues': 'the two queues',
   'letter-queues': 'the dead-letter queue',
+  undelivered: 'the queue for what cannot be delivered, in the region of the bucket',
   topics: 'the topics of the buckets',
   'own-topics': 'the topics that Tally makes',
   'named-topics': 'the topics of `--topic`',

@@ -27,6 +27,7 @@ const pipelineRank = [
   'ports',
   'records',
   'serving',
+  'series',
   'identity',
   'access',
   'queues',

@@ -45,9 +45,13 @@ export interface AwsClientOptions {
 
 type ProxyEnv = Readonly<Record<string, string>>;
 
+/** The region counts for a queue whose URL contains none. Default: that of the options. */
+type SqsFor = (queueUrl: string, region?: string) => SQSClient;
+
 export interface AwsClients {
+  readonly region: string;
   /** For all requests except receives, so that they never wait behind long polls. */
-  readonly sqsFor: (queueUrl: string) => SQSClient;
+  readonly sqsFor: SqsFor;
   /** For receives only. It does not retry, because each poller has its own back-off. */
   readonly sqsReceivingFor: (queueUrl: string) => SQSClient;
   /** For queues of a region whose URLs are not known, or that do not exist yet. */
@@ -71,7 +75,7 @@ export interface AwsClients {
   close(): void;
 }
 
-export type OnceClients = Pick<AwsClients, 'sqsFor' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
+type OnceClients = Pick<AwsClients, 'sqsFor' | 'sqsIn' | 'snsFor' | 's3For' | 'eventsFor' | 'trailsFor'>;
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A request to a queue or topic is tried again after this time. It is below the 30 s for which an answer of S3 is used. */
@@ -118,7 +122,16 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  const addressOf = (queueUrl: string): QueueAddress => queueAddress(queueUrl, { region: options.region, endpoint: options.endpoints.sqs });
+  function sqsClients(maxAttempts: number): SqsFor {
+    const byRegion = cached((region) => {
+      const clientFor = cached((queueUrl) => sqsClient(addressOf(queueUrl, region), requestHandler, maxAttempts));
+      return { clientFor, destroy: () => undefined };
+    });
+    return (queueUrl, region = options.region) => byRegion(region).clientFor(queueUrl);
+  }
+
+  const addressOf = (queueUrl: string, region: string): QueueAddress => queueAddress(queueUrl, { region, endpoint: options.endpoints.sqs });
+  const serviceIn = (region: string): QueueAddress => ({ region, ...explicitEndpoint(options.endpoints.sqs) });
 
   function sqsClient(address: QueueAddress, handler: ReturnType<typeof handlerOptions>, maxAttempts: number): SQSClient {
     const client: SQSClient = new SQSClient({
@@ -183,15 +196,17 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
   }
 
   return {
-    sqsFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), requestHandler, SQS_ATTEMPTS_MAX)),
-    sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), receiveHandler, 1)),
-    sqsIn: cached((region) => sqsClient({ region, ...explicitEndpoint(options.endpoints.sqs) }, requestHandler, SQS_ATTEMPTS_MAX)),
+    region: options.region,
+    sqsFor: sqsClients(SQS_ATTEMPTS_MAX),
+    sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl, options.region), receiveHandler, 1)),
+    sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, SQS_ATTEMPTS_MAX)),
     snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
     s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
     eventsFor: eventsClients(ATTEMPTS_MAX),
     trailsFor: trailsClients(ATTEMPTS_MAX),
     once: {
-      sqsFor: cached((queueUrl) => sqsClient(addressOf(queueUrl), requestHandler, 1)),
+      sqsFor: sqsClients(1),
+      sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, 1)),
       snsFor: cached((region) => snsClient(region, 1)),
       s3For: cached((region) => s3Client(region, 1)),
       eventsFor: eventsClients(1),

@@ -1,7 +1,8 @@
 import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
+import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetSum } from '../../domain/search/facets.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
+import type { FacetSums, FacetsQuery, ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
 import type { IndexNames } from './names.ts';
@@ -19,6 +20,34 @@ const usageSchema = z.object({
   // absent if the index is empty
   aggregations: z.object({ groups: z.object({ buckets: z.array(groupSchema) }), none: sumsSchema.optional() }).optional(),
 });
+
+const facetSumSchema = z.object({ doc_count: z.number(), bytes: valueSchema });
+const facetGroupsSchema = z.object({ buckets: z.array(facetSumSchema.extend({ key: z.string() })) });
+const facetsSchema = z.object({
+  timed_out: z.boolean(),
+  _shards: z.object({ total: z.number(), successful: z.number() }),
+  hits: z.object({ total: z.object({ value: z.number() }) }),
+  // absent if there is no index
+  aggregations: z
+    .object({
+      bytes: valueSchema,
+      bucket: facetGroupsSchema,
+      extension: facetGroupsSchema,
+      class: facetGroupsSchema,
+      size: facetGroupsSchema,
+      age: facetGroupsSchema,
+      extension_none: facetSumSchema,
+      class_none: facetSumSchema,
+      size_none: facetSumSchema,
+      age_none: facetSumSchema,
+    })
+    .optional(),
+});
+type FacetAggregations = NonNullable<z.infer<typeof facetsSchema>['aggregations']>;
+
+const BYTES = { bytes: { sum: { field: 'size' } } };
+/** A shard answers this many of its groups, so that those with the most objects of all are exact unless there are far more. */
+const SHARD_GROUPS = 5_000;
 
 const SUMS = {
   bytes: { sum: { field: 'size' } },
@@ -48,16 +77,86 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
       if (answer === undefined) return [];
       const { timed_out: timedOut, _shards: shards, aggregations } = parseAnswer(usageSchema, answer);
       if (timedOut) return 'too-slow';
-      // a shard that no node has is missing from `successful`, but not counted as `failed`
-      const missing = shards.total - shards.successful;
-      if (missing > 0)
-        throw new FaultError('bucket.index-unavailable', `${missing} of ${shards.total} shards of ${query.bucket} did not answer`);
+      requireWhole(shards, query);
       const groups = aggregations?.groups.buckets ?? [];
       const rows = inOrder(query, groups)
         .filter(({ doc_count: objects }) => objects > 0)
         .map((group) => rowOf(group.key, group));
       const none = aggregations?.none;
       return (none === undefined || none.doc_count === 0 ? rows : [rowOf('', none), ...rows]).slice(0, query.limit);
+    },
+
+    async facets(query, signal) {
+      const body = {
+        size: 0,
+        track_total_hits: true,
+        timeout: `${query.timeLimitMs}ms`,
+        query: filterQuery(query),
+        aggs: {
+          ...BYTES,
+          bucket: termsOf('bucket', query),
+          extension: termsOf('extension', query),
+          class: termsOf('storage_class', query),
+          size: { range: { field: 'size', ranges: sizeRanges() }, aggs: BYTES },
+          age: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs: BYTES },
+          extension_none: missingOf('extension'),
+          class_none: missingOf('storage_class'),
+          size_none: missingOf('size'),
+          age_none: missingOf('last_modified'),
+        },
+      };
+      const answer = await sendSearch({ ...query, partial: true }, body, signal);
+      if (answer === undefined) return facetsOf(undefined, 0, query);
+      const { timed_out: timedOut, _shards: shards, hits, aggregations } = parseAnswer(facetsSchema, answer);
+      if (timedOut) return 'too-slow';
+      requireWhole(shards, query);
+      return facetsOf(aggregations, hits.total.value, query);
+    },
+  };
+}
+
+function requireWhole(
+  shards: { readonly total: number; readonly successful: number },
+  { bucket = 'the buckets' }: { readonly bucket?: string | undefined },
+): void {
+  // a shard that no node has is missing from `successful`, but not counted as `failed`
+  const missing = shards.total - shards.successful;
+  if (missing > 0) throw new FaultError('bucket.index-unavailable', `${missing} of ${shards.total} shards of ${bucket} did not answer`);
+}
+
+function termsOf(field: string, { groupsMax }: FacetsQuery): Json {
+  return { terms: { field, size: groupsMax, shard_size: SHARD_GROUPS, order: [{ _count: 'desc' }, { _key: 'asc' }] }, aggs: BYTES };
+}
+
+function missingOf(field: string): Json {
+  return { missing: { field }, aggs: BYTES };
+}
+
+function sizeRanges(): readonly Json[] {
+  let from: number | undefined;
+  return objectSizes.map(({ name, bytes }) => {
+    const to = Number.isFinite(bytes) ? bytes : undefined;
+    const range = { key: name, ...defined({ from, to }) };
+    from = to;
+    return range;
+  });
+}
+
+function facetsOf(aggregations: FacetAggregations | undefined, objects: number, { groupsMax }: FacetsQuery): FacetSums {
+  if (aggregations === undefined) return { objects, bytes: 0, facets: { bucket: [], extension: [], class: [], size: [], age: [] } };
+  const sumsOf = (name: 'bucket' | 'extension' | 'class' | 'size' | 'age', none?: z.infer<typeof facetSumSchema>): readonly FacetSum[] =>
+    [...aggregations[name].buckets, ...(none === undefined ? [] : [{ key: '', ...none }])]
+      .map((each) => ({ name: each.key, objects: each.doc_count, bytes: each.bytes.value ?? 0 }))
+      .filter((each) => each.objects > 0);
+  return {
+    objects,
+    bytes: aggregations.bytes.value ?? 0,
+    facets: {
+      bucket: largestGroups(sumsOf('bucket'), groupsMax),
+      extension: largestGroups(sumsOf('extension', aggregations.extension_none), groupsMax),
+      class: largestGroups(sumsOf('class', aggregations.class_none), groupsMax),
+      size: groupsInOrder(objectSizes, sumsOf('size', aggregations.size_none)),
+      age: groupsInOrder(objectAges, sumsOf('age', aggregations.age_none)),
     },
   };
 }
@@ -103,23 +202,26 @@ function groupsOf({ limit, after }: UsageQuery, field: string): Json {
   };
 }
 
-function agesOf({ nowMs }: UsageQuery): Json {
+function ageRanges({ nowMs }: { readonly nowMs: number }): readonly Json[] {
   let youngerMs: number | undefined;
-  const ranges = usageAges.map(({ name, days }) => {
+  return objectAges.map(({ name, days }) => {
     const fromMs = Number.isFinite(days) ? nowMs - days * DAY_MS : undefined;
     const range = { key: name, ...defined({ from: fromMs, to: youngerMs }) };
     youngerMs = fromMs;
     return range;
   });
+}
+
+function agesOf(query: UsageQuery): Json {
   return {
-    groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges }, aggs: SUMS },
+    groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs: SUMS },
     none: { missing: { field: 'last_modified' }, aggs: SUMS },
   };
 }
 
 /** Ranges are answered the oldest first. */
 function inOrder({ by }: UsageQuery, groups: readonly z.infer<typeof groupSchema>[]): readonly z.infer<typeof groupSchema>[] {
-  return by === 'age' ? usageAges.flatMap(({ name }) => groups.filter(({ key }) => key === name)) : groups;
+  return by === 'age' ? objectAges.flatMap(({ name }) => groups.filter(({ key }) => key === name)) : groups;
 }
 
 function rowOf(name: string, { doc_count: objects, bytes, oldest, newest }: z.infer<typeof sumsSchema>): UsageRow {

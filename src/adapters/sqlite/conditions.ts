@@ -4,6 +4,7 @@ import type { BucketPart } from '../../domain/access/readable.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
+import { objectAges } from '../../domain/search/facets.ts';
 import type { Pattern } from '../../domain/search/pattern.ts';
 
 /** One condition of a statement, and the values that it binds. */
@@ -36,6 +37,8 @@ export function withinSql(parts: readonly BucketPart[]): SqlCondition {
     values: [bucket, prefix, ...before.values, ...from.values],
   };
 }
+
+const DAY_MS = 86_400_000;
 
 /** The condition in SQL; it is true or false, never null. */
 export function conditionSql({ anyOf, negated }: Condition): SqlCondition {
@@ -140,4 +143,19 @@ export function matchOf(words: QueryWords): string {
 function formOf({ whole, prefix }: WordForm): string {
   const terms = [...whole.map((word) => `"${word}"`), ...(prefix === undefined ? [] : [`"${prefix}"*`])];
   return `(${terms.join(' AND ')})`;
+}
+
+/** The condition that a key has these words. */
+export function wordConditions({ words }: { readonly words?: QueryWords }): readonly SqlCondition[] {
+  return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
+}
+
+/** The name of the age of a row, from its column `modified`. */
+export function ageSql(nowMs: number): SqlCondition {
+  const limits = objectAges.filter(({ days }) => Number.isFinite(days));
+  const cases = limits.map(() => `WHEN modified >= ? THEN ?`).join(' ');
+  return {
+    sql: `CASE WHEN modified IS NULL THEN '' ${cases} ELSE 'older' END`,
+    values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
+  };
 }

@@ -158,9 +158,9 @@ function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
 }
 
 /** The created buckets that may have matching documents, in order. */
-function bucketsOf(
+export function bucketsOf(
   connection: SqliteConnection,
-  query: ObjectQuery,
+  query: Omit<ObjectQuery, 'limit'>,
   { descending, signal }: { readonly descending: boolean; readonly signal: AbortSignal | undefined },
 ): readonly string[] {
   const names = connection.use(

@@ -1,14 +1,15 @@
 import { defined } from '../../domain/defined.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { z } from 'zod';
-import { usageAges, type ObjectUsage, type UsageQuery, type UsageRow } from '../../pipeline/ports/object-usage.ts';
-import { conditionSql, type SqlCondition } from './conditions.ts';
+import { objectAges } from '../../domain/search/facets.ts';
+import type { ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
+import { ageSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
+import { facetsInSqlite } from './facets.ts';
 import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
 
 /** Groups that are kept besides those of the page, so that they are sorted only now and then. */
 const GROUPS_SPARE = 10_000;
-const DAY_MS = 86_400_000;
 
 const keySchema = z.object({ key: z.string() });
 const groupSchema = z.object({
@@ -83,6 +84,7 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
       // what was read of a bucket that was removed meanwhile is a part of it
       return isCreated(connection, bucket, signal) ? pageOf(rows, query) : [];
     },
+    facets: (query, signal) => facetsInSqlite(connection, query, signal),
   };
 }
 
@@ -126,11 +128,7 @@ function isCreated(connection: SqliteConnection, bucket: string, signal: AbortSi
 
 /** Ages are in their own order. */
 function rankOf({ by }: UsageQuery, name: string): number {
-  return by === 'age' ? usageAges.findIndex((age) => age.name === name) : 0;
-}
-
-function wordConditions({ words }: UsageQuery): readonly SqlCondition[] {
-  return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
+  return by === 'age' ? objectAges.findIndex((age) => age.name === name) : 0;
 }
 
 /** The next folder of a key below the prefix; undefined if the object is in the prefix itself. */
@@ -155,15 +153,6 @@ function nameSql({ by, prefix, nowMs }: UsageQuery): SqlCondition {
     case 'age':
       return ageSql(nowMs);
   }
-}
-
-function ageSql(nowMs: number): SqlCondition {
-  const limits = usageAges.filter(({ days }) => Number.isFinite(days));
-  const cases = limits.map(() => `WHEN modified >= ? THEN ?`).join(' ');
-  return {
-    sql: `CASE WHEN modified IS NULL THEN '' ${cases} ELSE 'older' END`,
-    values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
-  };
 }
 
 function joined(known: UsageRow | undefined, { name, objects, bytes, oldest, newest }: Group): UsageRow {

@@ -10,7 +10,17 @@ import { bucketSources, enrichModes } from '../bucket.ts';
 
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
-export const partKinds = ['topic', 'topic-policy', 'queue-policy', 'subscription', 'rule', 'target', 'trail', 'notification'] as const;
+export const partKinds = [
+  'topic',
+  'topic-policy',
+  'queue',
+  'queue-policy',
+  'subscription',
+  'rule',
+  'target',
+  'trail',
+  'notification',
+] as const;
 
 /** A part that exists, or is about to be made. */
 const partSchema = z.object({
@@ -33,6 +43,7 @@ const earlierSchema = z.object({
   queueArn: z.string(),
   deadLetterArn: z.string().optional(),
   installation: z.string(),
+  partsAccount: z.string().optional(),
 });
 type Earlier = z.infer<typeof earlierSchema>;
 
@@ -40,9 +51,11 @@ export const connectionSchema = z.object({
   bucket: z.string(),
   region: z.string(),
   partition: z.string(),
-  /** Of the queues and topics. */
+  /** Of the queues. */
   account: z.string(),
   bucketAccount: z.string(),
+  /** Of the topic and the rule, where it is another one. */
+  partsAccount: z.string().optional(),
   installation: z.string(),
   /** The registry that made the parts. */
   registry: z.string(),
@@ -83,15 +96,19 @@ const EARLIER_MAX = 10;
 /** What is left over after a connection becomes another: what it was wired as, without what it is wired as now. */
 export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
   if (before === undefined) return [];
-  const { source, topicArn, queueArn, deadLetterArn, installation, earlier = [] } = before;
+  const { source, topicArn, queueArn, deadLetterArn, installation, partsAccount, earlier = [] } = before;
   const last: Earlier = {
     source,
     queueArn,
     installation,
-    ...defined({ topicArn, deadLetterArn }),
+    ...defined({ topicArn, deadLetterArn, partsAccount }),
   };
   const isSame = (a: Earlier, b: Earlier): boolean =>
-    a.source === b.source && a.topicArn === b.topicArn && a.queueArn === b.queueArn && a.installation === b.installation;
+    a.source === b.source &&
+    a.topicArn === b.topicArn &&
+    a.queueArn === b.queueArn &&
+    a.installation === b.installation &&
+    a.partsAccount === b.partsAccount;
   return [...earlier.filter((each) => !isSame(each, last)), last].filter((each) => !isSame(each, now)).slice(-EARLIER_MAX);
 }
 

@@ -1,9 +1,9 @@
 /** What services send so that events pass: whom the policies of topics, queues and their keys must let through. */
 import { admits, type Delivery } from './denials.ts';
 import { existing, queueOf, type Facts } from './facts.ts';
-import { otherInstallationOf, ruleArnOf, type Owner } from './names.ts';
-import { parsePolicy, withStatements, type Policy } from './policy.ts';
-import { topicStatement, type WiredTopic } from './wiring.ts';
+import { markOf, otherInstallationOf, ruleArnOf, type Owner } from './names.ts';
+import { parsePolicy, withStatements, type Policy, type Statement } from './policy.ts';
+import { partsPlace, topicStatement } from './wiring.ts';
 
 /** A delivery with what is known about where it goes. */
 export interface Delivered {
@@ -15,20 +15,19 @@ export interface Delivered {
 }
 
 /** What is published to the topic. EventBridge names no source to SNS. */
-export function topicDeliveries({ wish, wiring: { subscription }, observed }: Facts): readonly Delivered[] {
+export function topicDeliveries({ wish, wiring: { subscription, rule }, observed }: Facts): readonly Delivered[] {
   const topic = existing(observed.topic);
   if (subscription === undefined || topic === undefined) return [];
   const { policy, kmsKeyId } = topic;
   const to = { action: 'sns:Publish', resource: subscription.topicArn };
   const source = { sourceArn: `arn:${wish.partition}:s3:::${wish.bucket}`, sourceAccount: wish.bucketAccount };
-  const delivery =
-    wish.source === 'routed' ? { ...to, service: 'events.amazonaws.com' } : { ...to, ...source, service: 's3.amazonaws.com' };
+  const delivery = rule !== undefined ? { ...to, service: 'events.amazonaws.com' } : { ...to, ...source, service: 's3.amazonaws.com' };
   return [{ delivery, policy, kmsKeyId }];
 }
 
 /** What SNS and EventBridge send to the queues. */
 export function queueDeliveries({ wish, wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
-  const byHand = observed.handMadeRule && ruleArnOf(wish, observed.handMadeRule.name);
+  const byHand = observed.handMadeRule && ruleArnOf(partsPlace(wish), observed.handMadeRule.name);
   const ruleArn = byHand ?? rule?.arn;
   return queues.flatMap(({ arn, senders }) => {
     const queue = queueOf(observed, arn);
@@ -40,7 +39,9 @@ export function queueDeliveries({ wish, wiring: { queues, subscription, rule }, 
         service,
         ...(subscription && { sourceArn: subscription.topicArn }),
       })),
-      ...(senders.rules === true ? [{ ...to, service: 'events.amazonaws.com', ...(ruleArn !== undefined && { sourceArn: ruleArn }) }] : []),
+      ...(senders.rules !== undefined
+        ? [{ ...to, service: 'events.amazonaws.com', ...(ruleArn !== undefined && { sourceArn: ruleArn }) }]
+        : []),
     ];
     return deliveries.map((delivery) => ({ delivery, policy: queue.policy, kmsKeyId: queue.kmsKeyId }));
   });
@@ -52,13 +53,13 @@ export function topicPolicies({ wish, wiring, observed }: Facts): { readonly bef
   const present = existing(observed.topic);
   if (topic === undefined) return undefined;
   // a topic that Tally makes first gets its policy afterwards
-  if (present === undefined) return topic.isForeign === true ? undefined : policiesOf({ Statement: [] }, topic);
+  if (present === undefined) return topic.isForeign === true ? undefined : policiesOf({ Statement: [] }, topic.statements);
   const before = parsePolicy(present.policy);
   if (before === undefined) return undefined;
   const [delivered] = topicDeliveries({ wish, wiring, observed });
   const isOpen =
     topic.isForeign === true && delivered !== undefined && admits(withoutOthers(before, wish), delivered.delivery) === 'admitted';
-  return isOpen ? { before, after: before } : policiesOf(before, topic);
+  return policiesOf(before, isOpen ? topic.statements.filter(({ Sid }) => Sid !== markOf(wish)) : topic.statements);
 }
 
 /** What another registry of Tally has in the policy goes with its last bucket. */
@@ -66,6 +67,12 @@ function withoutOthers(policy: Policy, owner: Owner): Policy {
   return { ...policy, Statement: policy.Statement.filter(({ Sid = '' }) => otherInstallationOf(Sid, owner) === undefined) };
 }
 
-function policiesOf(before: Policy, { statement }: WiredTopic): { readonly before: Policy; readonly after: Policy } {
-  return { before, after: withStatements(before, [topicStatement(statement, before.Statement)]) };
+function policiesOf(before: Policy, statements: readonly Statement[]): { readonly before: Policy; readonly after: Policy } {
+  return {
+    before,
+    after: withStatements(
+      before,
+      statements.map((statement) => topicStatement(statement, before.Statement)),
+    ),
+  };
 }

@@ -5,15 +5,16 @@
 import { sdkConfiguration } from './notification.ts';
 import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from './names.ts';
 import { selectorName, withSelector } from './trail.ts';
-import { queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
+import { partsPlace, queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
 
 /** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
 export function emitScript(wish: Wish, wiring: Wiring): string {
   return [
     head(wish),
     ...(wiring.topic === undefined ? [] : [topicText(wish, wiring.topic)]),
-    ...wiring.queues.map((queue) => queueText(wish, queue)),
-    ...(wiring.subscription === undefined ? [] : [subscriptionText(wiring.subscription)]),
+    ...(wiring.undelivered === undefined ? [] : [undeliveredText(wish, wiring.undelivered)]),
+    ...wiring.queues.filter(({ senders }) => Object.keys(senders).length > 0).map((queue) => queueText(wish, queue)),
+    ...(wiring.subscription === undefined ? [] : [subscriptionText(wish, wiring.subscription)]),
     ...(wiring.rule === undefined ? [] : [ruleText(wish, wiring.rule)]),
     ...(wiring.selector === undefined ? [] : [selectorText(wish, wiring.selector)]),
     ...(wiring.entry === undefined && !wiring.eventBridge ? [] : [notificationText(wish, wiring)]),
@@ -26,11 +27,28 @@ function quoted(value: unknown): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function head({ bucket, source, region, bucketAccount, registry }: Wish): string {
+/** Where the accounts differ, a profile of the AWS CLI for each: commands are sent with that of the bucket unless they say otherwise. */
+function profilesText(wish: Wish): string {
+  const { account } = partsPlace(wish);
+  if (account === wish.account) return '';
+  return `# BUCKET_PROFILE and QUEUE_PROFILE name the profiles of the AWS CLI for the account of the bucket and for that of the bucket queue
+: "\${BUCKET_PROFILE:?a profile of the account ${account}}" "\${QUEUE_PROFILE:?a profile of the account ${wish.account}}"
+PROFILE=$BUCKET_PROFILE
+aws() { command aws --profile "$PROFILE" "$@"; }
+`;
+}
+
+/** The beginning of commands on the side of the bucket queue. */
+function onQueueSide(wish: Wish): string {
+  return partsPlace(wish).account === wish.account ? '' : 'PROFILE="$QUEUE_PROFILE" ';
+}
+
+function head(wish: Wish): string {
+  const { bucket, source, region, bucketAccount, registry } = wish;
   return `#!/usr/bin/env bash
 # Connects the bucket ${bucket} to Tally (source ${source}). It needs the AWS CLI 2 and jq, and may be run again.
 set -euo pipefail
-export AWS_REGION=${quoted(region)}
+${profilesText(wish)}export AWS_REGION=${quoted(region)}
 BUCKET=${quoted(bucket)}
 OWNER=${quoted(bucketAccount)}
 REGISTRY=${quoted(registry)}
@@ -62,11 +80,11 @@ kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
         .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
 }
 
-function topicText(wish: Wish, { arn, statement, isForeign }: NonNullable<Wiring['topic']>): string {
+function topicText(wish: Wish, { arn, statements, isForeign }: NonNullable<Wiring['topic']>): string {
   return `# the topic, and who may publish to it
 TOPIC=${quoted(arn)}
 ${isForeign === true ? '' : ownTopicText(wish, arn)}POLICY=$(aws sns get-topic-attributes --topic-arn "$TOPIC" --query Attributes.Policy --output text)
-OURS=$(kept "$POLICY" ${quoted([statement])})
+OURS=$(kept "$POLICY" ${quoted(statements)})
 POLICY=$(merged "$POLICY" "$OURS")
 aws sns set-topic-attributes --topic-arn "$TOPIC" --attribute-name Policy --attribute-value "$POLICY"`;
 }
@@ -86,27 +104,36 @@ ours_or_stop "$TOPIC" "$TAGS"
 function queueText(wish: Wish, queue: Wiring['queues'][number]): string {
   const [region, name] = queue.arn.split(':').filter((_, index) => index === 3 || index === 5);
   const statements = queueStatements(wish, queue, []);
+  const side = onQueueSide(wish);
   return `# who may send to the queue ${name}
-QUEUE_URL=$(aws sqs get-queue-url --region ${quoted(region)} --queue-name ${quoted(name)} --query QueueUrl --output text)
-POLICY=$(aws sqs get-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
+QUEUE_URL=$(${side}aws sqs get-queue-url --region ${quoted(region)} --queue-name ${quoted(name)} --query QueueUrl --output text)
+POLICY=$(${side}aws sqs get-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attribute-names Policy --query Attributes.Policy --output text)
 case "$POLICY" in '{'*) ;; *) POLICY='{"Version":"2012-10-17","Statement":[]}' ;; esac
 OURS=$(kept "$POLICY" ${quoted(statements)})
 POLICY=$(merged "$POLICY" "$OURS")
 ATTRIBUTES=$(jq -cn --arg policy "$POLICY" '{Policy: $policy}')
-aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$ATTRIBUTES"`;
+${side}aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUEUE_URL" --attributes "$ATTRIBUTES"`;
 }
 
-function subscriptionText({ topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
+/** A queue that exists keeps its attributes. */
+function undeliveredText({ region, ...wish }: Wish, arn: string): string {
+  const name = parseArn(arn)?.resource ?? '';
+  return `# the queue for what SNS and EventBridge of this region cannot deliver
+${onQueueSide({ region, ...wish })}aws sqs create-queue --region ${quoted(region)} --queue-name ${quoted(name)} --attributes MessageRetentionPeriod=1209600 > /dev/null`;
+}
+
+function subscriptionText(wish: Wish, { topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
+  const side = onQueueSide(wish);
   const redrive = deadLetterArn === undefined ? undefined : JSON.stringify({ deadLetterTargetArn: deadLetterArn });
   const attributes = redrive === undefined ? {} : { RedrivePolicy: redrive };
   const set = (name: string, value: string): string =>
-    `aws sns set-subscription-attributes --subscription-arn "$SUBSCRIPTION" --attribute-name ${name} --attribute-value ${quoted(value)}`;
+    `${side}aws sns set-subscription-attributes --subscription-arn "$SUBSCRIPTION" --attribute-name ${name} --attribute-value ${quoted(value)}`;
   // one that exists keeps the attributes that it has, and SNS refuses to subscribe with others
   return `# the subscription of the bucket queue: raw delivery, a filter and another dead-letter queue are taken from one that exists
 LISTED=$(aws sns list-subscriptions-by-topic --topic-arn ${quoted(topicArn)} --output json)
 SUBSCRIPTION=$(jq -r --arg queue ${quoted(queueArn)} '[.Subscriptions[] | select(.Protocol == "sqs" and .Endpoint == $queue and (.SubscriptionArn | startswith("arn:"))) | .SubscriptionArn][0] // empty' <<< "$LISTED")
 if [ -z "$SUBSCRIPTION" ]; then
-  aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null
+  ${side}aws sns subscribe --topic-arn ${quoted(topicArn)} --protocol sqs --notification-endpoint ${quoted(queueArn)} --return-subscription-arn --attributes ${quoted(attributes)} > /dev/null
 else
   ${[set('RawMessageDelivery', 'false'), set('FilterPolicy', '{}'), ...(redrive === undefined ? [] : [set('RedrivePolicy', redrive)])].join('\n  ')}
 fi`;

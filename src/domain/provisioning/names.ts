@@ -38,6 +38,27 @@ export function parseArn(text: string): Arn | undefined {
   return partition === '' ? undefined : { partition, service, region, account, resource };
 }
 
+/** The partitions of AWS besides `aws`: how their regions begin, and the domain of their services. */
+const partitions: readonly { readonly regions: string; readonly name: string; readonly domain: string }[] = [
+  { regions: 'cn-', name: 'aws-cn', domain: 'amazonaws.com.cn' },
+  { regions: 'us-gov-', name: 'aws-us-gov', domain: 'amazonaws.com' },
+  { regions: 'us-iso-', name: 'aws-iso', domain: 'c2s.ic.gov' },
+  { regions: 'us-isob-', name: 'aws-iso-b', domain: 'sc2s.sgov.gov' },
+  { regions: 'eu-isoe-', name: 'aws-iso-e', domain: 'cloud.adc-e.uk' },
+  { regions: 'us-isof-', name: 'aws-iso-f', domain: 'csp.hci.ic.gov' },
+  { regions: 'eusc-', name: 'aws-eusc', domain: 'amazonaws.eu' },
+];
+
+/** Returns the partition of a region. */
+export function partitionOf(region: string): string {
+  return partitions.find(({ regions }) => region.startsWith(regions))?.name ?? 'aws';
+}
+
+/** Returns the domain of the services of a partition. */
+export function domainOf(partition: string): string {
+  return partitions.find(({ name }) => name === partition)?.domain ?? 'amazonaws.com';
+}
+
 /** The common beginning of all names of an installation. */
 export function prefixOf(installation: string): string {
   return `tally-${installation}`;

@@ -26,6 +26,8 @@ export interface ObservedQueue {
   readonly retentionS?: number;
   readonly delayS?: number;
   readonly messageBytesMax?: number;
+  /** About how many messages it holds that no one has received. */
+  readonly messages?: number;
 }
 
 /** The key of a topic or queue, as its attributes name it. */
@@ -38,6 +40,8 @@ export type ObservedKey = { readonly key: string; readonly isManagedByAws: boole
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
   readonly arn?: string;
+  /** The account that made it. Absent: SNS did not say. */
+  readonly owner?: string;
   readonly isPending: boolean;
   readonly isRaw: boolean;
   readonly filterPolicy?: string;

@@ -29,8 +29,8 @@ export type Removal =
     }
   | RuleExit
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
-  | { readonly part: 'subscription'; readonly name: string }
-  | { readonly part: 'topic'; readonly name: string }
+  | { readonly part: 'subscription'; readonly name: string; readonly owner?: string | undefined }
+  | { readonly part: 'topic' | 'queue'; readonly name: string }
   | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
 
 /** How a bucket leaves a rule. */
@@ -78,6 +78,7 @@ export function removalOf(
     ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
     ...policyRemovals(facts, others),
+    ...undeliveredRemoval(facts, others),
   ];
   return {
     removals: steps.flatMap((step) => (step === undefined || 'reason' in step ? [] : [step])),
@@ -160,11 +161,11 @@ function subscriptionRemovals(facts: Facts, others: Others, made: Made): readonl
 
 function subscriptionRemoval(facts: Facts, isMade: (arn: string) => boolean): readonly (Removal | Kept)[] {
   const { wiring, observed } = facts;
-  const name = existing(observed.subscription)?.arn;
+  const { arn: name, owner } = existing(observed.subscription) ?? {};
   if (name === undefined) return [];
   if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
+  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name, owner }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 
@@ -176,26 +177,41 @@ export function topicRemoval(facts: FactsOf<'topic'>): readonly (Removal | Kept)
   if (topic.isForeign === true) return statementRemoval(topic, present.policy);
   if (isTopicForeign(facts)) return [{ name: topic.arn, reason: `it ${ownerText(present.tags)}` }];
   if (present.otherSubscriptions > 0) return [{ name: topic.arn, reason: 'others are subscribed to it' }];
-  if (hasForeignStatements(present.policy, topic.statement)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
+  if (hasForeignStatements(present.policy, topic)) return [{ name: topic.arn, reason: 'its policy has statements of others' }];
   return [{ part: 'topic', name: topic.arn }];
 }
 
-/** Of a topic of others only our statement goes. */
-function statementRemoval({ arn, statement: { Sid = '' } }: WiredTopic, text: string | undefined): readonly (Removal | Kept)[] {
+/** Of a topic of others only our statements go. */
+function statementRemoval({ arn, statements }: WiredTopic, text: string | undefined): readonly (Removal | Kept)[] {
   const before = parsePolicy(text);
-  if (before?.Statement.every((each) => each.Sid !== Sid) !== false) return [];
-  const after = withoutStatements(before, new Set([Sid]));
+  if (before === undefined) return [];
+  const after = withoutStatements(before, sidsIn(statements));
+  if (after.Statement.length === before.Statement.length) return [];
   if (after.Statement.length === 0)
-    return [{ name: arn, reason: `the statement ${Sid} is the only one of its policy, and a topic must have one` }];
+    return [
+      { name: arn, reason: `the statement ${before.Statement[0]?.Sid ?? ''} is the only one of its policy, and a topic must have one` },
+    ];
   return [{ part: 'topic-policy', name: arn, before, after }];
 }
 
 /** SNS gives each new topic a statement with this id. */
 const DEFAULT_SID = '__default_statement_ID';
 
-function hasForeignStatements(text: string | undefined, { Sid = '' }: Statement): boolean {
+function hasForeignStatements(text: string | undefined, { statements }: WiredTopic): boolean {
   const policy = parsePolicy(text);
-  return policy === undefined || foreignStatements(policy, new Set([Sid, DEFAULT_SID])).length > 0;
+  return policy === undefined || foreignStatements(policy, new Set([...sidsIn(statements), DEFAULT_SID])).length > 0;
+}
+
+function sidsIn(statements: readonly Statement[]): ReadonlySet<string> {
+  return new Set(statements.flatMap(({ Sid }) => Sid ?? []));
+}
+
+/** The queue for what could not be delivered, with the last bucket of its region. */
+function undeliveredRemoval({ wiring: { undelivered }, observed }: Facts, others: Others): readonly (Removal | Kept)[] {
+  const queue = undelivered === undefined ? undefined : queueOf(observed, undelivered);
+  if (queue === undefined || others.some((other) => wiringOf(other).undelivered === undelivered)) return [];
+  const { arn: name, messages = 0 } = queue;
+  return [messages > 0 ? { name, reason: `it holds ${messages} messages that could not be delivered` } : { part: 'queue', name }];
 }
 
 /** Our statements in the queues' policies, as far as no other bucket needs them. */
@@ -203,30 +219,27 @@ function policyRemovals({ wish, wiring, observed }: Facts, others: Others): read
   const sids = sidsOf(wish);
   // another name of the installation has other statements
   const needed = others.filter((other) => sidsOf(other).topics === sids.topics).flatMap((other) => wiringOf(other).queues);
-  return wiring.queues.flatMap(({ arn }) => {
+  return wiring.queues.flatMap(({ arn, senders }) => {
     const policy = parsePolicy(queueOf(observed, arn)?.policy);
     if (policy === undefined) return [];
-    const needs = needed.filter((queue) => queue.arn === arn).map(({ senders }) => senders);
-    const gone = new Set([
-      ...(needs.some(({ topics }) => topics !== undefined) ? [] : [sids.topics]),
-      ...(needs.some(({ rules }) => rules === true) ? [] : [sids.rules]),
-    ]);
-    const topics = new Set(needs.flatMap((need) => need.topics?.foreign ?? []));
-    const after = withoutTopics(
-      withoutStatements(policy, gone),
-      sids.topics,
-      (topicArn) => topicArn !== wish.topicArn || topics.has(topicArn),
-    );
+    const needs = needed.filter((queue) => queue.arn === arn).map((queue) => queue.senders);
+    const after = (['topics', 'rules'] as const).reduce((left, sender) => {
+      const still = needs.flatMap((need) => need[sender] ?? []);
+      if (still.length === 0) return withoutStatements(left, new Set([sids[sender]]));
+      const arns = new Set(still.flatMap((need) => need.arns));
+      const gone = new Set(senders[sender]?.arns.filter((each) => !arns.has(each)));
+      return withoutArns(left, sids[sender], gone);
+    }, policy);
     return canonicalJson(after) === canonicalJson(policy) ? [] : [{ part: 'queue-policy', name: arn, before: policy, after } as const];
   });
 }
 
-/** The policy whose statement for topics names only those that are still needed. */
-function withoutTopics(policy: Policy, sid: string, isNeeded: (topicArn: string) => boolean): Policy {
+/** The policy whose statement for topics or rules does not name these. */
+function withoutArns(policy: Policy, sid: string, gone: ReadonlySet<string>): Policy {
   const statement = policy.Statement.find(({ Sid }) => Sid === sid);
   if (statement === undefined) return policy;
   const named = conditionValues(statement, 'ArnLike', 'aws:SourceArn');
-  const kept = named.filter(isNeeded);
+  const kept = named.filter((arn) => !gone.has(arn));
   if (kept.length === named.length || kept.length === 0) return policy;
   const [only, ...more] = kept;
   const next: Statement = { ...statement, Condition: { ArnLike: { 'aws:SourceArn': more.length === 0 ? only : kept } } };

@@ -6,10 +6,12 @@ import { conditionValues, type Statement } from './policy.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
 import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
 
-/** What a bucket is to have in AWS. The account of the place is that of the queues and topics, and the region that of the bucket. */
+/** What a bucket is to have in AWS. The account of the place is that of the queues, and the region that of the bucket. */
 export interface Wish extends Place, Owner {
   readonly bucket: string;
   readonly bucketAccount: string;
+  /** The account of the topic and the rule, where it is not that of the queues. */
+  readonly partsAccount?: string;
   readonly source: BucketSource;
   /** A topic of others: with the source `topic`, and with `routed` if the rule is to send to it instead of to a topic of Tally's. */
   readonly topicArn?: string;
@@ -51,8 +53,9 @@ export interface Rule {
 
 export interface WiredTopic {
   readonly arn: string;
-  readonly statement: Statement;
-  /** Only the statement is Tally's, and only if no other one admits the same. */
+  /** Who may publish, and who may subscribe if the queue is in another account. */
+  readonly statements: readonly Statement[];
+  /** Only the statements are Tally's, and that for EventBridge only if no other one admits the same. */
   readonly isForeign?: true;
 }
 
@@ -62,6 +65,8 @@ export interface Wiring {
   readonly subscription?: Subscription;
   /** The queues, and who must be allowed to send to them. */
   readonly queues: readonly { readonly arn: string; readonly senders: Senders }[];
+  /** The queue for what SNS and EventBridge cannot deliver, where the dead-letter queue is in another region than they are. Tally makes it. */
+  readonly undelivered?: string;
   /** The configuration of the bucket that is Tally's. */
   readonly entry?: NotificationEntry;
   /** Whether the bucket must send its events to EventBridge. */
@@ -71,38 +76,67 @@ export interface Wiring {
   readonly selector?: object;
 }
 
-/** The services that must be allowed to send to a queue. */
+/** The services that must be allowed to send to a queue, and the ARNs that they send for. */
 export interface Senders {
-  /** The principals of SNS, and topics besides Tally's own. */
-  readonly topics?: { readonly principals: readonly string[]; readonly foreign: readonly string[] };
-  readonly rules?: true;
+  readonly topics?: Sender;
+  readonly rules?: Sender;
+}
+
+export interface Sender {
+  readonly principals: readonly string[];
+  readonly arns: readonly string[];
+}
+
+/** Where the topic and the rule of a wish are: beside its bucket. */
+export function partsPlace({ partition, region, account, partsAccount = account }: Wish): Place {
+  return { partition, region, account: partsAccount };
+}
+
+/** Whether the bucket queue is in another region or account than the parts beside the bucket. */
+export function isElsewhere(wish: Wish): boolean {
+  return isFar(wish) || partsPlace(wish).account !== wish.account;
+}
+
+/** Whether the bucket queue is in another region. */
+function isFar({ queueArn, region }: Wish): boolean {
+  return (parseArn(queueArn)?.region ?? region) !== region;
 }
 
 /** The parts that the wish needs. */
 export function wiringOf(wish: Wish): Wiring {
   switch (wish.source) {
     case 'notification': {
-      const topicArn = topicArnOf(wish.installation, wish, 'events');
-      const topic = { arn: topicArn, statement: s3Statement(wish, topicArn) };
+      const topicArn = topicArnOf(wish.installation, partsPlace(wish), 'events');
+      const topic = { arn: topicArn, statements: [s3Statement(wish, topicArn), ...subscribeStatements(wish, topicArn)] };
       return { topic, ...subscribed(wish, topicArn), entry: entryOf(wish, topicArn), eventBridge: false };
     }
     case 'topic':
       return { ...subscribed(wish, wish.topicArn ?? ''), eventBridge: false };
     case 'eventbridge':
-      return { queues: queuesOf(wish, { rules: true }), eventBridge: true, rule: nativeRule(wish) };
+      // a rule sends straight to a queue of its own region and account only
+      if (isElsewhere(wish)) return { ...throughTopic(wish, routedArn(wish)), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
+      return { queues: queuesOf(wish, { rules: rulesOf(wish) }), eventBridge: true, rule: nativeRule(wish) };
     case 'routed': {
-      const { topicArn = topicArnOf(wish.installation, wish, 'routed') } = wish;
-      const isForeign = wish.topicArn !== undefined;
-      const topic = { arn: topicArn, statement: eventBridgeStatement(wish, topicArn), ...(isForeign && { isForeign }) };
+      const { topicArn = routedArn(wish) } = wish;
       return {
-        topic,
-        ...subscribed(wish, topicArn),
+        ...throughTopic(wish, topicArn),
         eventBridge: false,
         rule: trailRule(wish, topicArn),
         selector: advancedSelector(wish),
       };
     }
   }
+}
+
+function routedArn(wish: Wish): string {
+  return topicArnOf(wish.installation, partsPlace(wish), 'routed');
+}
+
+/** The way of events that a rule sends to a topic. */
+function throughTopic(wish: Wish, topicArn: string): Required<Pick<Wiring, 'topic' | 'subscription'>> & Subscribed {
+  const isForeign = wish.topicArn !== undefined;
+  const statements = [eventBridgeStatement(wish, topicArn), ...subscribeStatements(wish, topicArn)];
+  return { topic: { arn: topicArn, statements, ...(isForeign && { isForeign }) }, ...subscribed(wish, topicArn) };
 }
 
 /** The topic that a request or a record names for the source `routed`; undefined if it is the one that Tally makes, wherever that is. */
@@ -113,40 +147,76 @@ export function routedTopic(topicArn: string | undefined, installation: string):
 
 const ANYWHERE: Place = { partition: 'aws', region: '', account: '' };
 
-function subscribed(wish: Wish, topicArn: string): Required<Pick<Wiring, 'subscription' | 'queues'>> {
-  const { queueArn, deadLetterArn, installation } = wish;
+type Subscribed = Required<Pick<Wiring, 'subscription' | 'queues'>> & Pick<Wiring, 'undelivered'>;
+
+function subscribed(wish: Wish, topicArn: string): Subscribed {
+  const { queueArn, installation } = wish;
   const topic = parseArn(topicArn);
-  const isOurs = topic?.resource.startsWith(`${prefixOf(installation)}-`) === true;
-  const topics = {
-    principals: snsPrincipals(topic?.region ?? wish.region, parseArn(queueArn)?.region ?? wish.region),
-    foreign: isOurs ? [] : [topicArn],
-  };
+  const prefix = prefixOf(installation);
+  const { partition, account } = partsPlace(wish);
+  const arns = [`arn:${partition}:sns:*:${account}:${prefix}-*`, ...(topic?.resource.startsWith(`${prefix}-`) === true ? [] : [topicArn])];
+  const topics = { principals: snsPrincipals(topic?.region ?? wish.region, parseArn(queueArn)?.region ?? wish.region), arns };
+  const isByRule = wish.source === 'routed' || wish.source === 'eventbridge';
   return {
-    subscription: { topicArn, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) },
-    queues: queuesOf(wish, { topics }, wish.source === 'routed' ? { topics, rules: true } : { topics }),
+    subscription: { topicArn, queueArn, ...undeliverable(wish) },
+    queues: queuesOf(wish, { topics }, isByRule ? { topics, rules: rulesOf(wish) } : { topics }),
+    ...(isFar(wish) && { undelivered: undeliveredArn(wish) }),
   };
 }
 
-function queuesOf({ queueArn, deadLetterArn }: Wish, senders: Senders, toDeadLetters: Senders = senders): Wiring['queues'] {
-  return [{ arn: queueArn, senders }, ...(deadLetterArn === undefined ? [] : [{ arn: deadLetterArn, senders: toDeadLetters }])];
+function rulesOf(wish: Wish): Sender {
+  const { partition, account } = partsPlace(wish);
+  return { principals: ['events.amazonaws.com'], arns: [`arn:${partition}:events:*:${account}:rule/${prefixOf(wish.installation)}-*`] };
+}
+
+/** The queues, of which the bucket queue has these senders, and the one for what cannot be delivered those. */
+function queuesOf(wish: Wish, senders: Senders, ofUndeliverable: Senders = senders): Wiring['queues'] {
+  const { queueArn, deadLetterArn } = wish;
+  const { deadLetterArn: near } = undeliverable(wish);
+  return [
+    { arn: queueArn, senders },
+    ...(near === undefined ? [] : [{ arn: near, senders: ofUndeliverable }]),
+    ...(deadLetterArn === undefined || deadLetterArn === near ? [] : [{ arn: deadLetterArn, senders: {} }]),
+  ];
+}
+
+/** The queue for what SNS and EventBridge cannot deliver: it must be in their region. */
+function undeliverable(wish: Wish): Pick<Subscription, 'deadLetterArn'> {
+  const deadLetterArn = isFar(wish) ? undeliveredArn(wish) : wish.deadLetterArn;
+  return deadLetterArn === undefined ? {} : { deadLetterArn };
+}
+
+/**
+ * There is one in each region. SNS demands the account of the subscription, which is that of the bucket queue.
+ * https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
+ */
+function undeliveredArn(wish: Wish): string {
+  return `arn:${wish.partition}:sqs:${wish.region}:${wish.account}:${markOf(wish)}-undelivered`;
 }
 
 /** The ids of our statements: one for each principal, because a policy has at most 20 statements. */
-export function sidsOf(owner: Owner): { readonly topics: string; readonly rules: string; readonly all: ReadonlySet<string> } {
+export function sidsOf(owner: Owner): {
+  readonly topics: string;
+  readonly rules: string;
+  /** All in the policies of queues. */
+  readonly all: ReadonlySet<string>;
+  /** All in the policies of topics. */
+  readonly ofTopics: ReadonlySet<string>;
+} {
   const [topics, rules] = [`${markOf(owner)}-topics`, `${markOf(owner)}-rules`];
-  return { topics, rules, all: new Set([topics, rules]) };
+  return { topics, rules, all: new Set([topics, rules]), ofTopics: new Set([markOf(owner), subscribeSid(owner)]) };
 }
 
 /**
  * The statements of a queue's policy for these senders. One statement serves all buckets, so what it allows already stays in it.
  */
 export function queueStatements(
-  { installation, registry, partition, account }: Pick<Wish, 'installation' | 'registry' | 'partition' | 'account'>,
+  owner: Owner,
   { arn, senders }: Wiring['queues'][number],
   present: readonly Statement[],
 ): readonly Statement[] {
-  const sids = sidsOf({ installation, registry });
-  const like = (sid: string, services: readonly string[], arns: readonly string[]): Statement => {
+  const sids = sidsOf(owner);
+  const like = (sid: string, { principals: services, arns }: Sender): Statement => {
     const earlier = present.find(({ Sid }) => Sid === sid);
     const known = conditionValues(earlier, 'ArnLike', 'aws:SourceArn');
     const principals = servicesOf(earlier);
@@ -159,14 +229,9 @@ export function queueStatements(
       Condition: { ArnLike: { 'aws:SourceArn': single([...new Set([...arns, ...known])].sort()) } },
     };
   };
-  const prefix = prefixOf(installation);
   return [
-    ...(senders.topics === undefined
-      ? []
-      : [like(sids.topics, senders.topics.principals, [`arn:${partition}:sns:*:${account}:${prefix}-*`, ...senders.topics.foreign])]),
-    ...(senders.rules === undefined
-      ? []
-      : [like(sids.rules, ['events.amazonaws.com'], [`arn:${partition}:events:*:${account}:rule/${prefix}-*`])]),
+    ...(senders.topics === undefined ? [] : [like(sids.topics, senders.topics)]),
+    ...(senders.rules === undefined ? [] : [like(sids.rules, senders.rules)]),
   ];
 }
 
@@ -219,6 +284,28 @@ function eventBridgeStatement(wish: Wish, topicArn: string): Statement {
   };
 }
 
+/**
+ * The account of the queue makes the subscription, because SNS asks for no confirmation then: the topic must let it.
+ * https://docs.aws.amazon.com/sns/latest/dg/sns-send-message-to-sqs-cross-account.html
+ */
+function subscribeStatements(wish: Wish, topicArn: string): readonly Statement[] {
+  if (partsPlace(wish).account === wish.account) return [];
+  return [
+    {
+      Sid: subscribeSid(wish),
+      Effect: 'Allow',
+      Principal: { AWS: `arn:${wish.partition}:iam::${wish.account}:root` },
+      Action: 'sns:Subscribe',
+      Resource: topicArn,
+      Condition: { StringEquals: { 'sns:Protocol': 'sqs', 'sns:Endpoint': wish.queueArn } },
+    },
+  ];
+}
+
+function subscribeSid(owner: Owner): string {
+  return `${markOf(owner)}-subscribe`;
+}
+
 const EVENTS = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
 const STORAGE_EVENTS = ['s3:LifecycleTransition', 's3:ObjectRestore:*', 's3:IntelligentTiering'];
 
@@ -247,22 +334,27 @@ const DETAIL_TYPES = [
   'Object Access Tier Changed',
 ];
 
-function nativeRule(wish: Wish): Rule {
+/** The rule sends to the topic, or without one to the bucket queue. */
+function nativeRule(wish: Wish, topicArn?: string): Rule {
   const name = ruleNameOf(wish.installation, wish.bucket, wish.source);
   const tagTypes = wish.enrich === 'tags' ? ['Object Tags Added', 'Object Tags Deleted'] : [];
   return {
     name,
-    arn: ruleArnOf(wish, name),
+    arn: ruleArnOf(partsPlace(wish), name),
     pattern: { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [wish.bucket] } } },
-    target: { id: 'bucket-queue', arn: wish.queueArn, ...(wish.deadLetterArn !== undefined && { deadLetterArn: wish.deadLetterArn }) },
+    target: { ...(topicArn === undefined ? { id: 'bucket-queue', arn: wish.queueArn } : routedTarget(topicArn)), ...undeliverable(wish) },
   };
+}
+
+function routedTarget(topicArn: string): Pick<Target, 'id' | 'arn'> {
+  return { id: 'routed-topic', arn: topicArn };
 }
 
 function trailRule(wish: Wish, topicArn: string): Rule {
   const name = ruleNameOf(wish.installation, wish.bucket, wish.source);
   return {
     name,
-    arn: ruleArnOf(wish, name),
+    arn: ruleArnOf(partsPlace(wish), name),
     pattern: {
       source: ['aws.s3'],
       'detail-type': ['AWS API Call via CloudTrail', 'AWS Service Event via CloudTrail'],
@@ -274,9 +366,8 @@ function trailRule(wish: Wish, topicArn: string): Rule {
       },
     },
     target: {
-      id: 'routed-topic',
-      arn: topicArn,
-      ...(wish.deadLetterArn !== undefined && { deadLetterArn: wish.deadLetterArn }),
+      ...routedTarget(topicArn),
+      ...undeliverable(wish),
       transformer: wish.minimal === true ? minimalTransformer : transformer,
     },
   };

@@ -4,7 +4,7 @@ import { differenceOf } from '../../domain/difference.ts';
 import type { ConnectionView, PlanView } from '../../api/connections.ts';
 import { call, problemFrom, type Problem, type RequestTo } from './api.ts';
 import { untilApplied } from './applying.ts';
-import { Findings, Lines } from './findings.tsx';
+import { Findings, Lines, SideLine } from './findings.tsx';
 import { Act } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Details, Failure, Text } from './parts.tsx';
@@ -17,6 +17,7 @@ export type PlanWish = NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['q
 const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
   topic: 'the topic',
   'topic-policy': 'the policy of the topic',
+  queue: 'the queue for what cannot be delivered',
   'queue-policy': 'the policy of the queue',
   subscription: 'the subscription',
   rule: 'the rule',
@@ -293,7 +294,7 @@ function PlanDocument({ plan, wish, left, onWish }: DocumentProps) {
 const ACTIONS = { create: 'Make', change: 'Change', remove: 'Remove' } as const;
 
 function Step({
-  change: { part, action, name, before, after },
+  change: { part, action, name, before, after, side },
   isDone,
 }: {
   readonly change: PlanView['changes'][number];
@@ -302,6 +303,7 @@ function Step({
   return (
     <li>
       {ACTIONS[action]} {partTexts[part]} <Text>{name}</Text> {isDone && <span class="state good">done</span>}
+      <SideLine of={side} />
       <details>
         <summary>Show the difference</summary>
         <Lines>{differenceOf(before, after)}</Lines>

@@ -3,6 +3,7 @@
  * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
  */
 import { happenedByMs, provesWay, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
+import { rhythmAfter } from '../../domain/rhythm.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -77,6 +78,12 @@ export function createLastEvents({ state, clock }: { readonly state: StateStore;
 }
 
 function noting(record: BucketRecord, queue: EventQueue): BucketRecord {
-  const lastEventAtMs = Math.max(queue.atMs, record.lastEventAtMs ?? 0);
-  return { ...record, lastEventAtMs, eventQueues: withEventQueue(record.eventQueues, queue) };
+  const { lastEventAtMs: beforeMs } = record;
+  const lastEventAtMs = Math.max(queue.atMs, beforeMs ?? 0);
+  return {
+    ...record,
+    lastEventAtMs,
+    rhythm: rhythmAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
+    eventQueues: withEventQueue(record.eventQueues, queue),
+  };
 }

@@ -37,12 +37,7 @@ export function createListBuckets({
   async function entriesOf(readable: Readable, { limit, after }: { limit: number; after: string }, signal: AbortSignal | undefined) {
     if (readable === 'everything') return state.list('bucket', { limit, ...(after !== '' && { after }) }, signal);
     const ids = [...new Set(readable.map(({ bucket }) => refs.bucket(bucket).id))].filter((id) => compareKeys(id, after) > 0);
-    const found: StateEntry[] = [];
-    for (let from = 0; from < ids.length && found.length < limit; from += AT_ONCE) {
-      const entries = await Promise.all(ids.slice(from, from + AT_ONCE).map((id) => state.get(id, signal)));
-      found.push(...entries.filter((entry) => entry !== undefined));
-    }
-    return found.slice(0, limit);
+    return firstEntries(state, ids, limit, signal);
   }
 
   return async function listBuckets({ limit, cursor }, readable, signal) {
@@ -61,6 +56,21 @@ export function createListBuckets({
     const connected = records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }]));
     return { connected, unconnected, ...more };
   };
+}
+
+/** The first entries of those that are stored, read by their ids. Throws the store's fault. */
+export async function firstEntries(
+  state: Pick<StateStore, 'get'>,
+  ids: readonly string[],
+  limit: number,
+  signal?: AbortSignal,
+): Promise<readonly StateEntry[]> {
+  const found: StateEntry[] = [];
+  for (let from = 0; from < ids.length && found.length < limit; from += AT_ONCE) {
+    const entries = await Promise.all(ids.slice(from, from + AT_ONCE).map((id) => state.get(id, signal)));
+    found.push(...entries.filter((entry) => entry !== undefined));
+  }
+  return found.slice(0, limit);
 }
 
 /** Returns the record of a connected bucket. Throws `bucket.not-connected`. */

@@ -11,6 +11,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
+import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
 import { allGaps } from '../gaps/of-bucket.ts';
 import { statusesOf } from './statuses.ts';
@@ -31,11 +32,13 @@ interface StateWatchDependencies {
   readonly compareIntervalMs: number;
   /** Sees the jobs each time that they are listed. */
   readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
+  /** Notes how many buckets have each status. */
+  readonly series: Pick<SeriesRecorder, 'statuses'>;
 }
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, clock, telemetry, connect, compareIntervalMs, unclaimed } = dependencies;
+  const { state, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
@@ -56,6 +59,13 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     telemetry.setCounts(
       'tally_buckets',
       statuses.map((status) => ({ status: status.state })),
+    );
+    series.statuses(
+      Object.fromEntries(
+        Map.groupBy(statuses, ({ state: found }) => found)
+          .entries()
+          .map(([found, each]) => [found, each.length]),
+      ),
     );
     const comparedAgesMs = buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs));
     telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);

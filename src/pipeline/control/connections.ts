@@ -62,8 +62,8 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
         signal,
       ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
-      const { plan, connection, isConnected } = await provisioning.plan(wishRequest(bucket, query), signal);
-      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
+      const { plan, connection, isConnected, roles } = await provisioning.plan(wishRequest(bucket, query), signal);
+      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none', roles });
     },
     emit: async (bucket: string, query: WishFields, signal: AbortSignal) => ({
       script: await provisioning.emit(wishRequest(bucket, query), signal),

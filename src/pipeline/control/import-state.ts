@@ -18,6 +18,7 @@ import { userRecordSchema } from '../../domain/identity/user.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
+import { growthRecordSchema } from '../../domain/series/growth.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
 import { openNeverCompared } from '../gaps/never-compared.ts';
 import { createAudited } from '../identity/audited.ts';
@@ -102,6 +103,7 @@ const kinds: Readonly<Record<ExportedKind, (record: unknown) => { readonly id: s
     return refs.installation;
   },
   connection: (record) => refs.connection(connectionSchema.parse(record).bucket),
+  growth: (record) => refs.growth(growthRecordSchema.parse(record).bucket),
   user: (record) => refs.user(userRecordSchema.parse(record).userId),
   appointment: (record) => refs.appointment(appointmentNameIn(appointmentSchema.parse(record))),
   access: (record) => {

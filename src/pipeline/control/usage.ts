@@ -6,11 +6,12 @@ import { decodeCursor } from '../../domain/cursor.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { holds } from '../../domain/search/conditions.ts';
+import { objectAges } from '../../domain/search/facets.ts';
 import { momentOfPart } from '../../domain/search/cursor.ts';
 import { timeOf } from '../../api/fields.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
-import { usageAges, type ObjectUsage, type UsageRow } from '../ports/object-usage.ts';
+import type { ObjectUsage, UsageRow } from '../ports/object-usage.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { createUnderstand } from './search.ts';
@@ -18,7 +19,7 @@ import { createUnderstand } from './search.ts';
 type UsageAnswer = z.output<(typeof usageRows)['GET /v1/usage']['answer']>;
 
 interface UsageDependencies {
-  readonly usage: ObjectUsage;
+  readonly usage: Pick<ObjectUsage, 'usage'>;
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
@@ -57,11 +58,11 @@ export function createGetUsage({ usage, state, clock }: UsageDependencies) {
 }
 
 /** All ages, and what has none. */
-const AGES_MAX = usageAges.length + 1;
+const AGES_MAX = objectAges.length + 1;
 
 /** The ages after this one. Their order is not that of their names, and they are so few that a store sums all of them for each page. */
 function afterAge(rows: readonly UsageRow[], name: string | undefined): readonly UsageRow[] {
-  const rankOf = (age: string): number => usageAges.findIndex((each) => each.name === age);
+  const rankOf = (age: string): number => objectAges.findIndex((each) => each.name === age);
   return name === undefined ? rows : rows.filter((row) => rankOf(row.name) > rankOf(name));
 }
 

@@ -41,7 +41,9 @@ import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createListChanges } from './changes.ts';
+import { createGetFacets } from './facets.ts';
 import { createSearch } from './search.ts';
+import { createSeries } from './series.ts';
 import { createGetUsage } from './usage.ts';
 
 interface VerbDependencies {
@@ -58,6 +60,8 @@ interface VerbDependencies {
   readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. Default: a week. */
   readonly compareIntervalMs?: number;
+  /** Whether this installation records series, as TALLY_SERIES says. Default: true. */
+  readonly recording?: boolean;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
@@ -70,7 +74,10 @@ interface VerbDependencies {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
-type ReadVerbs = Pick<Verbs, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
+type ReadVerbs = Pick<
+  Verbs,
+  'searchObjects' | 'getFacets' | 'listChanges' | 'getUsage' | 'getSeries' | 'getGrowth' | 'explainObject' | 'listBuckets' | 'getBucket'
+>;
 type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'>;
 
@@ -89,7 +96,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     hasGrantsFile: hasFile = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
-  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
+  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS, recording = true } = dependencies;
   const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const users = createUsers({ state, rules });
@@ -103,6 +110,8 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state, clock, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
+  const getFacets = createGetFacets({ usage, state, clock });
+  const series = createSeries({ state, clock, recording });
   const listChanges = createListChanges({ state, objects, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
@@ -119,7 +128,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readVerbs({ state, search, getUsage, listChanges, explain, listBuckets, statuses, readableBy }),
+    ...readVerbs({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -193,7 +202,9 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
 interface ReadParts {
   readonly state: StateStore;
   readonly search: ReturnType<typeof createSearch>;
+  readonly getFacets: ReturnType<typeof createGetFacets>;
   readonly getUsage: ReturnType<typeof createGetUsage>;
+  readonly series: ReturnType<typeof createSeries>;
   readonly listChanges: ReturnType<typeof createListChanges>;
   readonly explain: ReturnType<typeof createExplain>;
   readonly listBuckets: ReturnType<typeof createListBuckets>;
@@ -202,14 +213,28 @@ interface ReadParts {
 }
 
 /** What everyone who may read anything asks: answers are of what the caller may read. */
-function readVerbs({ state, search, getUsage, listChanges, explain, listBuckets, statuses, readableBy }: ReadParts): ReadVerbs {
+function readVerbs({
+  state,
+  search,
+  getFacets,
+  getUsage,
+  series,
+  listChanges,
+  explain,
+  listBuckets,
+  statuses,
+  readableBy,
+}: ReadParts): ReadVerbs {
   return {
     async searchObjects({ query }, { actor, signal }) {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
       return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
     },
     listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
+    getFacets: async ({ query }, { actor, signal }) => getFacets(query, await readableBy(actor, signal), signal),
     getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
+    getSeries: async ({ query }, { actor, signal }) => series.getSeries(query, await readableBy(actor, signal), signal),
+    getGrowth: async ({ query }, { actor, signal }) => series.getGrowth(query, await readableBy(actor, signal), signal),
     async explainObject({ params, query }, { actor, signal }) {
       const explanation = await explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
       return { ...explanation, bucket_status: statusFor(actor, explanation.bucket_status) };

@@ -24,6 +24,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
+import type { SeriesRecorder } from '../series/recorder.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Folding } from '../gaps/folding.ts';
@@ -47,13 +48,14 @@ interface DataPathDependencies {
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  readonly series: Pick<SeriesRecorder, 'event'>;
 }
 
 type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, folding, clock, telemetry } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, folding, clock, telemetry, series } =
     dependencies;
 
   return async function handleMessages(messages) {
@@ -108,9 +110,10 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function outcomeOf(record: ChangeRecord, hand: InHand): Promise<Outcome> {
     const outcome = await finishRecord(record, hand);
     reportOutcome(telemetry, record, outcome);
-    if (isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined) {
-      telemetry.observe('tally_event_lag_seconds', Math.max(0, clock.nowMs() - record.eventTimeMs) / 1_000);
-    }
+    const lagMs =
+      isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
+    if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
+    if (isFirstOfBucket(outcome, hand)) series.event(record.bucket, lagMs);
     return outcome;
   }
 
@@ -219,6 +222,11 @@ function readableOf(records: readonly RecordResult[]): number {
 /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
 function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
   return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
+}
+
+/** Whether this is an event of a connected bucket that was not received before. */
+function isFirstOfBucket(outcome: Outcome, { message }: InHand): boolean {
+  return message.receiveCount === 1 && outcome.kind !== 'ignored' && outcome.kind !== 'unconnected';
 }
 
 interface EndedRecord {

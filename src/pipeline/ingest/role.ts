@@ -35,6 +35,7 @@ import { createReceiveFault } from '../serving/receive-fault.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
+import type { SeriesRecorder } from '../series/recorder.ts';
 import { traceWrites } from '../looks/trace-writes.ts';
 import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
@@ -77,6 +78,7 @@ export interface IngestParts {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
+  readonly series: Pick<SeriesRecorder, 'event'>;
   readonly limits: IngestLimits;
 }
 

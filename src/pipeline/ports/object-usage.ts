@@ -1,19 +1,10 @@
 /** Sums over the objects of a bucket. The conventions of object-index.ts hold. */
 import type { usageBy } from '../../api/usage.ts';
+import type { FacetName, FacetSum } from '../../domain/search/facets.ts';
 import type { ObjectFilter } from './object-index.ts';
 
 /** What objects are grouped by: the next folder below the prefix, the storage class, the extension, or how long ago they were modified. */
 export type UsageGroup = (typeof usageBy)[number];
-
-/** The ages by which objects are grouped, the youngest first; each contains what is younger than its days and in no earlier one. */
-export const usageAges = [
-  { name: '1d', days: 1 },
-  { name: '7d', days: 7 },
-  { name: '30d', days: 30 },
-  { name: '90d', days: 90 },
-  { name: '365d', days: 365 },
-  { name: 'older', days: Infinity },
-] as const;
 
 export interface UsageQuery extends ObjectFilter {
   readonly bucket: string;
@@ -44,10 +35,28 @@ export interface UsageRow extends UsageSum {
   readonly name: string;
 }
 
+export interface FacetsQuery extends ObjectFilter {
+  /** Ages are counted from here. */
+  readonly nowMs: number;
+  /** The groups of each facet, 1 to 100; those of sizes and ages are never left out. */
+  readonly groupsMax: number;
+  /** How long the store may take. */
+  readonly timeLimitMs: number;
+}
+
+export interface FacetSums {
+  readonly objects: number;
+  readonly bytes: number;
+  /** Sizes and ages in their own order, each that has objects and objects without one last; of the others those with the most objects, then in the order of their names. */
+  readonly facets: Readonly<Record<FacetName, readonly FacetSum[]>>;
+}
+
 export interface ObjectUsage {
   /**
    * Groups live objects, in the order of the groups' names. Of folders, the group with the empty name holds the objects of
    * the folder itself. Answers `too-slow` if that takes longer than the time limit, never a part. At most one refresh behind.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<readonly UsageRow[] | 'too-slow'>;
+  /** Sums the live objects that match in the groups of each facet. Answers `too-slow` as usage() does. At most one refresh behind. */
+  facets(query: FacetsQuery, signal?: AbortSignal): Promise<FacetSums | 'too-slow'>;
 }

@@ -3,7 +3,7 @@
  * Every function throws `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`,
  * `connect.credentials` and `connect.quota`; those about buckets also the faults of S3, such as `bucket.missing`.
  */
-import type { Tags } from '../../domain/provisioning/names.ts';
+import type { Place, Tags } from '../../domain/provisioning/names.ts';
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
 import type {
   NamedRule,
@@ -24,6 +24,20 @@ export interface OwnedBucket {
   readonly account: string;
 }
 
+/** Where something is: a request about it goes to this region, with the credentials for this account. */
+export type At = Pick<Place, 'account' | 'region'>;
+
+/** A subscription, and the account that made it: SNS lets no other one read or change it. */
+export interface OwnedSubscription {
+  readonly arn: string;
+  /** Absent: that of its topic. */
+  readonly owner?: string | undefined;
+}
+
+/**
+ * Requests about what has an ARN go to the region that it names, with the credentials of its account. A subscription is made
+ * with those of its queue's account, in the region of the topic.
+ */
 export interface AwsReads {
   /** The notification configuration as S3's own XML. */
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
@@ -39,21 +53,21 @@ export interface AwsReads {
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
   /** The tags of a topic in the account of the credentials. */
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
-  /** The rule on the default bus of the region. */
-  ruleOf(region: string, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
-  /** The rules on the default bus of the region whose names begin so. */
-  rulesNamed(region: string, prefix: string, signal?: AbortSignal): Promise<readonly ListedRule[]>;
-  /** The rules on the default bus of the region whose patterns name the bucket, with their targets. */
-  rulesAbout(region: string, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
-  /** The key of a region with this ID, ARN or alias, and its policy. */
+  /** The rule on the default bus. */
+  ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The rules on the default bus whose names begin so. */
+  rulesNamed(at: At, prefix: string, signal?: AbortSignal): Promise<readonly ListedRule[]>;
+  /** The rules on the default bus whose patterns name the bucket, with their targets. */
+  rulesAbout(at: At, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
+  /** The key with this ID, ARN or alias, and its policy. */
   keyOf(
-    region: string,
+    at: At,
     key: string,
     signal?: AbortSignal,
   ): Promise<{ readonly arn: string; readonly isManagedByAws: boolean; readonly policy: string }>;
   /** The trails that apply to the region and have this ARN, or this bucket of logs. */
   trailsOf(
-    region: string,
+    at: At,
     which: { readonly arn: string } | { readonly logBucket: string },
     signal?: AbortSignal,
   ): Promise<readonly ObservedTrail[]>;
@@ -77,18 +91,22 @@ export interface AwsWrites {
   /** Makes the topic. It may exist already with these tags; AWS refuses it with others. */
   createTopic(topicArn: string, tags: Tags, signal?: AbortSignal): Promise<void>;
   setTopicPolicy(topicArn: string, policy: string, signal?: AbortSignal): Promise<void>;
+  /** Makes a queue for what cannot be delivered, which keeps messages as long as SQS offers. It may exist already. */
+  createQueue(queueArn: string, signal?: AbortSignal): Promise<void>;
+  /** Removes a queue with all its messages. It may be gone already. */
+  deleteQueue(queueArn: string, signal?: AbortSignal): Promise<void>;
   /** An empty policy removes it. */
   setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void>;
   subscribe(subscription: Subscription, signal?: AbortSignal): Promise<void>;
-  setSubscription(subscriptionArn: string, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
+  setSubscription(subscription: OwnedSubscription, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
   /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
-  putRule(region: string, rule: Rule, tags: Tags, signal?: AbortSignal): Promise<void>;
-  putTarget(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
+  putRule(at: At, rule: Rule, tags: Tags, signal?: AbortSignal): Promise<void>;
+  putTarget(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Removes the rule's target and the rule. Either may be gone already, as with the functions below. */
-  removeRule(region: string, rule: Rule, signal?: AbortSignal): Promise<void>;
+  removeRule(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Replaces all selectors of the trail, in its home region. */
   putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void>;
-  unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
+  unsubscribe(subscription: OwnedSubscription, signal?: AbortSignal): Promise<void>;
   deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
 }
 

@@ -41,7 +41,7 @@ import type { WriteNotification } from './write-notification.ts';
 
 /** Below the 30 s after which the listener ends a verb. */
 const PASS_MS = 20_000;
-/** A plan has at most nine parts. Each round makes at least one, or waits. */
+/** A plan has at most twelve parts. Each round makes at least one, or waits. */
 const ROUNDS_MAX = 20;
 /** The waits of a write of the notification, and its requests. */
 const NOTIFICATION_MS = 10_000;
@@ -282,9 +282,9 @@ function storedWish(wish: Wish): Wish {
 /** The record without what only some wishes have. */
 function withoutWish(
   record: ConnectionRecord | undefined,
-): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
+): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'partsAccount' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
   if (record === undefined) return undefined;
-  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, ...rest } = record;
+  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, partsAccount: ______, ...rest } = record;
   return rest;
 }
 

@@ -16,6 +16,7 @@ import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
 import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
+import { withRole, type Roles } from '../../domain/provisioning/side.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -42,6 +43,7 @@ interface DiagnoseDependencies {
   readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;
   readonly observe: Observe;
+  readonly roles: Roles;
 }
 
 /** Throws `connect.embedded` only. */
@@ -57,13 +59,19 @@ export function createDiagnose({
   queueUrls,
   wishOf,
   observe,
+  roles,
 }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal) {
     const connection = await readable(record, diagnoseConnection, signal);
     // S3 would fail again, and be found twice
     if (!connection.isRead) return connection.findings;
-    return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings];
+    return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings].map(withItsRole);
   };
+
+  /** What is in the account of the queues is read with the credentials of the process. */
+  function withItsRole(finding: Finding): Finding {
+    return finding.side?.of === 'bucket' ? { ...finding, side: withRole(finding.side, roles) } : finding;
+  }
 
   /** What the read finds; a read that fails is a finding. */
   async function readable(

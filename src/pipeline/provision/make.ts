@@ -1,7 +1,7 @@
 /** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import { existing, subscriptionAttributes } from '../../domain/provisioning/facts.ts';
-import { isOwn, markOf, tagsOf } from '../../domain/provisioning/names.ts';
+import { isOwn, tagsOf } from '../../domain/provisioning/names.ts';
 import type { ObservedRule } from '../../domain/provisioning/observed.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '../../domain/provisioning/policy.ts';
 import { topicRemoval, type Removal, type RuleExit } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import { changedMeanwhile } from './changed-meanwhile.ts';
 
@@ -63,10 +63,10 @@ export function createMakeParts(aws: Provisioner) {
     { name, before, after }: { readonly name: string; readonly before: Selectors; readonly after: Selectors },
     signal?: AbortSignal,
   ): Promise<void> {
-    const [current] = await aws.trailsOf(wish.region, { arn: name }, signal);
+    const [current] = await aws.trailsOf(partsPlace(wish), { arn: name }, signal);
     if (canonicalJson(current?.selectors) !== canonicalJson(before)) return;
     await aws.putSelectors(name, after, signal);
-    const [trail] = await aws.trailsOf(wish.region, { arn: name }, signal);
+    const [trail] = await aws.trailsOf(partsPlace(wish), { arn: name }, signal);
     const [theirs = [], wanted = []] = [trail?.selectors ?? before, before].map((selectors) => foreignSelectors(selectors, wish));
     if (canonicalJson(theirs) === canonicalJson(wanted)) return;
     throw changedMeanwhile({
@@ -87,19 +87,19 @@ export function createMakeParts(aws: Provisioner) {
   ): Promise<void> {
     if (!(await isAsSeen(wish, rule, before, signal))) return;
     const isShared = rule.name !== wiringOf(wish).rule?.name;
-    await aws.putRule(wish.region, rule, isShared ? tagsOf(wish) : tagsOf(wish, wish.bucket), signal);
+    await aws.putRule(partsPlace(wish), rule, isShared ? tagsOf(wish) : tagsOf(wish, wish.bucket), signal);
   }
 
   async function isAsSeen(wish: Wish, { name }: Rule, before: ObservedRule | undefined, signal?: AbortSignal): Promise<boolean> {
-    const present = existing(await aws.ruleOf(wish.region, name, signal));
+    const present = existing(await aws.ruleOf(partsPlace(wish), name, signal));
     return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
   }
 
   async function putTarget(wish: Wish, { rule, before }: Part<'target'>, signal?: AbortSignal): Promise<void> {
-    const present = existing(await aws.ruleOf(wish.region, rule.name, signal));
+    const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
     if (present === undefined || !isOwn(present.tags, wish)) return;
     if (canonicalJson(targetOf(rule, present)) !== canonicalJson(before)) return;
-    await aws.putTarget(wish.region, rule, signal);
+    await aws.putTarget(partsPlace(wish), rule, signal);
   }
 
   /** The queue must not get the events of a topic that has become another registry's. */
@@ -120,12 +120,12 @@ export function createMakeParts(aws: Provisioner) {
     const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
     const present = found === 'absent' ? undefined : existing(found.subscription);
     if (present?.arn !== name || canonicalJson(subscriptionAttributes(present, wanted)[0]) !== canonicalJson(before)) return;
-    await aws.setSubscription(name, after, signal);
+    await aws.setSubscription({ arn: name, owner: present.owner }, after, signal);
   }
 
   async function leaveRule(wish: Wish, { rule, before, rest }: RuleExit, signal?: AbortSignal): Promise<void> {
     if (rest !== undefined) return putRule(wish, { rule: rest, before }, signal);
-    if (await isAsSeen(wish, rule, before, signal)) await aws.removeRule(wish.region, rule, signal);
+    if (await isAsSeen(wish, rule, before, signal)) await aws.removeRule(partsPlace(wish), rule, signal);
   }
 
   async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
@@ -141,6 +141,8 @@ export function createMakeParts(aws: Provisioner) {
       switch (change.part) {
         case 'topic':
           return aws.createTopic(change.name, tagsOf(wish), signal);
+        case 'queue':
+          return aws.createQueue(change.name, signal);
         case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, change.name, change, signal);
@@ -161,10 +163,12 @@ export function createMakeParts(aws: Provisioner) {
           return leaveRule(wish, removal, signal);
         case 'topic':
           return deleteTopic(wish, removal.name, signal);
+        case 'queue':
+          return aws.deleteQueue(removal.name, signal);
         case 'trail':
           return setSelectors(wish, removal, signal);
         case 'subscription':
-          return aws.unsubscribe(removal.name, signal);
+          return aws.unsubscribe({ arn: removal.name, owner: removal.owner }, signal);
         case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, removal.name, removal, signal);
@@ -193,7 +197,7 @@ async function topicPolicy(
 
 /** A policy that is not to be seen yet, or has an unknown form, says nothing. */
 function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | undefined): void {
-  const sids = new Set([...sidsOf(wish).all, markOf(wish)]);
+  const sids = new Set([...sidsOf(wish).all, ...sidsOf(wish).ofTopics]);
   const wanted = foreignStatements(before, sids);
   const theirs = now === undefined ? wanted : foreignStatements(now, sids);
   if (sameStatements(theirs, wanted)) return;

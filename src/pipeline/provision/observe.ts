@@ -17,9 +17,9 @@ import {
   type SharedRule,
 } from '../../domain/provisioning/shared-rule.ts';
 import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
-import { wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
+import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';
 
 /** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
@@ -33,7 +33,7 @@ const NONE = '<NotificationConfiguration/>';
 /** Creates the function. */
 export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
-    const { queues } = wiringOf(wish);
+    const { queues, undelivered } = wiringOf(wish);
     const reading = aws.notificationOf(ownedBucket(wish), signal);
     const xml = await (mayBeGone ? unlessGone(reading) : reading);
     const observedQueues = [];
@@ -41,26 +41,29 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
       // a missing dead-letter queue is a finding: nothing that is in order depends on it
-      else if (!mayBeGone && arn !== wish.deadLetterArn) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
+      else if (!mayBeGone && arn !== wish.deadLetterArn && arn !== undelivered) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
     }
     const topic = await topicOf(wish, signal);
-    const named = [existing(topic.topic)?.kmsKeyId, ...observedQueues.map(({ kmsKeyId }) => kmsKeyId)].filter((key) => key !== undefined);
+    const named = new Map([
+      ...keyNamed(existing(topic.topic)?.kmsKeyId, partsPlace(wish)),
+      ...observedQueues.flatMap(({ kmsKeyId, arn }) => keyNamed(kmsKeyId, parseArn(arn) ?? wish)),
+    ]);
     return {
       notification: { ...parseNotification(xml), xml },
       queues: observedQueues,
       ...topic,
       ...(await ruleOf(wish, signal)),
-      keys: await keysOf(wish.region, new Set(named), signal),
+      keys: await keysOf(named, signal),
     };
   };
 
   /** Few may read the policies of keys, so what cannot be read is no fault: it is a finding. */
-  async function keysOf(region: string, named: ReadonlySet<string>, signal?: AbortSignal): Promise<readonly ObservedKey[]> {
+  async function keysOf(named: ReadonlyMap<string, At>, signal?: AbortSignal): Promise<readonly ObservedKey[]> {
     const keys: ObservedKey[] = [];
-    for (const key of named) {
+    for (const [key, at] of named) {
       if (isManagedByAws(key)) continue;
       try {
-        keys.push({ key, ...(await aws.keyOf(region, key, signal)) });
+        keys.push({ key, ...(await aws.keyOf(at, key, signal)) });
       } catch (error) {
         signal?.throwIfAborted();
         keys.push({ key, isManagedByAws: false, reason: error instanceof RequestError ? error.message : faultOf(error).reason });
@@ -96,14 +99,14 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
     own: Rule,
     signal?: AbortSignal,
   ): Promise<Pick<Observed, 'rule' | 'sharedRule' | 'formerRules' | 'handMadeRule'>> {
-    const listed = sharedRulesIn(wish, await aws.rulesNamed(wish.region, sharedPrefixOf(wish), signal));
+    const listed = sharedRulesIn(wish, await aws.rulesNamed(partsPlace(wish), sharedPrefixOf(wish), signal));
     const shared: SharedRule[] = [];
     for (const rule of listed) shared.push({ name: rule.name, buckets: await bucketsOf(wish, rule) });
     const { holding, former, open } = candidatesOf(wish, own, shared);
     const formerRules = await rulesOf(wish, former, signal);
     const known = formerRules.length === 0 ? {} : { formerRules };
     if (holding !== undefined) return { ...(await sharedRuleOf(wish, holding, signal)), ...known };
-    const rule = await aws.ruleOf(wish.region, own.name, signal);
+    const rule = await aws.ruleOf(partsPlace(wish), own.name, signal);
     if (rule !== 'absent') return { rule, ...known };
     const handMadeRule = await handMadeRuleOf(wish, signal);
     return { ...(await openRule(wish, { own, open }, signal)), ...known, ...defined({ handMadeRule }) };
@@ -115,14 +118,14 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
   }
 
   async function sharedRuleOf(wish: Wish, name: string, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'sharedRule'>> {
-    const rule = await aws.ruleOf(wish.region, name, signal);
+    const rule = await aws.ruleOf(partsPlace(wish), name, signal);
     return { rule, sharedRule: { name, buckets: rule === 'absent' ? [] : await bucketsOf(wish, { name, ...rule }) } };
   }
 
   async function rulesOf(wish: Wish, names: readonly string[], signal?: AbortSignal): Promise<NonNullable<Observed['formerRules']>> {
     const found: (ObservedRule & { readonly name: string })[] = [];
     for (const name of names) {
-      const rule = await aws.ruleOf(wish.region, name, signal);
+      const rule = await aws.ruleOf(partsPlace(wish), name, signal);
       if (rule !== 'absent') found.push({ name, ...rule });
     }
     return found;
@@ -145,7 +148,7 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
   async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
     const wiring = wiringOf(wish);
     const needed = neededEvents(wish, wiring);
-    const found = (await aws.rulesAbout(wish.region, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+    const found = (await aws.rulesAbout(partsPlace(wish), wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
       // another registry's rule goes with its bucket
       if (/^tally-[0-9a-f]{8}-/.test(rule.name)) return [];
       const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
@@ -154,10 +157,15 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
     return found.find(({ isEnabled }) => isEnabled) ?? found[0];
   }
 
-  async function trailsOf({ region, trailArn, trailBucket }: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
-    if (trailArn !== undefined) return aws.trailsOf(region, { arn: trailArn }, signal);
-    return trailBucket === undefined ? undefined : aws.trailsOf(region, { logBucket: trailBucket }, signal);
+  async function trailsOf(wish: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
+    const { trailArn, trailBucket } = wish;
+    if (trailArn !== undefined) return aws.trailsOf(partsPlace(wish), { arn: trailArn }, signal);
+    return trailBucket === undefined ? undefined : aws.trailsOf(partsPlace(wish), { logBucket: trailBucket }, signal);
   }
+}
+
+function keyNamed(key: string | undefined, at: At): readonly (readonly [string, At])[] {
+  return key === undefined ? [] : [[key, at]];
 }
 
 function placeOf(queueArn: string): Parameters<typeof queueMissing>[1] {

@@ -8,6 +8,7 @@ import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { withRole, type Roles } from '../../domain/provisioning/side.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { existing, withLetters } from '../../domain/provisioning/facts.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -29,7 +30,7 @@ import { createMembersOf } from './members.ts';
 import { createObserve, ownedBucket } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
-import { createWishOf, type WishRequest } from './wishes.ts';
+import { createWishOf, type Wished, type WishRequest } from './wishes.ts';
 import { createWriteNotification } from './write-notification.ts';
 
 export interface ProvisionDependencies {
@@ -51,6 +52,8 @@ export interface ProvisionDependencies {
   /** Makes the id of a registry that has none. Default: random. */
   readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
+  /** The roles that the settings name, by their accounts. */
+  readonly roles?: Roles;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
 }
@@ -60,6 +63,7 @@ export interface Planned {
   readonly connection: ConnectionRecord | undefined;
   /** Whether there is a record of the bucket. */
   readonly isConnected: boolean;
+  readonly roles: Roles;
 }
 
 export interface Provisioning {
@@ -81,10 +85,18 @@ export interface Provisioning {
 
 /** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
+  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
   const membersOf = createMembersOf(state);
+
+  /** The wish of a request about parts that are to be made. */
+  async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
+    const wished = await wishOf(request, signal);
+    refuseWithoutRole(wished.wish, roles);
+    return wished;
+  }
+
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws, membersOf);
   const underLock = createConnectLock({ state, clock });
@@ -130,7 +142,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
   return {
     async plan(request, signal) {
-      const { wish, connection, record } = await wishOf(request, signal);
+      const { wish, connection, record } = await wanted(request, signal);
       const observed = await observe(wish, signal);
       const plan = planOf(wish, observed);
       const isConnected = record !== undefined;
@@ -140,14 +152,14 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
       const heals = commandOf('bucket apply', request.bucket);
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
-      return { plan: { ...plan, findings }, connection, isConnected };
+      return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
     },
     async emit(request, signal) {
       const { wish } = await wishOf(request, signal);
       return scriptOf(wish, signal);
     },
     async apply(request, options, signal) {
-      const { wish, record } = await wishOf(request, signal);
+      const { wish, record } = await wanted(request, signal);
       if (record === undefined)
         throw new RequestError(
           'bucket.not-connected',
@@ -175,8 +187,22 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       readBucketQueue: readByDaemon,
       wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
       observe: createObserve(reads, membersOf),
+      roles,
     }),
   };
+}
+
+/** Another account has its own topics and rules, and no policy of those lets the process make any. */
+function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, source }: Wish, roles: Roles): void {
+  if (partsAccount === undefined || source === 'topic' || roles.has(partsAccount)) return;
+  throw new RequestError(
+    'connect.no-role',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,
+  );
+}
+
+function withRoles(findings: readonly Finding[], roles: Roles): readonly Finding[] {
+  return findings.map((finding) => (finding.side === undefined ? finding : { ...finding, side: withRole(finding.side, roles) }));
 }
 
 function unlessDenied(error: unknown): undefined {

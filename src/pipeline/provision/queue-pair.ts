@@ -2,7 +2,7 @@
  * Plans and makes the two queues of an installation. A queue is made with all its attributes by one request, so one that exists
  * is whole: it is never changed, and if it differs from the plan, nothing is made.
  */
-import { partitionOf } from '../../domain/provisioning/iam.ts';
+import { partitionOf } from '../../domain/provisioning/names.ts';
 import {
   attributeTexts,
   queueDifferences,

@@ -24,7 +24,7 @@ import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
 const PASS_MS = 20_000;
-/** A wish has at most six parts. Each round takes one away. */
+/** A wish has at most eight parts. Each round takes one away. */
 const ROUNDS_MAX = 20;
 
 interface RemoveDependencies {

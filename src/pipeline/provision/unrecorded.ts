@@ -5,12 +5,13 @@
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import { routedTopic, wiringOf, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, routedTopic, wiringOf, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords } from '../records/stored.ts';
 import { ownedBucket } from './observe.ts';
+import { partsBeside } from './wishes.ts';
 
 interface UnrecordedDependencies {
   readonly state: StateStore;
@@ -36,10 +37,10 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
     return [...found.values()];
   };
 
-  async function hasRule({ region, bucket }: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
-    if ((await aws.ruleOf(region, rule.name, signal)) !== 'absent') return true;
+  async function hasRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
+    if ((await aws.ruleOf(partsPlace(wish), rule.name, signal)) !== 'absent') return true;
     // a shared rule, or one that a person made for the bucket, uses the same topic, queue and statements
-    const made = await aws.rulesAbout(region, bucket, signal);
+    const made = await aws.rulesAbout(partsPlace(wish), wish.bucket, signal);
     return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
   }
 
@@ -77,7 +78,8 @@ function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
 
 /** The wish by which the bucket would have been connected. Queues and installation are those of the other one. */
 function wishLike(like: Wish, { bucket, region, account, source, topicArn, enrich }: BucketRecord): Wish {
-  const { topicArn: _, minimal: __, ...place } = like;
+  const { topicArn: _, minimal: __, partsAccount: ___, ...place } = like;
+  const bucketAccount = account ?? like.account;
   // the record of a bucket that was wired by hand names its topic, whosever it is
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
   const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
@@ -85,7 +87,8 @@ function wishLike(like: Wish, { bucket, region, account, source, topicArn, enric
     ...place,
     bucket,
     region,
-    bucketAccount: account ?? like.account,
+    bucketAccount,
+    ...partsBeside(bucketAccount, like),
     enrich,
     ...(isByTopic ? { source: 'topic', topicArn } : { source, ...(routed !== undefined && { topicArn: routed }) }),
   };

@@ -3,7 +3,7 @@ import { defined } from '../../domain/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { parseArn } from '../../domain/provisioning/names.ts';
+import { parseArn, partitionOf } from '../../domain/provisioning/names.ts';
 import { routedTopic, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -54,12 +54,15 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const { place, ...queues } = await bucketQueue(connection, signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
+    refusePartition(bucket, region, queues.queueArn);
     const owner = await ownerOf(signal);
+    const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
     const wish = {
       bucket,
       ...place,
       region,
-      bucketAccount: request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account,
+      bucketAccount,
+      ...partsBeside(bucketAccount, place),
       ...owner,
       ...choiceOf(request, record, owner.installation),
       ...queues,
@@ -83,6 +86,21 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const place = { partition: arn.partition, account: arn.account };
     return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
   }
+}
+
+/** Nothing is delivered from one partition of AWS to another. */
+function refusePartition(bucket: string, region: string, queueArn: string): void {
+  const partition = partitionOf(region);
+  if (parseArn(queueArn)?.partition === partition) return;
+  throw new RequestError(
+    'connect.partition',
+    `${bucket} is in ${region}, of the partition ${partition} of AWS, and the bucket queue is ${queueArn}: nothing is delivered from one partition to another, so this bucket needs an installation of Tally with a queue there`,
+  );
+}
+
+/** The topic and the rule are made in the account of the bucket, which need not be that of the queues. */
+export function partsBeside(bucketAccount: string, { account }: Pick<Wish, 'account'>): Pick<Wish, 'partsAccount'> {
+  return bucketAccount === account ? {} : { partsAccount: bucketAccount };
 }
 
 function flagsOf({ minimal, adopt }: WishRequest, connection: ConnectionRecord | undefined): Pick<Wish, 'minimal' | 'adopt'> {
@@ -149,13 +167,14 @@ function standardTopic(topicArn: string): string {
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
   const { bucket, region, partition, account, bucketAccount, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
-  const { installation, registry, minimal, trailArn, trailBucket } = connection;
+  const { installation, registry, minimal, trailArn, trailBucket, partsAccount } = connection;
   return {
     bucket,
     region,
     partition,
     account,
     bucketAccount,
+    ...defined({ partsAccount }),
     installation,
     registry,
     source,
@@ -169,16 +188,23 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
 
 /** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn, installation }) => {
-    const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
-    const earlier = { ...wish, source, installation, ...(topicArn !== undefined && { topicArn }) };
-    return atQueue(earlier, { arn: queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) });
+  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn, installation, partsAccount }) => {
+    const { topicArn: _, minimal: __, partsAccount: ___, ...wish } = wishOfConnection(connection);
+    const { partition, account } = parseArn(queueArn) ?? wish;
+    return { ...wish, partition, account, source, installation, queueArn, ...defined({ topicArn, deadLetterArn, partsAccount }) };
   });
 }
 
-/** The wish with another bucket queue, in whose account its topics are. */
+/** The wish with another bucket queue. */
 export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
-  const { deadLetterArn: _, ...rest } = wish;
+  if (arn === wish.queueArn) return { ...withoutQueue(wish), queueArn: arn, ...defined({ deadLetterArn }) };
+  const { partsAccount: _, ...rest } = withoutQueue(wish);
   const { partition, account } = parseArn(arn) ?? wish;
-  return { ...rest, partition, account, queueArn: arn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+  const beside = partsBeside(wish.bucketAccount, { account });
+  return { ...rest, partition, account, ...beside, queueArn: arn, ...defined({ deadLetterArn }) };
+}
+
+function withoutQueue(wish: Wish): Omit<Wish, 'deadLetterArn'> {
+  const { deadLetterArn: _, ...rest } = wish;
+  return rest;
 }

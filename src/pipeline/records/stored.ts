@@ -17,6 +17,8 @@ import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
+import { growthRecordSchema } from '../../domain/series/growth.ts';
+import { hourRecordSchema } from '../../domain/series/hour.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 
@@ -36,6 +38,11 @@ export interface RecordRef<Schema extends z.ZodObject> {
 
 /** Which apply job occupies the bucket. The record counts only while that job exists and `occupiesBucket` holds for it. */
 export const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
+
+/** The beginning of the ids of an hour's records. Times have as many digits until the year 2286, so that ids sort by them. */
+export function seriesIdOf(ms: number): string {
+  return `series:${ms}`;
+}
 
 /** The reference to a record of each kind. */
 export const refs = {
@@ -64,6 +71,9 @@ export const refs = {
   loginKey: { id: 'login-key', kind: 'login-key', schema: loginKeySchema } as const,
   session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
   access: { id: 'access', kind: 'access', schema: policySchema } as const,
+  series: (hourMs: number, worker: string) =>
+    ({ id: `${seriesIdOf(hourMs)}:${worker}`, kind: 'series', schema: hourRecordSchema }) as const,
+  growth: (bucket: string) => ({ id: `growth:${bucket}`, kind: 'growth', schema: growthRecordSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

@@ -90,7 +90,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         return {
           configuration,
           policy: await policyOf(queue.url),
-          rule: await provisioner.ruleOf(aws.region, ruleNameOf(installation, bucket, 'eventbridge')),
+          rule: await provisioner.ruleOf({ account: '000000000000', region: aws.region }, ruleNameOf(installation, bucket, 'eventbridge')),
           topic: await provisioner.topicOf(arn, queue.arn),
           tags: await provisioner.topicTags(arn),
         };

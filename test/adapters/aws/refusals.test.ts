@@ -38,7 +38,7 @@ async function startService(status: number, type: string, body: string) {
   const rules = async () => new EventBridgeClient(config);
   return {
     topics: createSnsProvision({ clientFor: topics, writerFor: topics }),
-    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL }),
+    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL, region: REGION }),
     rules: createEventsProvision({ clientFor: rules, writerFor: rules }),
   };
 }
@@ -78,7 +78,7 @@ describe('a request about a connection that AWS refuses', () => {
     async (code) => {
       const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json(code, 'expired'));
       await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
-      await expect(rules.ruleOf(REGION, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
+      await expect(rules.ruleOf({ account: ACCOUNT, region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
     },
   );
 
@@ -101,7 +101,7 @@ describe('a request about a connection that AWS refuses', () => {
       'application/x-amz-json-1.1',
       json('LimitExceededException', 'The requested resource exceeds'),
     );
-    await expect(rules.putRule(REGION, rule!, {})).rejects.toMatchObject({
+    await expect(rules.putRule({ account: ACCOUNT, region: REGION }, rule!, {})).rejects.toMatchObject({
       code: 'connect.quota',
       reason: expect.stringContaining('an event bus has 300 rules'),
     });
@@ -110,12 +110,12 @@ describe('a request about a connection that AWS refuses', () => {
   it('in an entry of an answer that is none of a refusal is the same', async () => {
     const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
     const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
-    await expect(full.rules.putTarget(REGION, rule!)).rejects.toMatchObject({
+    await expect(full.rules.putTarget({ account: ACCOUNT, region: REGION }, rule!)).rejects.toMatchObject({
       code: 'connect.quota',
       reason: expect.stringContaining('5 targets'),
     });
     const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
-    await expect(other.rules.putTarget(REGION, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
+    await expect(other.rules.putTarget({ account: ACCOUNT, region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
   });
 
   it.each([

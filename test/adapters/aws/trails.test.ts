@@ -12,6 +12,7 @@ import { REGISTRY } from '../../support/fakes/aws-parts.ts';
 
 const REGION = 'us-east-1';
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+const AT = { account: '123456789012', region: REGION };
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
 
 describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
@@ -34,7 +35,7 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
     const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'audit', S3BucketName: 'trail-logs' }));
     const provision = createTrailProvision({ clientFor: async () => client, writerFor: async () => client });
-    const [stopped] = await provision.trailsOf(REGION, { arn });
+    const [stopped] = await provision.trailsOf(AT, { arn });
     expect(stopped).toMatchObject({
       arn,
       homeRegion: REGION,
@@ -50,11 +51,11 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     ]) {
       const after = withSelector(before, photos);
       await provision.putSelectors(arn, after);
-      const [found] = await provision.trailsOf(REGION, { logBucket: 'trail-logs' });
+      const [found] = await provision.trailsOf(AT, { logBucket: 'trail-logs' });
       expect(found).toMatchObject({ isLogging: true, selectors: after });
     }
-    expect(await provision.trailsOf(REGION, { arn: `${arn}-absent` })).toEqual([]);
-    expect(await provision.trailsOf(REGION, { logBucket: 'absent' })).toEqual([]);
+    expect(await provision.trailsOf(AT, { arn: `${arn}-absent` })).toEqual([]);
+    expect(await provision.trailsOf(AT, { logBucket: 'absent' })).toEqual([]);
   });
 
   it('has keys beside it, whose policies are read by ID, ARN and alias', async () => {
@@ -67,9 +68,9 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     await keys.send(new CreateAliasCommand({ AliasName: 'alias/tally', TargetKeyId: id }));
     const { keyOf } = createKeyProvision({ clientFor: async () => keys });
     for (const name of [id, arn, 'alias/tally']) {
-      expect(await keyOf(REGION, name)).toEqual({ arn, isManagedByAws: false, policy });
+      expect(await keyOf(AT, name)).toEqual({ arn, isManagedByAws: false, policy });
     }
-    await expect(keyOf(REGION, 'alias/absent')).rejects.toMatchObject({
+    await expect(keyOf(AT, 'alias/absent')).rejects.toMatchObject({
       code: 'connect.unavailable',
       message: expect.stringContaining('no key alias/absent'),
     });

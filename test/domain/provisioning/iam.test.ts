@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
-import { iamPolicy, permissions, type IamRole } from '../../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../../src/domain/provisioning/iam.ts';
+import { permissions, type IamRole } from '../../../src/domain/provisioning/permissions.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 
@@ -58,12 +59,12 @@ describe('the table of permissions', () => {
   });
 
   it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const connectRoleArn = 'arn:aws:iam::123456789012:role/tally-connect';
+    const connectRoleArns = ['arn:aws:iam::123456789012:role/tally-connect'];
     expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
-    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArn })).toMatchObject({
-      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArn })]),
+    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArns })).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArns })]),
     });
-    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArn }))).not.toContain('sts:');
+    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArns }))).not.toContain('sts:');
   });
 
   it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {

@@ -28,6 +28,7 @@ test('the last event of a bucket is stored once for many, never earlier than it 
   expect(stored?.record).toEqual({
     ...photos,
     lastEventAtMs: clock.nowMs(),
+    rhythm: { sinceMs: clock.nowMs(), usualIntervalMs: 0 },
     eventQueues: [{ queueUrl: 'http://q/one', atMs: clock.nowMs() }],
     provenAtMs: clock.nowMs(),
   });

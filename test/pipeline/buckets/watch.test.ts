@@ -5,6 +5,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -26,7 +27,10 @@ async function setUp() {
     await removeRecord(state, refs.gap(`gap:${bucket}:loss`).id);
   }
   const stopping = new AbortController();
-  watchState({ state, clock, telemetry, connect, compareIntervalMs: 0, unclaimed: { see: () => undefined } }, stopping.signal);
+  watchState(
+    { state, clock, telemetry, connect, compareIntervalMs: 0, unclaimed: { see: () => undefined }, series: noSeries },
+    stopping.signal,
+  );
   return {
     clock,
     telemetry,

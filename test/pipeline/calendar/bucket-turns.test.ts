@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
@@ -114,7 +115,10 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
     checked.push(bucket);
     return undefined;
   };
-  watchState({ state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0, unclaimed: { see: () => undefined } }, stop.signal);
+  watchState(
+    { state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0, unclaimed: { see: () => undefined }, series: noSeries },
+    stop.signal,
+  );
   for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {
     await clock.advance(20 * SECOND_MS);
     await settled();

@@ -69,6 +69,7 @@ interface Queue {
   retentionS?: number;
   delayS?: number;
   messageBytesMax?: number;
+  messages?: number;
 }
 
 export interface AwsParts {
@@ -204,6 +205,8 @@ export function createFakeAws(): FakeAws {
         if (known === undefined) parts.topics.set(arn, { policy: DEFAULT_POLICY, tags, subscriptions: new Map() });
       }),
     setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
+    createQueue: (arn) => call('createQueue', true, () => void (parts.queues.has(arn) || parts.queues.set(arn, {}))),
+    deleteQueue: (arn) => call('deleteQueue', true, () => void parts.queues.delete(arn)),
     setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
     subscribe: ({ topicArn, queueArn, deadLetterArn }) =>
       call('subscribe', true, () => {
@@ -217,7 +220,7 @@ export function createFakeAws(): FakeAws {
           ...(deadLetterArn !== undefined && { deadLetterArn }),
         });
       }),
-    setSubscription: (arn, attributes) =>
+    setSubscription: ({ arn }, attributes) =>
       call('setSubscription', true, () => {
         const { topic: of, queueArn, found } = subscription(arn)!;
         const { FilterPolicy, RawMessageDelivery, RedrivePolicy } = attributes;
@@ -263,7 +266,7 @@ export function createFakeAws(): FakeAws {
     putSelectors: (arn, selectors) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
-    unsubscribe: (arn) =>
+    unsubscribe: ({ arn }) =>
       call('unsubscribe', true, () => {
         const found = subscription(arn);
         found?.topic.subscriptions.delete(found.queueArn);
@@ -340,6 +343,7 @@ export function provisioningOn(
     readonly deadLetterUrl?: string;
     readonly newRegistryId?: () => string;
     readonly installation?: string;
+    readonly roles?: ReadonlyMap<string, string>;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };

@@ -13,9 +13,11 @@ import {
 import type { PlanView } from '../../../src/api/connections.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
+import type { Facets } from '../../../src/api/facets.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { Explanation } from '../../../src/api/objects.ts';
+import type { Series } from '../../../src/api/series.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import type { User } from '../../../src/api/users.ts';
@@ -58,6 +60,42 @@ export const usage = {
     { name: `${nastyKey}/`, objects: 1_234, bytes: 2 ** 31 },
   ],
   next: 'page-2',
+};
+
+export const facets: Facets = {
+  objects: 3,
+  bytes: 2 ** 31 + 12,
+  bucket: { groups: [{ name: 'photos', objects: 3, bytes: 2 ** 31 + 12, filter: 'bucket:photos' }] },
+  extension: { groups: [{ name: 'jpg\u001b[2J', objects: 2, bytes: 12, filter: 'ext:jpg' }], others: { objects: 1, bytes: 2 ** 31 } },
+  class: { groups: [{ objects: 3, bytes: 2 ** 31 + 12 }] },
+  size: { groups: [{ name: '1K', objects: 2, bytes: 12, filter: 'size<1K' }] },
+  age: { groups: [{ name: 'older', objects: 3, bytes: 2 ** 31 + 12, filter: 'modified>365d' }] },
+};
+
+export const series: Series = {
+  from: AT,
+  to: '2026-01-02T03:07:05.000Z',
+  step_s: 60,
+  recording: true,
+  points: [
+    { at: AT, events: 600, lag_p50_ms: 420, lag_p95_ms: 1_250, statuses: { ok: 8, quiet: 1 } },
+    { at: '2026-01-02T03:05:05.000Z', events: 0 },
+  ],
+  busiest: [{ bucket: 'photos', events: 600 }],
+};
+
+export const growth = {
+  items: [
+    {
+      bucket: 'photos',
+      days: [
+        { day: '2026-01-01', objects: 1_000, bytes: 2 ** 30 },
+        { day: '2026-01-02', objects: 1_234, bytes: 2 ** 31 },
+      ],
+    },
+  ],
+  next: 'page-2',
+  recording: true,
 };
 
 export const explanation: Explanation = {
@@ -259,7 +297,10 @@ export function createFakeControl(): FakeControl {
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
+    getFacets: () => facets,
     getUsage: () => usage,
+    getSeries: () => series,
+    getGrowth: () => growth,
     listChanges: () => ({ items: [objectDocument] }),
     explainObject: () => explanation,
     listBuckets: () => ({

@@ -14,6 +14,7 @@ import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/o
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
+import { noSeries, type SeriesRecorder } from '../../../src/pipeline/series/recorder.ts';
 import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
@@ -35,6 +36,7 @@ const SMALL_STEPS_MS = 2_000;
 const LARGE_STEP_MS = 500;
 
 interface WorldOptions {
+  readonly series?: SeriesRecorder;
   readonly limits?: Partial<IngestLimits>;
   readonly maxReceiveCount?: number;
   /** How far this worker's wall clock is ahead of AWS's. */
@@ -140,6 +142,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       clock: workerClock,
       telemetry,
       tracing: options.tracing ?? noTracing,
+      series: options.series ?? noSeries,
       topics: {
         isMissing: async () => false,
         confirm: async (topicArn) => {

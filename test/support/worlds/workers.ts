@@ -18,6 +18,7 @@ import { createFoldingPermission } from '../../../src/pipeline/gaps/folding-perm
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
+import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
@@ -230,6 +231,7 @@ async function startWorker(shared: Shared, network: Network) {
       connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
       gaps,
       tracing: noTracing,
+      series: noSeries,
       topics: { isMissing: async () => false, confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
       limits: { ...LIMITS, ...options.limits },

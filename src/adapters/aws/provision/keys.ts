@@ -2,18 +2,18 @@
 import { DescribeKeyCommand, GetKeyPolicyCommand, type KMSClient } from '@aws-sdk/client-kms';
 import { FaultError } from '../../../domain/fault.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
 /** The SDK's client is loaded only when a key is needed. */
-type ClientFor = (region: string) => Promise<KMSClient>;
+type ClientFor = (at: At) => Promise<KMSClient>;
 
 /** Creates the function. */
 export function createKeyProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'keyOf'> {
   return {
-    async keyOf(region, key, signal) {
+    async keyOf(at, key, signal) {
       // a key of another account is named by its ARN, which may be in another region too
-      const client = await clientFor(parseArn(key)?.region ?? region);
+      const client = await clientFor(parseArn(key) ?? at);
       const options = optionsOf(signal);
       try {
         // GetKeyPolicy takes no alias

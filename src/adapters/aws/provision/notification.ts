@@ -13,14 +13,14 @@ import { sdkConfiguration } from '../../../domain/provisioning/notification.ts';
 import { printable } from '../../../domain/printable.ts';
 import { RequestError, type RequestErrorCode } from '../../../domain/request-error.ts';
 import type { Clock } from '../../../pipeline/ports/clock.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { createAsk, isRepeated } from '../s3-ask.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../s3-faults.ts';
 
 interface Dependencies {
-  readonly clientFor: (region: string) => S3Client;
+  readonly clientFor: (at: At) => S3Client;
   /** Sends each request once. */
-  readonly writerFor: (region: string) => S3Client;
+  readonly writerFor: (at: At) => S3Client;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -36,14 +36,13 @@ export function createS3Notification({
   writerFor,
   clock,
 }: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
-  const ask = createAsk(clientFor, clock);
-  const askOnce = createAsk(writerFor, clock);
+  const asker = (clients: (at: At) => S3Client, account: string) => createAsk((region) => clients({ account, region }), clock);
   return {
     async notificationOf({ bucket, region, account }, signal) {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
       const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
       let xml: string | undefined;
-      const reply = await ask(question, signal, {
+      const reply = await asker(clientFor, account)(question, signal, {
         send: (client, options) => client.send(command, options),
         read: async (response) => {
           xml = await readBody(response);
@@ -63,7 +62,7 @@ export function createS3Notification({
         NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
-      const reply = await askOnce(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await asker(writerFor, account)(question, signal, { send: (client, options) => client.send(command, options) });
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };

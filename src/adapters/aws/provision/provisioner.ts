@@ -1,30 +1,56 @@
 /** What Tally reads and makes in AWS for a connection. */
+import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import type { AwsClients } from '../clients.ts';
 import { createKeyProvision } from './keys.ts';
 import { createS3Notification } from './notification.ts';
-import { createSqsProvision } from './queues.ts';
+import { createSqsProvision, type QueuePlace } from './queues.ts';
 import { createEventsProvision } from './rules.ts';
 import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
+type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'sqsIn' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
+
 interface Dependencies {
-  readonly aws: Pick<AwsClients, 's3For' | 'snsFor' | 'sqsFor' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
+  /** The clients of the process itself. */
+  readonly aws: Clients;
+  /** The clients for what belongs to an account. Default: those of the process. */
+  readonly awsOf?: (account: string) => Clients;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 /** Creates it. */
-export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provisioner {
-  const { once } = aws;
+export function createProvisioner({ aws, awsOf = () => aws, queueUrl, clock }: Dependencies): Provisioner {
+  const ofQueue = (account: string | undefined): Clients => (account === undefined ? aws : awsOf(account));
+  const sqsAt = ({ sqsFor, sqsIn }: Pick<Clients, 'sqsFor' | 'sqsIn'>, { url, region = aws.region }: QueuePlace): SQSClient =>
+    url === undefined ? sqsIn(region) : sqsFor(url, region);
   return {
-    ...createS3Notification({ clientFor: aws.s3For, writerFor: once.s3For, clock }),
-    ...createSnsProvision({ clientFor: aws.snsFor, writerFor: once.snsFor }),
-    ...createSqsProvision({ clientFor: aws.sqsFor, writerFor: once.sqsFor, queueUrl }),
-    ...createEventsProvision({ clientFor: aws.eventsFor, writerFor: once.eventsFor }),
-    ...createTrailProvision({ clientFor: aws.trailsFor, writerFor: once.trailsFor }),
-    ...createKeyProvision({ clientFor: aws.keysFor }),
+    ...createS3Notification({
+      clientFor: ({ account, region }) => awsOf(account).s3For(region),
+      writerFor: ({ account, region }) => awsOf(account).once.s3For(region),
+      clock,
+    }),
+    ...createSnsProvision({
+      clientFor: ({ account, region }) => awsOf(account).snsFor(region),
+      writerFor: ({ account, region }) => awsOf(account).once.snsFor(region),
+    }),
+    ...createSqsProvision({
+      clientFor: (queue) => sqsAt(ofQueue(queue.account), queue),
+      writerFor: (queue) => sqsAt(ofQueue(queue.account).once, queue),
+      queueUrl,
+      region: aws.region,
+    }),
+    ...createEventsProvision({
+      clientFor: ({ account, region }) => awsOf(account).eventsFor(region),
+      writerFor: ({ account, region }) => awsOf(account).once.eventsFor(region),
+    }),
+    ...createTrailProvision({
+      clientFor: ({ account, region }) => awsOf(account).trailsFor(region),
+      writerFor: ({ account, region }) => awsOf(account).once.trailsFor(region),
+    }),
+    ...createKeyProvision({ clientFor: ({ account, region }) => awsOf(account).keysFor(region) }),
   };
 }

@@ -1,26 +1,54 @@
 /** Reads and writes the policies of queues. */
 import { defined } from '../../../domain/defined.ts';
-import { GetQueueAttributesCommand, GetQueueUrlCommand, SetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import {
+  CreateQueueCommand,
+  DeleteQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  SetQueueAttributesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
-import { parseArn } from '../../../domain/provisioning/names.ts';
+import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
-import { regionInQueueUrl } from '../queue-address.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
+import { accountIn, regionInQueueUrl } from '../queue-address.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
+/** How a queue is reached. */
+export interface QueuePlace {
+  /** Absent: SQS of the region. */
+  readonly url?: string;
+  /** Absent: the URL does not name it. */
+  readonly account?: string | undefined;
+  /** For a URL whose host contains none. */
+  readonly region?: string | undefined;
+}
+
+type KnownQueue = QueuePlace & { readonly url: string };
+
 interface Dependencies {
-  readonly clientFor: (queueUrl: string) => SQSClient;
+  readonly clientFor: (queue: QueuePlace) => SQSClient;
   /** Sends each request once. */
-  readonly writerFor: (queueUrl: string) => SQSClient;
+  readonly writerFor: (queue: QueuePlace) => SQSClient;
   /** The URL of the bucket queue: other queues are looked for where it is. */
   readonly queueUrl: string | undefined;
+  /** The region of queues whose URLs contain none. */
+  readonly region: string;
 }
 
 const countSchema = z.coerce.number().int().min(0).optional().catch(undefined);
-const numbersSchema = z.object({ MessageRetentionPeriod: countSchema, DelaySeconds: countSchema, MaximumMessageSize: countSchema });
+const numbersSchema = z.object({
+  MessageRetentionPeriod: countSchema,
+  DelaySeconds: countSchema,
+  MaximumMessageSize: countSchema,
+  ApproximateNumberOfMessages: countSchema,
+});
+/** 14 days. */
+const RETENTION_MAX_S = '1209600';
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
@@ -29,21 +57,32 @@ export function createSqsProvision({
   clientFor,
   writerFor,
   queueUrl: bucketQueueUrl,
-}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'setQueuePolicy'> {
+  region: defaultRegion,
+}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'createQueue' | 'deleteQueue' | 'setQueuePolicy'> {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
   const urls = new Map<string, string>();
+  const regionOf = (queueUrl: string): string => regionInQueueUrl(queueUrl) ?? defaultRegion;
+
+  /** SQS itself where a queue is, for requests that take no URL of one. */
+  function serviceAt({ account, region }: At): QueuePlace {
+    const isNear = bucketQueueUrl !== undefined && regionOf(bucketQueueUrl) === region;
+    return { ...(isNear && { url: bucketQueueUrl }), account, region };
+  }
+
+  async function reach(queueArn: string, signal?: AbortSignal): Promise<KnownQueue> {
+    const { account, region } = parseArn(queueArn) ?? {};
+    return { url: await urlOf(queueArn, signal), account, region };
+  }
 
   async function urlOf(queueArn: string, signal?: AbortSignal): Promise<string> {
     const known = urls.get(queueArn);
     if (known !== undefined) return known;
-    const arn = parseArn(queueArn);
-    if (arn === undefined || bucketQueueUrl === undefined)
-      throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+    const arn = queueIn(queueArn);
+    if (bucketQueueUrl === undefined) throw new FaultError('connect.unavailable', `${queueArn}: no bucket queue is set`);
     // the URL of the bucket queue is known: the daemon need not be permitted to look for it
-    const isBucketQueue = bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`);
-    if (isBucketQueue && (regionInQueueUrl(bucketQueueUrl) ?? arn.region) === arn.region) return bucketQueueUrl;
+    if (bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`) && regionOf(bucketQueueUrl) === arn.region) return bucketQueueUrl;
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
-    const send = () => clientFor(bucketQueueUrl).send(command, optionsOf(signal));
+    const send = () => clientFor(serviceAt(arn)).send(command, optionsOf(signal));
     const { QueueUrl } = await asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal);
     if (QueueUrl === undefined) throw new FaultError('connect.unavailable', `GetQueueUrl ${queueArn}: the answer has no URL`);
     urls.set(queueArn, QueueUrl);
@@ -51,7 +90,8 @@ export function createSqsProvision({
   }
 
   /** The error of a queue that does not exist is AWS's. */
-  async function readQueue(queueUrl: string, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+  async function readQueue(queue: KnownQueue, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+    const { url: queueUrl } = queue;
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
       AttributeNames: [
@@ -62,10 +102,11 @@ export function createSqsProvision({
         'MessageRetentionPeriod',
         'DelaySeconds',
         'MaximumMessageSize',
+        'ApproximateNumberOfMessages',
         ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
       ],
     });
-    const send = () => clientFor(queueUrl).send(command, optionsOf(signal));
+    const send = () => clientFor(queue).send(command, optionsOf(signal));
     const { Attributes = {} } = await asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal);
     const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
     if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
@@ -82,10 +123,11 @@ export function createSqsProvision({
   }
 
   return {
-    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue(queueUrl, signal)),
+    queueAt: (queueUrl, signal) =>
+      found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl, account: accountIn(queueUrl) }, signal)),
     async queueOf(queueArn, signal) {
       try {
-        return await readQueue(await urlOf(queueArn, signal), signal);
+        return await readQueue(await reach(queueArn, signal), signal);
       } catch (error) {
         if (!isMissing(error)) throw error;
         // a queue that is made again may have another URL
@@ -93,24 +135,47 @@ export function createSqsProvision({
         return 'absent';
       }
     },
+    async createQueue(queueArn, signal) {
+      const arn = queueIn(queueArn);
+      const command = new CreateQueueCommand({ QueueName: arn.resource, Attributes: { MessageRetentionPeriod: RETENTION_MAX_S } });
+      const send = () => writerFor(serviceAt(arn)).send(command, optionsOf(signal));
+      await asking(`CreateQueue ${queueArn}`, 'sqs:CreateQueue', send, signal);
+    },
+    async deleteQueue(queueArn, signal) {
+      try {
+        const queue = await reach(queueArn, signal);
+        const send = () => writerFor(queue).send(new DeleteQueueCommand({ QueueUrl: queue.url }), optionsOf(signal));
+        await asking(`DeleteQueue ${queueArn}`, 'sqs:DeleteQueue', send, signal);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+      urls.delete(queueArn);
+    },
     async setQueuePolicy(queueArn, policy, signal) {
       const what = `SetQueueAttributes ${queueArn}`;
-      const queueUrl = await found(what, queueArn, urlOf(queueArn, signal));
-      const command = new SetQueueAttributesCommand({ QueueUrl: queueUrl, Attributes: { Policy: policy } });
+      const queue = await found(what, queueArn, reach(queueArn, signal));
+      const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy: policy } });
       await found(
         what,
-        queueUrl,
-        asking(what, 'sqs:SetQueueAttributes', () => writerFor(queueUrl).send(command, optionsOf(signal)), signal),
+        queue.url,
+        asking(what, 'sqs:SetQueueAttributes', () => writerFor(queue).send(command, optionsOf(signal)), signal),
       );
     },
   };
 }
 
+function queueIn(queueArn: string): Arn {
+  const arn = parseArn(queueArn);
+  if (arn === undefined) throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+  return arn;
+}
+
 /** How a queue keeps and delivers its messages, as far as the server says it in numbers. */
-function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'delayS' | 'messageBytesMax'> {
-  const { MessageRetentionPeriod: retentionS, DelaySeconds: delayS, MaximumMessageSize: messageBytesMax } = numbersSchema.parse(attributes);
+function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'delayS' | 'messageBytesMax' | 'messages'> {
+  const parsed = numbersSchema.parse(attributes);
+  const { MessageRetentionPeriod: retentionS, DelaySeconds: delayS, MaximumMessageSize: messageBytesMax } = parsed;
   return {
-    ...defined({ retentionS, delayS, messageBytesMax }),
+    ...defined({ retentionS, delayS, messageBytesMax, messages: parsed.ApproximateNumberOfMessages }),
   };
 }
 
@@ -119,11 +184,11 @@ async function found<Answer>(what: string, queue: string, answer: Promise<Answer
   try {
     return await answer;
   } catch (error) {
-    throw isMissing(error) ? queueMissing(what, placeOf(queue)) : error;
+    throw isMissing(error) ? queueMissing(what, queueNameOf(queue)) : error;
   }
 }
 
-function placeOf(queue: string): Parameters<typeof queueMissing>[1] {
+function queueNameOf(queue: string): Parameters<typeof queueMissing>[1] {
   const arn = parseArn(queue);
   return arn === undefined
     ? { name: queue.split('/').at(-1) ?? '', region: regionInQueueUrl(queue) }

@@ -16,11 +16,11 @@ import { FaultError } from '../../../domain/fault.ts';
 import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { ListedRule } from '../../../domain/provisioning/shared-rule.ts';
 import type { Target } from '../../../domain/provisioning/wiring.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
 
 /** The SDK's client is loaded only when a rule is needed. */
-type ClientFor = (region: string) => Promise<EventBridgeClient>;
+type ClientFor = (at: At) => Promise<EventBridgeClient>;
 
 /** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
 const PAGES_MAX = 50;
@@ -36,8 +36,8 @@ export function createEventsProvision({
   readonly writerFor: ClientFor;
 }): Pick<Provisioner, 'ruleOf' | 'rulesNamed' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
-    async ruleOf(region, name, signal) {
-      const client = await clientFor(region);
+    async ruleOf(at, name, signal) {
+      const client = await clientFor(at);
       const options = optionsOf(signal);
       try {
         const rule = await asking(
@@ -59,8 +59,8 @@ export function createEventsProvision({
         throw error;
       }
     },
-    async rulesNamed(region, prefix, signal) {
-      const client = await clientFor(region);
+    async rulesNamed(at, prefix, signal) {
+      const client = await clientFor(at);
       const found: ListedRule[] = [];
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
@@ -73,8 +73,8 @@ export function createEventsProvision({
       }
       return found;
     },
-    async rulesAbout(region, bucket, signal) {
-      const client = await clientFor(region);
+    async rulesAbout(at, bucket, signal) {
+      const client = await clientFor(at);
       const options = optionsOf(signal);
       const found: NamedRule[] = [];
       let NextToken: string | undefined;
@@ -89,10 +89,10 @@ export function createEventsProvision({
         ({ NextToken } = answer);
         if (NextToken === undefined || found.length >= FOUND_MAX) return found;
       }
-      throw new FaultError('connect.unavailable', `ListRules ${region}: the default bus has more than ${PAGES_MAX * 100} rules`);
+      throw new FaultError('connect.unavailable', `ListRules ${at.region}: the default bus has more than ${PAGES_MAX * 100} rules`);
     },
-    async putRule(region, { name, pattern, isDisabled }, tags, signal) {
-      const client = await writerFor(region);
+    async putRule(at, { name, pattern, isDisabled }, tags, signal) {
+      const client = await writerFor(at);
       const command = new PutRuleCommand({
         Name: name,
         EventPattern: JSON.stringify(pattern),
@@ -102,8 +102,8 @@ export function createEventsProvision({
       });
       await asking(`PutRule ${name}`, 'events:PutRule', () => client.send(command, optionsOf(signal)), signal);
     },
-    async putTarget(region, { name, target }, signal) {
-      const client = await writerFor(region);
+    async putTarget(at, { name, target }, signal) {
+      const client = await writerFor(at);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
       const what = `PutTargets ${name}`;
       const { FailedEntryCount, FailedEntries = [] } = await asking(
@@ -114,8 +114,8 @@ export function createEventsProvision({
       );
       if ((FailedEntryCount ?? 0) > 0) throw refusalOf(what, 'events:PutTargets', failedEntry(FailedEntries[0]));
     },
-    async removeRule(region, { name, target }, signal) {
-      const client = await writerFor(region);
+    async removeRule(at, { name, target }, signal) {
+      const client = await writerFor(at);
       const options = optionsOf(signal);
       try {
         const untarget = () => client.send(new RemoveTargetsCommand({ Rule: name, Ids: [target.id] }), options);

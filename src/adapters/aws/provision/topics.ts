@@ -17,7 +17,7 @@ import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import type { At, OwnedSubscription, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
 type TopicFunctions =
@@ -40,24 +40,25 @@ export function createSnsProvision({
   clientFor,
   writerFor,
 }: {
-  readonly clientFor: (region: string) => SNSClient;
+  readonly clientFor: (at: At) => SNSClient;
   /** Sends each request once. */
-  readonly writerFor: (region: string) => SNSClient;
+  readonly writerFor: (at: At) => SNSClient;
 }): Pick<Provisioner, TopicFunctions> {
-  const clientOf = (arn: string): SNSClient => clientFor(regionOf(arn));
-  const writerOf = (arn: string): SNSClient => writerFor(regionOf(arn));
+  const clientOf = (arn: string): SNSClient => clientFor(placeOf(arn));
+  const writerOf = (arn: string): SNSClient => writerFor(placeOf(arn));
+  const writerOfOwner = ({ arn, owner }: OwnedSubscription): SNSClient => writerFor(withOwner(placeOf(arn), owner));
 
   /** The subscription of the queue, and how many others there are. */
   async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
     let others = 0;
-    let found: string | undefined;
+    let found: OwnedSubscription | undefined;
     let token: string | undefined;
     for (let page = 0; page < PAGES_MAX; page += 1) {
       const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
       const send = () => clientOf(topicArn).send(command, optionsOf(signal));
       const answer = await asking(`ListSubscriptionsByTopic ${topicArn}`, 'sns:ListSubscriptionsByTopic', send, signal);
-      for (const { Endpoint, Protocol, SubscriptionArn } of answer.Subscriptions ?? []) {
-        if (Endpoint === queueArn && Protocol === 'sqs') found = SubscriptionArn ?? PENDING;
+      for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING, Owner: owner } of answer.Subscriptions ?? []) {
+        if (Endpoint === queueArn && Protocol === 'sqs') found = { arn, owner };
         else others += 1;
       }
       token = answer.NextToken;
@@ -69,14 +70,15 @@ export function createSnsProvision({
     );
   }
 
-  async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
+  async function subscriptionOf(found: OwnedSubscription, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
+    const { arn, owner } = found;
     // SNS lists no ARN until it is confirmed
     if (!arn.startsWith('arn:')) return { isPending: true, isRaw: false };
     const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
-    const send = () => clientOf(arn).send(command, optionsOf(signal));
+    const send = () => clientFor(withOwner(placeOf(arn), owner)).send(command, optionsOf(signal));
     try {
       const { Attributes = {} } = await asking(`GetSubscriptionAttributes ${arn}`, 'sns:GetSubscriptionAttributes', send, signal);
-      return observed(arn, Attributes);
+      return observed(found, Attributes);
     } catch (error) {
       if (isMissing(error)) return 'absent';
       throw error;
@@ -131,18 +133,24 @@ export function createSnsProvision({
         ReturnSubscriptionArn: true,
         ...(deadLetterArn !== undefined && { Attributes: { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) } }),
       });
-      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => writerOf(topicArn).send(command, optionsOf(signal)), signal);
+      // SNS asks for no confirmation if the account of the queue subscribes it
+      const writer = writerFor(withOwner(placeOf(topicArn), parseArn(queueArn)?.account));
+      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => writer.send(command, optionsOf(signal)), signal);
     },
-    async setSubscription(arn, attributes, signal) {
+    async setSubscription(subscription, attributes, signal) {
+      const { arn } = subscription;
       for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
         const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-        const send = () => writerOf(arn).send(command, optionsOf(signal));
+        const send = () => writerOfOwner(subscription).send(command, optionsOf(signal));
         await asking(`SetSubscriptionAttributes ${arn}`, 'sns:SetSubscriptionAttributes', send, signal);
       }
     },
-    async unsubscribe(arn, signal) {
+    async unsubscribe(subscription, signal) {
+      const { arn } = subscription;
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
-      await gone(asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => writerOf(arn).send(command, optionsOf(signal)), signal));
+      await gone(
+        asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => writerOfOwner(subscription).send(command, optionsOf(signal)), signal),
+      );
     },
     async deleteTopic(topicArn, signal) {
       const command = new DeleteTopicCommand({ TopicArn: topicArn });
@@ -153,11 +161,12 @@ export function createSnsProvision({
 
 const PENDING = 'PendingConfirmation';
 
-function observed(arn: string, attributes: Readonly<Record<string, string>>): ObservedSubscription {
+function observed({ arn, owner }: OwnedSubscription, attributes: Readonly<Record<string, string>>): ObservedSubscription {
   const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy, ConfirmationWasAuthenticated } = attributes;
   const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
   return {
     arn,
+    ...(owner !== undefined && { owner }),
     isPending: PendingConfirmation === 'true',
     isRaw: RawMessageDelivery === 'true',
     ...(FilterPolicy !== undefined && FilterPolicy !== '' && { filterPolicy: FilterPolicy }),
@@ -166,10 +175,14 @@ function observed(arn: string, attributes: Readonly<Record<string, string>>): Ob
   };
 }
 
-function regionOf(arn: string): string {
-  const region = parseArn(arn)?.region;
-  if (region === undefined || region === '') throw new FaultError('connect.unavailable', `${arn} is not the ARN of a topic`);
-  return region;
+function placeOf(arn: string): At {
+  const at = parseArn(arn);
+  if (at === undefined || at.region === '') throw new FaultError('connect.unavailable', `${arn} is not the ARN of a topic`);
+  return at;
+}
+
+function withOwner({ account, region }: At, owner: string | undefined): At {
+  return { account: owner ?? account, region };
 }
 
 /** What is gone already need not be removed. */

@@ -13,11 +13,11 @@ import { FaultError } from '../../../domain/fault.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedTrail } from '../../../domain/provisioning/observed.ts';
 import { parseSelectors, selectorsInput } from '../../../domain/provisioning/trail.ts';
-import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, optionsOf } from './refusals.ts';
 
 /** The SDK's client is loaded only when a trail is needed. */
-type ClientFor = (region: string) => Promise<CloudTrailClient>;
+type ClientFor = (at: At) => Promise<CloudTrailClient>;
 
 /** What the domain has checked is sent as it is. */
 const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
@@ -33,11 +33,12 @@ export function createTrailProvision({
   readonly writerFor: ClientFor;
 }): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
   async function observe(
+    account: string,
     { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
     signal?: AbortSignal,
   ): Promise<ObservedTrail> {
     // requests about a trail are answered completely in its home region only
-    const client = await clientFor(HomeRegion);
+    const client = await clientFor({ account, region: HomeRegion });
     const options = optionsOf(signal);
     const status = () => client.send(new GetTrailStatusCommand({ Name: arn }), options);
     const { IsLogging } = await asking(`GetTrailStatus ${arn}`, 'cloudtrail:GetTrailStatus', status, signal);
@@ -55,21 +56,23 @@ export function createTrailProvision({
   }
 
   return {
-    async trailsOf(region, which, signal) {
-      const client = await clientFor('arn' in which ? (parseArn(which.arn)?.region ?? region) : region);
+    async trailsOf(at, which, signal) {
+      // trails of an organisation are listed in the accounts of its members as well
+      const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
+      const client = await clientFor({ account: at.account, region });
       const describe = () => client.send(new DescribeTrailsCommand({ includeShadowTrails: true }), optionsOf(signal));
       const { trailList = [] } = await asking('DescribeTrails', 'cloudtrail:DescribeTrails', describe, signal);
       const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
         'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
       );
       const observed: ObservedTrail[] = [];
-      for (const trail of wanted) observed.push(await observe(trail, signal));
+      for (const trail of wanted) observed.push(await observe(at.account, trail, signal));
       return observed;
     },
     async putSelectors(trailArn, selectors, signal) {
-      const region = parseArn(trailArn)?.region;
-      if (region === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
-      const client = await writerFor(region);
+      const at = parseArn(trailArn);
+      if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
+      const client = await writerFor(at);
       const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
       await asking(`PutEventSelectors ${trailArn}`, 'cloudtrail:PutEventSelectors', () => client.send(command, optionsOf(signal)), signal);
     },

@@ -15,8 +15,16 @@ import {
 import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied } from './denials.ts';
 import { queueKey, topicKey } from './keys.ts';
-import { topicMissing, topicFifo, topicElsewhere, topicIncomplete, topicWithoutExpirations, topicPolicyMissing } from './topic.ts';
-import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, queueElsewhere } from './queues.ts';
+import {
+  topicMissing,
+  topicFifo,
+  topicElsewhere,
+  topicIncomplete,
+  topicOfOtherAccount,
+  topicWithoutExpirations,
+  topicPolicyMissing,
+} from './topic.ts';
+import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, undelivered, undeliveredMissing } from './queues.ts';
 import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
 import {
   subscriptionMissing,
@@ -48,15 +56,16 @@ export const checks: readonly Check[] = [
   storeElsewhere,
   topicForeign,
   ruleForeign,
-  queueElsewhere,
   topicFifo,
   topicElsewhere,
+  topicOfOtherAccount,
   notificationOverlap,
   tooManyEntries,
   topicIncomplete,
   topicMissing,
   topicPolicyMissing,
   topicKey,
+  undeliveredMissing,
   queuePolicyMissing,
   queueKey,
   deliveryDenied,
@@ -87,5 +96,6 @@ export const checks: readonly Check[] = [
   trailSelector,
   earlierInstallation,
   topicWithoutExpirations,
+  undelivered,
   ...queueChecks,
 ];

@@ -2,7 +2,6 @@
 import { denialsOf } from '../denials.ts';
 import { queueDeliveries, topicDeliveries, type Delivered } from '../deliveries.ts';
 import type { Facts } from '../facts.ts';
-import { markOf } from '../names.ts';
 import { parsePolicy } from '../policy.ts';
 import { sidsOf } from '../wiring.ts';
 import { showPolicy, type Check, type Finding } from './finding.ts';
@@ -16,7 +15,7 @@ export const deliveryDenied: Check = (facts) => {
 function denied({ wish }: Facts, { delivery, policy: text }: Delivered): readonly Finding[] {
   const policy = parsePolicy(text);
   if (policy === undefined) return [];
-  const ours = new Set([...sidsOf(wish).all, markOf(wish)]);
+  const ours = new Set([...sidsOf(wish).all, ...sidsOf(wish).ofTopics]);
   const [statement] = denialsOf(policy, delivery, ours);
   if (statement === undefined) return [];
   const { service, action, resource } = delivery;

@@ -2,6 +2,7 @@
 import { commandOf } from '../../commands.ts';
 import { type Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
+import type { Side } from '../side.ts';
 
 /** The worst first. `broken`: events are lost. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
@@ -18,6 +19,8 @@ export interface Finding {
   readonly fix: string;
   /** No apply can heal it. */
   readonly blocks: boolean;
+  /** Which side it is about, if bucket and bucket queue are in different regions or accounts. */
+  readonly side?: Side;
 }
 
 export type Check = (facts: Facts) => Finding | undefined;

@@ -1,4 +1,5 @@
 /** Checks of the bucket queue and its dead-letter queue. */
+import { commandOf } from '../../commands.ts';
 import { queueDeliveries } from '../deliveries.ts';
 import { admits } from '../denials.ts';
 import { queueOf, queuePolicies, type Facts } from '../facts.ts';
@@ -13,7 +14,7 @@ import {
   sameStatements,
   type Policy,
 } from '../policy.ts';
-import { blocking, healable, tooLarge, unchecked, unreadable, type Check, type Finding } from './finding.ts';
+import { blocking, healable, tooLarge, unreadable, type Check, type Finding } from './finding.ts';
 import { setAttributes } from './queue-attributes.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
@@ -116,13 +117,24 @@ export const deadLettersMissing: Check = ({ wish, wiring, observed }) => {
   };
 };
 
-export const queueElsewhere: Check = ({ wish }) => {
-  const queue = parseArn(wish.queueArn);
-  if (queue === undefined || queue.region === wish.region) return undefined;
-  return unchecked(
-    'connect.region',
-    `${wish.bucket} is in ${wish.region}, and the bucket queue in ${queue.region}`,
-    'a subscription and a rule need a dead-letter queue in the region of the bucket, which this version does not make',
-    'docs/guides/connect.md, “Another region or account”',
-  );
+/** A bucket of another region has a queue there for what cannot be delivered to the bucket queue. */
+export const undeliveredMissing: Check = (facts) => {
+  const { undelivered } = facts.wiring;
+  if (undelivered === undefined || queueOf(facts.observed, undelivered) !== undefined) return undefined;
+  const what = `there is no queue ${undelivered} for what SNS and EventBridge of ${facts.wish.region} cannot deliver`;
+  return { ...healable(facts, 'connect.undelivered-missing', what, 'what they cannot deliver is lost'), severity: 'degraded' };
+};
+
+export const undelivered: Check = (facts) => {
+  const { wish, wiring, observed } = facts;
+  const queue = wiring.undelivered === undefined ? undefined : queueOf(observed, wiring.undelivered);
+  if (queue === undefined || (queue.messages ?? 0) === 0) return undefined;
+  return {
+    code: 'connect.undelivered',
+    severity: 'degraded',
+    what: `${queue.arn} holds ${queue.messages} messages that could not be delivered to ${wish.queueArn}`,
+    why: 'a policy or a key kept them away, and no process reads them there: a re-index finds what they were about. It is in order once the queue is empty, for example by `aws sqs purge-queue`',
+    fix: commandOf('reindex', wish.bucket),
+    blocks: false,
+  };
 };

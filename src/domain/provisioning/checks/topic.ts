@@ -1,11 +1,13 @@
 /** Checks of the topic that events come through. */
 import { commandOf } from '../../commands.ts';
+import { canonicalJson } from '../canonical.ts';
 import { topicPolicies } from '../deliveries.ts';
 import { existing, ownTopic } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
-import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX } from '../policy.ts';
+import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, type Policy, type Statement } from '../policy.ts';
+import { partsPlace } from '../wiring.ts';
 import { blocking, healable, tooLarge, unreadable, type Check } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
@@ -44,6 +46,19 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
     wish.source === 'routed'
       ? commandOf('bucket plan', wish.bucket, '--source', 'routed')
       : commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
+  );
+};
+
+/** EventBridge sends to a topic of another account only with a role for it, and then SNS sees that role instead of the rule. */
+export const topicOfOtherAccount: Check = ({ wish, wiring }) => {
+  const topic = parseArn(wiring.subscription?.topicArn ?? '');
+  const { account } = partsPlace(wish);
+  if (topic === undefined || wiring.rule === undefined || topic.account === account) return undefined;
+  return blocking(
+    'connect.topic-account',
+    `the topic ${wish.topicArn} is of the account ${topic.account}, and the rule of ${wish.bucket} of ${account}`,
+    'a rule sends to a topic of another account only with a role for it, which Tally does not make',
+    commandOf('bucket plan', wish.bucket, '--source', 'routed'),
   );
 };
 
@@ -96,8 +111,7 @@ export const topicPolicyMissing: Check = (facts) => {
   const { before, after } = policies;
   if (policyBytes(after) > TOPIC_POLICY_BYTES_MAX) return tooLarge(topic.arn, TOPIC_POLICY_BYTES_MAX);
   if (sameStatements(before.Statement, after.Statement)) return undefined;
-  const { Sid } = topic.statement;
-  const [was, wanted] = [before, after].map(({ Statement }) => Statement.find((each) => each.Sid === Sid));
+  const [was, wanted] = firstDifference(topic.statements, before, after);
   // SNS supports no Condition for EventBridge: every event would be dropped
   if (was?.['Condition'] !== undefined && wanted?.['Condition'] === undefined) {
     return healable(
@@ -114,3 +128,12 @@ export const topicPolicyMissing: Check = (facts) => {
     'nothing may publish to the topic',
   );
 };
+
+/** The first of these statements that is not as it must be: as it is, and as it must be. */
+function firstDifference(statements: readonly Statement[], before: Policy, after: Policy): readonly (Statement | undefined)[] {
+  for (const { Sid } of statements) {
+    const [is, should] = [before, after].map((policy) => policy.Statement.find((each) => each.Sid === Sid));
+    if (canonicalJson(is) !== canonicalJson(should)) return [is, should];
+  }
+  return [];
+}

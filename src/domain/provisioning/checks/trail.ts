@@ -3,12 +3,25 @@ import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedTrail } from '../observed.ts';
 import { exceededLimit, recordsBucket, withSelector } from '../trail.ts';
+import { partsPlace } from '../wiring.ts';
 import { blocking, healable, type Check } from './finding.ts';
 
 export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { trails } }) => {
   if (selector === undefined) return undefined;
   if (trails !== undefined && trails.length > 0) return undefined;
   const named = wish.trailArn ?? wish.trailBucket;
+  const { account } = partsPlace(wish);
+  const trailAccount = parseArn(wish.trailArn ?? '')?.account ?? account;
+  if (trailAccount !== account) {
+    return {
+      code: 'connect.trail-account',
+      severity: 'degraded',
+      what: `a trail of the account ${account} must record the data events of ${wish.bucket}, and ${wish.trailArn} is of the account ${trailAccount}`,
+      why: 'the rule matches only what trails of its account record',
+      fix: JSON.stringify(selector),
+      blocks: false,
+    };
+  }
   if (named !== undefined) {
     return blocking(
       'connect.trail-missing',
@@ -69,7 +82,11 @@ export const trailOfItself: Check = (facts) => {
 
 export const trailOfOrganization: Check = (facts) => {
   const trail = trailOf(facts);
-  if (facts.wish.trailArn === undefined || trail?.isOrganization !== true || parseArn(trail.arn)?.account === facts.wish.account)
+  if (
+    facts.wish.trailArn === undefined ||
+    trail?.isOrganization !== true ||
+    parseArn(trail.arn)?.account === partsPlace(facts.wish).account
+  )
     return undefined;
   return blocking(
     'connect.trail-organization',

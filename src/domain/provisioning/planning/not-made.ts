@@ -9,6 +9,7 @@ import type { Plan } from './plan.ts';
 /** What is found where a part does not exist. */
 const MISSING: ReadonlySet<string> = new Set([
   'connect.topic-missing',
+  'connect.undelivered-missing',
   'connect.topic-policy',
   'connect.queue-policy',
   'connect.subscription-missing',

@@ -11,6 +11,8 @@ export function documentsOf(change: Change): { readonly before?: unknown; readon
   switch (change.part) {
     case 'topic':
       return { after: { TopicArn: change.name } };
+    case 'queue':
+      return { after: { QueueArn: change.name } };
     case 'topic-policy':
     case 'queue-policy':
       return { before: change.before, after: change.after };

@@ -28,13 +28,14 @@ import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
 import { formerRuleExit, type RuleExit } from '../removal.ts';
 import { placedWiring } from '../shared-rule.ts';
-import { sidsOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { sideOfFinding } from './sides.ts';
+import { isElsewhere, sidsOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
 /** One write. `name` is the ARN of what it writes to, or the name of the bucket. */
 export type Change =
-  | { readonly part: 'topic'; readonly action: 'create'; readonly name: string }
+  | { readonly part: 'topic' | 'queue'; readonly action: 'create'; readonly name: string }
   | {
       readonly part: 'topic-policy' | 'queue-policy';
       readonly action: Act;
@@ -92,7 +93,8 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...foreignSubscriptions(changes),
     ...foreignTrails(facts, changes),
   ];
-  const findings = checks.flatMap((check) => check(facts) ?? []);
+  const found = checks.flatMap((check) => check(facts) ?? []);
+  const findings = isElsewhere(wish) ? found.map((finding) => ({ ...finding, side: sideOfFinding(wish, finding) })) : found;
   return {
     wish,
     wiring,
@@ -126,9 +128,13 @@ function topicChanges(facts: Facts): readonly Change[] {
 
 function queueChanges(facts: Facts): readonly Change[] {
   return facts.wiring.queues.flatMap((queue) => {
-    if (queueOf(facts.observed, queue.arn) === undefined) return [];
+    const isMissing = queueOf(facts.observed, queue.arn) === undefined;
+    if (isMissing && queue.arn !== facts.wiring.undelivered) return [];
     const { before, after } = queuePolicies(facts, queue);
-    return policyChange('queue-policy', queue.arn, before, after);
+    return [
+      ...(isMissing ? [{ part: 'queue', action: 'create', name: queue.arn } as const] : []),
+      ...policyChange('queue-policy', queue.arn, before, after),
+    ];
   });
 }
 
@@ -238,7 +244,7 @@ function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly st
 const TOKEN_LENGTH = 16;
 
 /** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
-function tokenOf({ wish, observed }: Facts): string {
+function tokenOf({ wish, wiring, observed }: Facts): string {
   const { notification, queues } = observed;
   const sids = sidsOf(wish).all;
   const theirs = {
@@ -246,7 +252,9 @@ function tokenOf({ wish, observed }: Facts): string {
     // the source eventbridge switches it on
     eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
-    statements: queues.map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
+    statements: queues
+      .filter(({ arn }) => arn !== wiring.undelivered)
+      .map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
   };
   return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);
 }

@@ -32,7 +32,7 @@ type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 type Seen = Pick<BucketRecord, 'createdAtMs' | 'provenAtMs' | 'connectionCheck'>;
 
 /** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
-const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked']);
+const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked', 'connect.trail-account']);
 
 /** What keeps the events of a bucket from being known to arrive, although nothing is left to be made. */
 export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {

@@ -1,0 +1,242 @@
+data "aws_partition" "current" {}
+data "aws_caller_identity" "current" {}
+data "aws_region" "current" {}
+
+locals {
+  partition = data.aws_partition.current.partition
+  account   = data.aws_caller_identity.current.account_id
+  region    = data.aws_region.current.id
+  buckets   = sort(tolist(var.buckets))
+
+  # The names are fixed, so that a plan shows whole policies before anything exists.
+  bucket_events_arn = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-bucket-events"
+  dead_letters_arn  = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-dead-letters"
+}
+
+################################################################################
+# Queues
+################################################################################
+
+resource "aws_sqs_queue" "dead_letters" {
+  name                      = "${var.name}-dead-letters"
+  message_retention_seconds = 1209600
+  kms_master_key_id         = var.kms_key_arn
+  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
+  tags                      = var.tags
+}
+
+resource "aws_sqs_queue" "bucket_events" {
+  name                      = "${var.name}-bucket-events"
+  message_retention_seconds = 604800
+  kms_master_key_id         = var.kms_key_arn
+  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
+  tags                      = var.tags
+
+  # a message that waits for an object or an outage is received again, and must not be given up for that
+  redrive_policy = jsonencode({
+    deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
+    maxReceiveCount     = 20
+  })
+}
+
+resource "aws_sqs_queue_policy" "this" {
+  for_each = {
+    (local.bucket_events_arn) = aws_sqs_queue.bucket_events.id
+    (local.dead_letters_arn)  = aws_sqs_queue.dead_letters.id
+  }
+
+  queue_url = each.value
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [
+      # the topics that `tally bucket apply` makes for buckets with another source, if the name is tally
+      {
+        Sid       = "TopicsWithThePrefix"
+        Effect    = "Allow"
+        Principal = { Service = "sns.amazonaws.com" }
+        Action    = "sqs:SendMessage"
+        Resource  = each.key
+        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:sns:*:${local.account}:${var.name}-*" } }
+      },
+      {
+        Sid       = "RulesWithThePrefix"
+        Effect    = "Allow"
+        Principal = { Service = "events.amazonaws.com" }
+        Action    = "sqs:SendMessage"
+        Resource  = each.key
+        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:events:*:${local.account}:rule/${var.name}-*" } }
+      },
+    ]
+  })
+}
+
+################################################################################
+# Buckets, by EventBridge
+################################################################################
+
+resource "aws_cloudwatch_event_rule" "this" {
+  for_each = var.buckets
+
+  # a rule has at most 64 characters, and a bucket may have 63
+  name        = length("${var.name}-${each.value}") <= 64 ? "${var.name}-${each.value}" : "${var.name}-${substr(sha256(each.value), 0, 16)}"
+  description = "Events of the bucket ${each.value} to Tally"
+  tags        = var.tags
+
+  event_pattern = jsonencode({
+    source = ["aws.s3"]
+    "detail-type" = [
+      "Object Created",
+      "Object Deleted",
+      "Object Restore Completed",
+      "Object Restore Expired",
+      "Object Storage Class Changed",
+      "Object Access Tier Changed",
+      "Object Tags Added",
+      "Object Tags Deleted",
+    ]
+    detail = { bucket = { name = [each.value] } }
+  })
+}
+
+resource "aws_cloudwatch_event_target" "this" {
+  for_each = var.buckets
+
+  rule      = aws_cloudwatch_event_rule.this[each.value].name
+  target_id = "bucket-queue"
+  arn       = aws_sqs_queue.bucket_events.arn
+
+  dead_letter_config {
+    arn = aws_sqs_queue.dead_letters.arn
+  }
+}
+
+################################################################################
+# The role of Tally
+################################################################################
+
+locals {
+  # `tally iam-policy --source eventbridge`, for these buckets
+  permissions = concat(
+    [
+      {
+        Sid      = "ReceiveAndSettleMessages"
+        Effect   = "Allow"
+        Action   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+      },
+      {
+        Sid      = "ReadQueues"
+        Effect   = "Allow"
+        Action   = ["sqs:GetQueueAttributes"]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+      },
+      {
+        Sid      = "FindTheDeadLetterQueue"
+        Effect   = "Allow"
+        Action   = ["sqs:GetQueueUrl"]
+        Resource = [local.dead_letters_arn]
+      },
+      {
+        Sid      = "ReadRules"
+        Effect   = "Allow"
+        Action   = ["events:DescribeRule", "events:ListTagsForResource"]
+        Resource = ["arn:${local.partition}:events:${local.region}:${local.account}:rule/tally-*-*"]
+      },
+      {
+        Sid      = "FindRules"
+        Effect   = "Allow"
+        Action   = ["events:ListRules", "events:ListTargetsByRule"]
+        Resource = ["*"]
+      },
+    ],
+    # a statement without a resource would be refused
+    length(local.buckets) == 0 ? [] : [
+      {
+        Sid      = "ReadTheBucket"
+        Effect   = "Allow"
+        Action   = ["s3:ListBucket", "s3:GetBucketVersioning", "s3:GetBucketNotification"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
+      },
+      {
+        Sid      = "LookAtObjects"
+        Effect   = "Allow"
+        Action   = ["s3:GetObject"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
+      },
+      {
+        Sid      = "EnrichDocuments"
+        Effect   = "Allow"
+        Action   = ["s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
+      },
+    ],
+    var.kms_key_arn == null ? [] : [
+      {
+        Sid      = "ReadKeyPolicies"
+        Effect   = "Allow"
+        Action   = ["kms:DescribeKey", "kms:GetKeyPolicy"]
+        Resource = [var.kms_key_arn]
+      },
+    ],
+  )
+
+  key_permissions = var.kms_key_arn == null ? [] : [
+    {
+      Sid       = "UseTheKeyOfTheQueues"
+      Effect    = "Allow"
+      Action    = ["kms:Decrypt", "kms:GenerateDataKey"]
+      Resource  = [var.kms_key_arn]
+      Condition = { StringEquals = { "kms:ViaService" = "sqs.${local.region}.${data.aws_partition.current.dns_suffix}" } }
+    },
+  ]
+
+  policy = jsonencode({
+    Version   = "2012-10-17"
+    Statement = concat(local.permissions, local.key_permissions)
+  })
+
+  service_trust = length(var.trusted_services) == 0 ? [] : [
+    {
+      Sid       = "Services"
+      Effect    = "Allow"
+      Principal = { Service = var.trusted_services }
+      # Pod Identity tags its sessions
+      Action = ["sts:AssumeRole", "sts:TagSession"]
+    },
+  ]
+
+  irsa_trust = var.irsa == null ? [] : [
+    {
+      Sid       = "ServiceAccount"
+      Effect    = "Allow"
+      Principal = { Federated = var.irsa.provider_arn }
+      Action    = ["sts:AssumeRoleWithWebIdentity"]
+      Condition = {
+        StringEquals = {
+          "${split("oidc-provider/", var.irsa.provider_arn)[1]}:aud" = "sts.amazonaws.com"
+          "${split("oidc-provider/", var.irsa.provider_arn)[1]}:sub" = "system:serviceaccount:${var.irsa.namespace}:${var.irsa.service_account}"
+        }
+      }
+    },
+  ]
+
+  trust = jsonencode({
+    Version   = "2012-10-17"
+    Statement = concat(local.service_trust, local.irsa_trust)
+  })
+}
+
+resource "aws_iam_role" "this" {
+  name                 = var.name
+  description          = "Tally: reads bucket events and the buckets, and changes nothing in them"
+  assume_role_policy   = local.trust
+  permissions_boundary = var.permissions_boundary
+  tags                 = var.tags
+}
+
+resource "aws_iam_role_policy" "this" {
+  name   = var.name
+  role   = aws_iam_role.this.id
+  policy = local.policy
+}

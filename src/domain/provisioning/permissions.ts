@@ -1,0 +1,291 @@
+/** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
+import type { BucketSource } from '../bucket.ts';
+
+export const iamRoles = ['daemon', 'connecting', 'queues'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `queues`: who makes the queues. */
+export type IamRole = (typeof iamRoles)[number];
+
+/** What a statement is about. */
+export type Resource =
+  | 'queues'
+  | 'new-queues'
+  | 'letter-queues'
+  | 'undelivered'
+  | 'topics'
+  | 'own-topics'
+  | 'named-topics'
+  | 'bucket'
+  | 'objects'
+  | 'rules'
+  | 'all-rules'
+  | 'all-trails'
+  | 'trails'
+  | 'own-trail'
+  | 'role'
+  | 'key'
+  | 'key-policies';
+
+export interface Permission {
+  readonly sid: string;
+  /** What it is for, as the pages say it. */
+  readonly why: string;
+  readonly roles: readonly IamRole[];
+  /** Absent: every source. */
+  readonly sources?: readonly BucketSource[];
+  readonly actions: readonly string[];
+  readonly resource: Resource;
+  /** Where the bucket belongs to another account: whether a role of that account needs it. Else the process does. */
+  readonly besideBucket?: true;
+}
+
+const BOTH = ['daemon', 'connecting'] as const;
+const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
+const BY_RULES = ['eventbridge', 'routed'] as const;
+
+/** Every call of Tally to AWS. */
+export const permissions: readonly Permission[] = [
+  {
+    sid: 'ReceiveAndSettleMessages',
+    why: 'events and dead letters: to receive, hide, delete and send them, and to send letters back',
+    roles: ['daemon'],
+    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
+    resource: 'queues',
+  },
+  {
+    sid: 'ReadQueues',
+    why: 'the backlog, the redrive policy and the doctor',
+    roles: ['daemon'],
+    actions: ['sqs:GetQueueAttributes'],
+    resource: 'queues',
+  },
+  {
+    sid: 'ReadWiredQueues',
+    why: 'the policies and redrive policies of the queues',
+    roles: ['connecting'],
+    actions: ['sqs:GetQueueAttributes'],
+    resource: 'queues',
+  },
+  // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
+  {
+    sid: 'FindTheDeadLetterQueue',
+    why: 'the URL of the dead-letter queue, of which the redrive policy names the ARN only',
+    roles: BOTH,
+    actions: ['sqs:GetQueueUrl'],
+    resource: 'letter-queues',
+  },
+  // a bucket of another region has a queue there for what cannot be delivered
+  {
+    sid: 'ReadUndelivered',
+    why: 'only for buckets of other regions than the bucket queue: what could not be delivered',
+    roles: ['daemon'],
+    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
+    resource: 'undelivered',
+  },
+  {
+    sid: 'MakeUndelivered',
+    why: 'only for buckets of other regions than the bucket queue: the queue there for what cannot be delivered',
+    roles: ['connecting'],
+    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:CreateQueue', 'sqs:SetQueueAttributes', 'sqs:DeleteQueue'],
+    resource: 'undelivered',
+  },
+  {
+    sid: 'ConfirmSubscriptions',
+    why: 'the subscription, if the topic belongs to another account',
+    roles: ['daemon'],
+    sources: THROUGH_TOPICS,
+    actions: ['sns:ConfirmSubscription'],
+    resource: 'topics',
+  },
+  {
+    sid: 'ReadTopics',
+    why: 'whether a topic exists, with its policy and its list of subscriptions, and the doctor',
+    roles: BOTH,
+    sources: THROUGH_TOPICS,
+    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
+    resource: 'topics',
+    besideBucket: true,
+  },
+  {
+    sid: 'ReadSubscriptions',
+    why: 'the subscription of the queue, with its filter and its dead-letter queue',
+    roles: BOTH,
+    sources: THROUGH_TOPICS,
+    actions: ['sns:GetSubscriptionAttributes'],
+    resource: 'topics',
+  },
+  // whose a topic is, whatever its name
+  {
+    sid: 'ReadTags',
+    why: 'which registry has made a topic',
+    roles: BOTH,
+    sources: ['notification', 'routed'],
+    actions: ['sns:ListTagsForResource'],
+    resource: 'own-topics',
+    besideBucket: true,
+  },
+  {
+    sid: 'ReadTheBucket',
+    why: 're-index, the region and the versioning of the bucket',
+    roles: BOTH,
+    actions: ['s3:ListBucket', 's3:GetBucketVersioning'],
+    resource: 'bucket',
+  },
+  {
+    sid: 'ReadNotifications',
+    why: 'the notification configuration of the bucket, and the doctor',
+    roles: BOTH,
+    actions: ['s3:GetBucketNotification'],
+    resource: 'bucket',
+    besideBucket: true,
+  },
+  // the other sources report each expiration
+  {
+    sid: 'ReadLifecycleRules',
+    why: 'the lifecycle rules, for sources that may not report expirations',
+    roles: ['daemon'],
+    sources: ['topic', 'routed'],
+    actions: ['s3:GetLifecycleConfiguration'],
+    resource: 'bucket',
+  },
+  {
+    sid: 'LookAtObjects',
+    why: 'the present state of an object (HEAD). Tally never reads the bytes of an object',
+    roles: ['daemon'],
+    actions: ['s3:GetObject'],
+    resource: 'objects',
+  },
+  {
+    sid: 'EnrichDocuments',
+    why: 'only if a bucket is connected with `--enrich head` or `--enrich tags`',
+    roles: ['daemon'],
+    actions: ['s3:GetObjectVersion', 's3:GetObjectTagging', 's3:GetObjectVersionTagging'],
+    resource: 'objects',
+  },
+  {
+    sid: 'ReadRules',
+    why: 'the rule of a bucket, and which registry has made it',
+    roles: BOTH,
+    sources: BY_RULES,
+    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
+    resource: 'rules',
+    besideBucket: true,
+  },
+  // a rule that a person made for a bucket has any name, and is known by the list of all rules
+  {
+    sid: 'FindRules',
+    why: 'a rule that was made by hand and has any name',
+    roles: BOTH,
+    sources: BY_RULES,
+    actions: ['events:ListRules', 'events:ListTargetsByRule'],
+    resource: 'all-rules',
+    besideBucket: true,
+  },
+  {
+    sid: 'FindTrails',
+    why: 'only if `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` is set',
+    roles: BOTH,
+    sources: ['routed'],
+    actions: ['cloudtrail:DescribeTrails'],
+    resource: 'all-trails',
+    besideBucket: true,
+  },
+  {
+    sid: 'ReadTrails',
+    why: 'whether the trail records the bucket, if one of the two is set',
+    roles: BOTH,
+    sources: ['routed'],
+    actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
+    resource: 'trails',
+    besideBucket: true,
+  },
+  // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
+  {
+    sid: 'UseTheKeyOfTheQueues',
+    why: 'only if the queues are encrypted with your own key',
+    roles: ['daemon'],
+    actions: ['kms:Decrypt', 'kms:GenerateDataKey'],
+    resource: 'key',
+  },
+  {
+    sid: 'ReadKeyPolicies',
+    why: 'the policy of that key, for plans and the doctor',
+    roles: BOTH,
+    actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'],
+    resource: 'key-policies',
+  },
+  // only where TALLY_CONNECT_ROLE_ARN is set
+  {
+    sid: 'AssumeTheConnectingRole',
+    why: 'only if `TALLY_CONNECT_ROLE_ARN` is set',
+    roles: ['daemon'],
+    actions: ['sts:AssumeRole'],
+    resource: 'role',
+  },
+  {
+    sid: 'SelectInTrails',
+    why: 'only if `TALLY_TRAIL_ARN` is set: a trail of that permission can be blinded',
+    roles: ['connecting'],
+    sources: ['routed'],
+    actions: ['cloudtrail:PutEventSelectors'],
+    resource: 'own-trail',
+    besideBucket: true,
+  },
+  {
+    sid: 'AdmitSenders',
+    why: 'the statements for SNS and EventBridge in the policies of the queues',
+    roles: ['connecting'],
+    actions: ['sqs:SetQueueAttributes'],
+    resource: 'queues',
+  },
+  {
+    sid: 'MakeTopics',
+    why: 'the topics that Tally makes',
+    roles: ['connecting'],
+    sources: ['notification', 'routed'],
+    actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
+    resource: 'own-topics',
+    besideBucket: true,
+  },
+  {
+    sid: 'AdmitEventBridge',
+    why: 'the statement for EventBridge in the policy of your own topic, which `--topic` names',
+    roles: ['connecting'],
+    sources: ['routed'],
+    actions: ['sns:SetTopicAttributes'],
+    resource: 'named-topics',
+    besideBucket: true,
+  },
+  {
+    sid: 'SubscribeTheQueue',
+    why: 'the subscription of the bucket queue',
+    roles: ['connecting'],
+    sources: THROUGH_TOPICS,
+    actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
+    resource: 'topics',
+  },
+  {
+    sid: 'NotifyTally',
+    why: 'the notification configuration of the bucket',
+    roles: ['connecting'],
+    sources: ['notification', 'eventbridge'],
+    actions: ['s3:PutBucketNotification'],
+    resource: 'bucket',
+    besideBucket: true,
+  },
+  {
+    sid: 'MakeQueues',
+    why: '`tally queue create`: the bucket queue and its dead-letter queue',
+    roles: ['queues'],
+    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    resource: 'new-queues',
+  },
+  {
+    sid: 'MakeRules',
+    why: 'the rule of the bucket',
+    roles: ['connecting'],
+    sources: BY_RULES,
+    actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
+    resource: 'rules',
+    besideBucket: true,
+  },
+];

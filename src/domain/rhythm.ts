@@ -1,0 +1,39 @@
+/** How often the events of a bucket come, and when their silence is unusual. */
+import { z } from 'zod';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A week has every usual rhythm once: nights, weekends, a weekly export. Earlier, no silence is known to be unusual. */
+const LEARNING_MS = 7 * DAY_MS;
+/** How fast a shorter interval replaces a longer one: what was usual a fortnight ago counts for a third. */
+const MEMORY_MS = 14 * DAY_MS;
+/** A silence of more usual intervals than this is unusual. */
+const INTERVALS_MAX = 3;
+/** A shorter silence never is: it may be a pause of a few workers, or of the network. */
+const SILENCE_MIN_MS = HOUR_MS;
+
+export const rhythmSchema = z.object({
+  /** When the first event arrived that is known. */
+  sinceMs: z.number(),
+  /** The longest interval between two events, of those that still count. */
+  usualIntervalMs: z.number(),
+});
+export type Rhythm = z.infer<typeof rhythmSchema>;
+
+/**
+ * The rhythm after an event. A longer interval counts at once. A shorter one counts by its length, so that a bucket that is busy by
+ * day keeps the nights, and one that has become busy loses them within some weeks.
+ */
+export function rhythmAfter(known: Rhythm | undefined, event: { readonly atMs: number; readonly beforeMs: number | undefined }): Rhythm {
+  const { atMs, beforeMs = atMs } = event;
+  const { sinceMs, usualIntervalMs } = known ?? { sinceMs: beforeMs, usualIntervalMs: 0 };
+  const intervalMs = Math.max(0, atMs - beforeMs);
+  const share = Math.min(1, intervalMs / MEMORY_MS);
+  return { sinceMs, usualIntervalMs: Math.max(intervalMs, Math.round(usualIntervalMs + share * (intervalMs - usualIntervalMs))) };
+}
+
+/** Whether a silence of this length is unusual. */
+export function isUnusuallyLong(silenceMs: number, { sinceMs, usualIntervalMs }: Rhythm, lastEventAtMs: number): boolean {
+  return lastEventAtMs - sinceMs >= LEARNING_MS && silenceMs > Math.max(SILENCE_MIN_MS, INTERVALS_MAX * usualIntervalMs);
+}

@@ -1,0 +1,61 @@
+/** Records once a day how many objects and bytes each bucket has in the index. */
+import { dayOf, withDay } from '../../domain/series/growth.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectIndex } from '../ports/object-index.ts';
+import type { ObjectUsage } from '../ports/object-usage.ts';
+import type { StateStore } from '../ports/state.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { DueOf, Visit } from './sweep.ts';
+
+interface GrowthDependencies {
+  readonly state: StateStore;
+  readonly objects: Pick<ObjectIndex, 'identities'>;
+  readonly usage: Pick<ObjectUsage, 'usage'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
+
+/** Less than the 15 s of a request to OpenSearch. A bucket that takes longer is not recorded on this day. */
+const TIME_LIMIT_MS = 10_000;
+/** More than the storage classes of S3. */
+const CLASSES_MAX = 1_000;
+/** So long a new bucket may take until all of it is in the index. Its first day would be the beginning of that. */
+const FILLING_MS = 86_400_000;
+
+/** Creates the visit of a bucket, and the function that says which buckets this process has not recorded today. */
+export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDependencies): {
+  readonly visit: Visit;
+  readonly dueOf: DueOf;
+} {
+  /** The day of each bucket that was recorded last, as far as this process knows. */
+  const known = new Map<string, string>();
+
+  return {
+    async visit({ bucket, createdAtMs, lastComparedAtMs }, signal) {
+      const nowMs = clock.nowMs();
+      const day = dayOf(nowMs);
+      if (lastComparedAtMs === undefined && nowMs - createdAtMs < FILLING_MS) return undefined;
+      const stored = await readRecord(state, refs.growth(bucket), signal);
+      if (stored?.days.at(-1)?.day !== day) {
+        const [index] = await objects.identities([bucket], signal);
+        // while its index is missing, the bucket has not shrunk
+        if (index === undefined) return undefined;
+        const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
+        const measured = rows === 'too-slow' ? undefined : { day, objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
+        if (measured !== undefined)
+          await updateRecord(state, refs.growth(bucket), (record) => withDay(record ?? { bucket, days: [] }, measured), 'soon');
+      }
+      known.set(bucket, day);
+      return 0;
+    },
+    dueOf: () => {
+      const day = dayOf(clock.nowMs());
+      // also forgets the buckets that are not connected any more
+      for (const [bucket, of] of known) if (of !== day) known.delete(bucket);
+      return Promise.resolve(({ bucket }) => known.get(bucket) !== day);
+    },
+  };
+}
+
+function sumOf<Name extends string>(rows: readonly Readonly<Record<Name, number>>[], name: Name): number {
+  return rows.reduce((sum, row) => sum + row[name], 0);
+}

@@ -1,0 +1,222 @@
+/** The module of config/terraform: it parses, and says what Tally itself would make and what `tally iam-policy` prints. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { parse, type CollectionTag, type ScalarTag } from 'yaml';
+import { z } from 'zod';
+import { judgePattern, neededEvents } from '../../src/domain/provisioning/hand-made-rule.ts';
+import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
+import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
+import { ROOT, textOf } from '../docs/pages.ts';
+import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
+
+const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
+const FOLDER = 'config/terraform';
+const FILES = ['main.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
+const KEY_ARN = `arn:aws:kms:${REGION}:${ACCOUNT}:key/example`;
+
+/** What the expressions of the module refer to, for a bucket `photos` and the default name. */
+const VALUES: Readonly<Record<string, string>> = {
+  'var.name': 'tally',
+  'var.kms_key_arn': KEY_ARN,
+  'local.partition': 'aws',
+  'local.account': ACCOUNT,
+  'local.region': REGION,
+  'local.bucket_events_arn': QUEUE_ARN,
+  'local.dead_letters_arn': LETTERS_ARN,
+  'data.aws_partition.current.dns_suffix': 'amazonaws.com',
+  'aws_sqs_queue.dead_letters.arn': LETTERS_ARN,
+  'aws_sqs_queue.bucket_events.arn': QUEUE_ARN,
+  'each.value': photos.bucket,
+  'each.key': QUEUE_ARN,
+  bucket: photos.bucket,
+};
+
+const fileSchema = z.object({
+  resource: z.array(z.record(z.string(), z.record(z.string(), z.record(z.string(), z.unknown())))).default([]),
+  locals: z.array(z.record(z.string(), z.unknown())).default([]),
+  variable: z.array(z.record(z.string(), z.looseObject({ description: z.string() }))).default([]),
+  output: z.array(z.record(z.string(), z.looseObject({ value: z.unknown() }))).default([]),
+});
+type File = z.infer<typeof fileSchema>;
+
+async function parsed(name: string): Promise<File> {
+  const { code, stdout, stderr } = await runProgram(findProgram(HCL) ?? '', ['--strip-string-quotes', join(ROOT, FOLDER, name)]);
+  expect(code, stderr).toBe(0);
+  return fileSchema.parse(JSON.parse(stdout));
+}
+
+/** The value of an object or a list of the language, as far as this module uses it. */
+function valueOf(expression: string): unknown {
+  const text = expression
+    // [for bucket in local.buckets : "…"], for one bucket
+    .replaceAll(/\[for bucket in local\.buckets : ("[^"]*")\]/g, '[$1]')
+    .replaceAll(/\$\{([\w.]+)\}/g, (whole, name: string) => VALUES[name] ?? whole)
+    .replaceAll(/([{,]\s*)("[^"]+"|\w+) = /g, (_, before: string, key: string) => `${before}${key.startsWith('"') ? key : `"${key}"`}: `)
+    .replaceAll(/(?<=[:[,]\s*)(?:var|local|each|aws_\w+)\.[\w.]+/g, (name) => JSON.stringify(VALUES[name] ?? name));
+  return JSON.parse(text);
+}
+
+/** The argument of `jsonencode`. */
+const encoded = (expression: unknown): unknown => valueOf(/^\$\{jsonencode\((.*)\)\}$/s.exec(String(expression))?.[1] ?? '');
+
+const statementSchema = z.looseObject({ Sid: z.string(), Resource: z.union([z.string(), z.array(z.string())]) });
+type Statement = z.infer<typeof statementSchema>;
+
+/** Each object with a Sid of an expression. None contains another one. */
+function statementsIn(expression: unknown): readonly Statement[] {
+  return String(expression)
+    .split(/(?=\{Sid = )/)
+    .slice(1)
+    .map((text) => statementSchema.parse(valueOf(firstObject(text))));
+}
+
+/** The text up to the brace that closes the first one. */
+function firstObject(text: string): string {
+  let depth = 0;
+  for (const { 0: brace, index } of text.matchAll(/[{}]/g)) {
+    depth += brace === '{' ? 1 : -1;
+    if (depth === 0) return text.slice(0, index + 1);
+  }
+  throw new Error(`not closed: ${text}`);
+}
+
+/** In one order, with every resource in a list. */
+const inOrder = (statements: readonly Statement[]): readonly Statement[] =>
+  statements.map((each) => ({ ...each, Resource: [each.Resource].flat() })).toSorted((one, other) => one.Sid.localeCompare(other.Sid));
+
+const runs = canRun('the Terraform module', [HCL]);
+
+describe.skipIf(!runs)('the Terraform module', () => {
+  const wish: Wish = { ...photos, source: 'eventbridge', enrich: 'tags' };
+  const { rule, ...wiring } = wiringOf(wish);
+  let main: File;
+  const resource = (type: string, name: string): Readonly<Record<string, unknown>> =>
+    main.resource.map((each) => each[type]?.[name]).find((found) => found !== undefined) ?? {};
+
+  beforeAll(async () => {
+    main = await parsed('main.tf');
+  });
+
+  it('parses, with its example, and names only what it declares', async () => {
+    const present = readdirSync(join(ROOT, FOLDER), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tf'));
+    expect(present.toSorted()).toEqual(FILES.toSorted());
+    const own = await Promise.all(FILES.filter((name) => !name.includes('/')).map(parsed));
+    await parsed('examples/complete/main.tf');
+    const names = (read: (file: File) => readonly object[]): readonly string[] => own.flatMap(read).flatMap(Object.keys);
+    const declared = new Set([
+      ...names(({ variable }) => variable).map((name) => `var.${name}`),
+      ...names(({ locals }) => locals).map((name) => `local.${name}`),
+      ...own.flatMap(({ resource: all }) =>
+        all.flatMap((each) => Object.entries(each).flatMap(([type, named]) => Object.keys(named).map((name) => `${type}.${name}`))),
+      ),
+    ]);
+    const text = FILES.filter((name) => !name.includes('/'))
+      .map((name) => textOf(`${FOLDER}/${name}`))
+      .join('\n');
+    const used = [...text.replaceAll(/#.*$/gm, '').matchAll(/(?<!data\.)\b(?:var|local|aws_[a-z0-9_]+)\.\w+/g)].map(([name]) => name);
+    expect(used.filter((name) => !declared.has(name))).toEqual([]);
+    const example = textOf(`${FOLDER}/examples/complete/main.tf`);
+    const given = [.../module "tally" \{(.*?)^\}/ms.exec(example)![1]!.matchAll(/^ {2}(\w+) +=/gm)].map(([, name]) => `var.${name}`);
+    expect(given.filter((name) => name !== 'var.source' && !declared.has(name))).toEqual([]);
+  });
+
+  it('owns the notification configuration of no bucket', () => {
+    expect(main.resource.flatMap((each) => Object.keys(each)).filter((type) => type.startsWith('aws_s3'))).toEqual([]);
+  });
+
+  it('has the queues of the CloudFormation template', () => {
+    const tags: (ScalarTag | CollectionTag)[] = [
+      ...['!Ref', '!Sub', '!GetAtt'].map((tag): ScalarTag => ({ tag, resolve: (text) => text })),
+      ...['!Not', '!Equals', '!If'].map((tag): CollectionTag => ({ tag, collection: 'seq' })),
+    ];
+    const queueSchema = z.object({
+      Properties: z.looseObject({ MessageRetentionPeriod: z.int(), RedrivePolicy: z.object({ maxReceiveCount: z.int() }).optional() }),
+    });
+    const { Resources } = z
+      .object({ Resources: z.record(z.string(), z.unknown()) })
+      .parse(parse(textOf('config/aws/cloudformation/queues.yaml'), { customTags: tags }));
+    for (const [name, id] of [
+      ['bucket_events', 'BucketEvents'],
+      ['dead_letters', 'DeadLetters'],
+    ] as const) {
+      const { Properties } = queueSchema.parse(Resources[id]);
+      expect(resource('aws_sqs_queue', name)['message_retention_seconds']).toBe(Properties.MessageRetentionPeriod);
+      if (Properties.RedrivePolicy !== undefined) {
+        const redrive = encoded(resource('aws_sqs_queue', name)['redrive_policy']);
+        expect(redrive).toEqual({ deadLetterTargetArn: LETTERS_ARN, maxReceiveCount: Properties.RedrivePolicy.maxReceiveCount });
+      }
+    }
+  });
+
+  it('admits to both queues what Tally would admit: its topics and rules, and those of the module', () => {
+    const policy = resource('aws_sqs_queue_policy', 'this');
+    expect(policy['for_each']).toEqual({
+      '${(local.bucket_events_arn)}': '${aws_sqs_queue.bucket_events.id}',
+      '${(local.dead_letters_arn)}': '${aws_sqs_queue.dead_letters.id}',
+    });
+    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules: true }, { rules: true }]);
+    const statement = (Sid: string, Service: string, source: string): object => ({
+      Sid,
+      Effect: 'Allow',
+      Principal: { Service },
+      Action: 'sqs:SendMessage',
+      Resource: QUEUE_ARN,
+      Condition: { ArnLike: { 'aws:SourceArn': source } },
+    });
+    expect(encoded(policy['policy'])).toEqual({
+      Version: '2012-10-17',
+      Statement: [
+        statement('TopicsWithThePrefix', 'sns.amazonaws.com', `arn:aws:sns:*:${ACCOUNT}:tally-*`),
+        statement('RulesWithThePrefix', 'events.amazonaws.com', `arn:aws:events:*:${ACCOUNT}:rule/tally-*`),
+      ],
+    });
+  });
+
+  it('has the rule of Tally for each bucket, which Tally takes for its own', () => {
+    const pattern = encoded(resource('aws_cloudwatch_event_rule', 'this')['event_pattern']);
+    expect(pattern).toEqual(rule?.pattern);
+    const judged = judgePattern(neededEvents(wish, wiringOf(wish)), JSON.stringify(pattern));
+    expect(judged).toEqual({ missing: [], unknown: [] });
+    expect(resource('aws_cloudwatch_event_target', 'this')).toMatchObject({
+      for_each: '${var.buckets}',
+      target_id: rule?.target.id,
+      arn: '${aws_sqs_queue.bucket_events.arn}',
+      dead_letter_config: [{ arn: '${aws_sqs_queue.dead_letters.arn}' }],
+    });
+  });
+
+  it('gives its role what `tally iam-policy --source eventbridge` prints', () => {
+    const names = {
+      partition: 'aws',
+      region: REGION,
+      account: ACCOUNT,
+      bucketQueues: [QUEUE_ARN],
+      letterQueues: [LETTERS_ARN],
+      newQueues: [],
+      bucket: photos.bucket,
+      installation: '*',
+      keyArn: KEY_ARN,
+    };
+    const { Statement: printed } = z.object({ Statement: z.array(statementSchema) }).parse(iamPolicy('daemon', ['eventbridge'], names));
+    const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
+    expect(inOrder([...statementsIn(locals['permissions']), ...statementsIn(locals['key_permissions'])])).toEqual(inOrder(printed));
+    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = concat(local.permissions, local.key_permissions)})}');
+    expect(resource('aws_iam_role_policy', 'this')).toMatchObject({ policy: '${local.policy}', role: '${aws_iam_role.this.id}' });
+  });
+
+  it('has a README with its inputs and outputs', async () => {
+    const [variables, outputs] = await Promise.all([parsed('variables.tf'), parsed('outputs.tf')]);
+    const readme = textOf(`${FOLDER}/README.md`);
+    const listed = (heading: string): readonly string[] =>
+      [
+        ...readme
+          .split(`## ${heading}\n`)[1]!
+          .split('\n## ')[0]!
+          .matchAll(/^\| `(\w+)` \|/gm),
+      ].map(([, name = '']) => name);
+    expect(listed('Inputs')).toEqual(variables.variable.flatMap(Object.keys));
+    expect(listed('Outputs')).toEqual(outputs.output.flatMap(Object.keys));
+  });
+});
