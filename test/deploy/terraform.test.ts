@@ -9,11 +9,11 @@ import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
 import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
-import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
 
 const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
 const FOLDER = 'config/terraform';
-const FILES = ['main.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
+const FILES = ['main.tf', 'permissions.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
 const KEY_ARN = `arn:aws:kms:${REGION}:${ACCOUNT}:key/example`;
 
 /** What the expressions of the module refer to, for a bucket `photos` and the default name. */
@@ -156,7 +156,9 @@ describe.skipIf(!runs)('the Terraform module', () => {
       '${(local.bucket_events_arn)}': '${aws_sqs_queue.bucket_events.id}',
       '${(local.dead_letters_arn)}': '${aws_sqs_queue.dead_letters.id}',
     });
-    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules: true }, { rules: true }]);
+    // what Tally admits for this bucket: its own rules alone, whose names begin with its installation's
+    const rules = { principals: ['events.amazonaws.com'], arns: [`arn:aws:events:*:${ACCOUNT}:rule/tally-${INSTALLATION}-*`] };
+    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules }, { rules }]);
     const statement = (Sid: string, Service: string, source: string): object => ({
       Sid,
       Effect: 'Allow',
@@ -187,22 +189,22 @@ describe.skipIf(!runs)('the Terraform module', () => {
     });
   });
 
-  it('gives its role what `tally iam-policy --source eventbridge` prints', () => {
+  it('gives its role what `tally iam-policy --source eventbridge` prints', async () => {
+    const [written] = (await parsed('permissions.tf')).locals;
     const names = {
       partition: 'aws',
       region: REGION,
       account: ACCOUNT,
       bucketQueues: [QUEUE_ARN],
       letterQueues: [LETTERS_ARN],
-      newQueues: [],
       bucket: photos.bucket,
       installation: '*',
       keyArn: KEY_ARN,
     };
     const { Statement: printed } = z.object({ Statement: z.array(statementSchema) }).parse(iamPolicy('daemon', ['eventbridge'], names));
     const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
-    expect(inOrder([...statementsIn(locals['permissions']), ...statementsIn(locals['key_permissions'])])).toEqual(inOrder(printed));
-    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = concat(local.permissions, local.key_permissions)})}');
+    expect(inOrder(statementsIn(written?.['permissions']))).toEqual(inOrder(printed));
+    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = local.permissions})}');
     expect(resource('aws_iam_role_policy', 'this')).toMatchObject({ policy: '${local.policy}', role: '${aws_iam_role.this.id}' });
   });
 
