@@ -1,4 +1,5 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import { defined } from '../../domain/defined.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
@@ -226,16 +227,23 @@ function refuseBlocked({ findings, token }: Plan): void {
  * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
  */
 function asFound({ wish, changes }: Plan, observed: Observed): Wiring {
-  const { rule, topic, selector, ...rest } = wiringOf(wish);
-  const { sharedRule } = observed;
-  const isSent = observed.handMadeRule !== undefined || (sharedRule !== undefined && isPlaced(wish, observed));
+  const { rule: _, topic, selector, ...rest } = wiringOf(wish);
   const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
   const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
-  const found = (sharedRule === undefined ? existing(observed.rule) : undefined)?.targets.find(({ id }) => id === rule?.target.id);
   return {
     ...rest,
     ...(isWritten && { topic }),
     ...(selector !== undefined && !isRecorded && { selector }),
-    ...(rule !== undefined && !isSent && { rule: withLetters(rule, found) }),
+    ...defined({ rule: ruleAsFound(wish, observed) }),
   };
+}
+
+function ruleAsFound(wish: Wish, observed: Observed): Wiring['rule'] {
+  const { rule } = wiringOf(wish);
+  if (rule === undefined || observed.handMadeRule !== undefined) return undefined;
+  if (observed.sharedRule !== undefined) return isPlaced(wish, observed) ? undefined : rule;
+  return withLetters(
+    rule,
+    existing(observed.rule)?.targets.find(({ id }) => id === rule.target.id),
+  );
 }
