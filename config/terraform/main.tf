@@ -17,20 +17,33 @@ locals {
 # Queues
 ################################################################################
 
+# both as `tally queue create` makes them
 resource "aws_sqs_queue" "dead_letters" {
-  name                      = "${var.name}-dead-letters"
-  message_retention_seconds = 1209600
-  kms_master_key_id         = var.kms_key_arn
-  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
-  tags                      = var.tags
+  name                       = "${var.name}-dead-letters"
+  message_retention_seconds  = 1209600
+  visibility_timeout_seconds = 60
+  receive_wait_time_seconds  = 20
+  delay_seconds              = 0
+  kms_master_key_id          = var.kms_key_arn
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  tags                       = var.tags
+
+  # no other queue may move its messages here
+  redrive_allow_policy = jsonencode({
+    redrivePermission = "byQueue"
+    sourceQueueArns   = [local.bucket_events_arn]
+  })
 }
 
 resource "aws_sqs_queue" "bucket_events" {
-  name                      = "${var.name}-bucket-events"
-  message_retention_seconds = 604800
-  kms_master_key_id         = var.kms_key_arn
-  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
-  tags                      = var.tags
+  name                       = "${var.name}-bucket-events"
+  message_retention_seconds  = 604800
+  visibility_timeout_seconds = 60
+  receive_wait_time_seconds  = 20
+  delay_seconds              = 0
+  kms_master_key_id          = var.kms_key_arn
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  tags                       = var.tags
 
   # a message that waits for an object or an outage is received again, and must not be given up for that
   redrive_policy = jsonencode({
@@ -50,6 +63,14 @@ resource "aws_sqs_queue_policy" "this" {
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
+      {
+        Sid       = "OnlyEncryptedConnections"
+        Effect    = "Deny"
+        Principal = "*"
+        Action    = "sqs:*"
+        Resource  = each.key
+        Condition = { Bool = { "aws:SecureTransport" = "false" } }
+      },
       # the topics that `tally bucket apply` makes for buckets with another source, if the name is tally
       {
         Sid       = "TopicsWithThePrefix"
