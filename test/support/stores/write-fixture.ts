@@ -103,7 +103,11 @@ async function addUnreached({ state }: Store): Promise<void> {
   const rule = `arn:aws:events:us-east-1:${account}:rule/tally-demo`;
   await updateRecord(state, refs.connection('demo'), () => ({
     ...names,
-    ...{ bucket: 'demo', region: 'us-east-1', partition: 'aws', account, bucketAccount: account },
+    bucket: 'demo',
+    region: 'us-east-1',
+    partition: 'aws',
+    account,
+    bucketAccount: account,
     source: 'eventbridge' as const,
     enrich: 'none' as const,
     queueArn: `arn:aws:sqs:us-east-1:${account}:bucket-events`,
