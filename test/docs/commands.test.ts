@@ -173,10 +173,13 @@ describe('docs/guides', () => {
   it('container: what Dockerfile and its image know', () => {
     const dockerfile = textOf('Dockerfile');
     expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
-    const [build, run, exec] = blockWith(CONTAINER, 'docker build');
+    const [build, run, add, search] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
-    expect(run).toMatch(/^docker run --read-only --tmpfs \/tmp .* tally serve$/);
-    expect(exec).toBe('docker exec CONTAINER tally search invoice');
+    expect(run).toMatch(/^docker run --detach --name tally --read-only --tmpfs \/tmp .* tally serve$/);
+    expect([add, search]).toEqual([
+      'docker exec tally tally bucket add photos --source notification',
+      'docker exec tally tally search invoice',
+    ]);
     const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });
