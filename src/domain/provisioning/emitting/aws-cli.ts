@@ -74,7 +74,8 @@ kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
   def both($one; $more): [$one, $more] | flatten | map(select(. != null)) | unique;
   ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
     | [$present[] | select(.Sid == $one.Sid)] as $known
-    | .Principal.Service |= both(.; [$known[].Principal.Service?] | flatten | map(strings | select(test("^sns[.][a-z0-9-]+[.]amazonaws[.]com$"))))
+    | if .Principal.Service then
+        .Principal.Service |= both(.; [$known[].Principal.Service?] | flatten | map(strings | select(test("^sns[.][a-z0-9-]+[.]amazonaws[.]com$")))) else . end
     | if .Condition.ArnLike["aws:SourceArn"] then .Condition.ArnLike["aws:SourceArn"] |= both(.; [$known[].Condition.ArnLike["aws:SourceArn"]?]) else . end
     | if .Condition.StringEquals["aws:SourceAccount"] then
         .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
