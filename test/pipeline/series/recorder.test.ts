@@ -25,7 +25,9 @@ function world() {
     worker: 'worker',
   });
   const events = async (): Promise<readonly number[]> =>
-    (await listAllRecords(state, 'series', hourRecordSchema)).map(({ minutes }) => minutes.reduce((sum, each) => sum + each.events, 0));
+    (await listAllRecords(state, 'series', hourRecordSchema)).map(({ minutes }) =>
+      minutes.reduce((sum, { slot: [, events] }) => sum + events, 0),
+    );
   return { clock, broken, puts, recorder, events };
 }
 
