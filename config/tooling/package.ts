@@ -20,7 +20,9 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FILES = ['README.md', 'CHANGELOG.md', 'docs', 'config'];
 
 /** What the panel contains. */
-const PANEL_PACKAGES = ['node_modules/@picocss/pico', 'node_modules/preact'];
+const PANEL_PACKAGES = ['@tanstack/query-core', '@tanstack/virtual-core', 'd3-hierarchy', 'preact', 'uplot'].map(
+  (name) => `node_modules/${name}`,
+);
 
 /** Libraries that are not modules of ECMAScript call `require`, which a module does not have. */
 const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
@@ -77,8 +79,13 @@ function needed(): string {
 
 /** The manifest of what is published: it has no dependencies, because the bundle contains them. */
 function manifest(): object {
-  const { name, version, description, license, type, engines } = packageJson;
-  return { name, version, description, license, type, bin: { tally: `${PROGRAM}/tally.js` }, engines };
+  const { name, version, description, keywords, homepage, repository, license, type, engines } = packageJson;
+  return {
+    ...{ name, version, description, keywords, homepage, repository, license, type, engines },
+    bin: { tally: `${PROGRAM}/tally.js` },
+    // npm keeps a package with a scope private otherwise
+    publishConfig: { access: 'public' },
+  };
 }
 
 /** The folders of the packages of which the bundle contains something. */

@@ -1,6 +1,6 @@
 /**
- * The whole story of a bucket that others use already, where the bucket queue is and in another region: connected with each
- * source, changed, and disconnected, while the daemon indexes. What AWS answers before and after must be the same.
+ * The whole story of a bucket that others use already, where the bucket queue is, in another region and in another account:
+ * connected with each source, changed, and disconnected, while the daemon indexes. What AWS answers before and after must be the same.
  *
  * LocalStack has no CloudTrail: the trail of the source `routed` is on moto, and the test puts each call on the event bus as
  * CloudTrail would. From there everything is real: Tally's rule, its transformer, the topic, the queue and the daemon.
@@ -32,13 +32,18 @@ import { indexKinds, type IndexKind } from '../support/worlds/flow.ts';
 
 const REGION = 'us-east-1';
 const ELSEWHERE = 'eu-west-1';
+const ACCOUNT = '000000000000';
+const OTHER_ACCOUNT = '222222222222';
+const ROLE = `arn:aws:iam::${OTHER_ACCOUNT}:role/tally-connect`;
 /** Some processes start at once on few cores. */
 const TEST_TIMEOUT_MS = 600_000;
 
 interface Story {
   readonly source: 'notification' | 'topic' | 'eventbridge' | 'routed';
   /** Of the bucket. */
+  readonly place: string;
   readonly region: string;
+  readonly account: string;
   /** Half of the stories on each store: the wiring does not depend on it. */
   readonly store: IndexKind;
   /** What the plan says that it touches of others. */
@@ -48,7 +53,7 @@ interface Story {
 }
 
 const server = indexKinds.at(-1) ?? 'sqlite';
-const common: readonly Omit<Story, 'region'>[] = [
+const common: readonly Omit<Story, 'place' | 'region' | 'account'>[] = [
   { source: 'notification', store: server, foreign: [/sqs:.* gets an s3:TestEvent/, /lambda:.* gets an s3:TestEvent/], gaps: [] },
   { source: 'topic', store: 'sqlite', foreign: [], gaps: [] },
   { source: 'eventbridge', store: 'sqlite', foreign: [], gaps: [] },
@@ -56,9 +61,14 @@ const common: readonly Omit<Story, 'region'>[] = [
   { source: 'routed', store: server, foreign: [/all selectors of .* are written again/], gaps: ['bulk-delete'] },
 ];
 const stories: readonly Story[] = [
-  ...common.map((story) => ({ ...story, region: REGION })),
-  // what others make is not made elsewhere by Tally
-  ...common.filter(({ source }) => source !== 'topic').map((story) => ({ ...story, region: ELSEWHERE })),
+  ...common.map((story) => ({ ...story, place: 'beside the bucket queue', region: REGION, account: ACCOUNT })),
+  ...[
+    { place: 'in another region', region: ELSEWHERE, account: ACCOUNT },
+    { place: 'in another account', region: REGION, account: OTHER_ACCOUNT },
+  ].flatMap((place) =>
+    // of the source topic, Tally makes nothing beside the bucket
+    common.filter(({ source }) => source !== 'topic').map((story) => ({ ...story, ...place })),
+  ),
 ];
 
 describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO])).concurrent('a bucket that others use', () => {
@@ -68,13 +78,14 @@ describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO]
   }, TEST_TIMEOUT_MS);
   afterAll(() => trails.stop());
 
-  it.each(stories)('in $region is connected by $source, indexed, and left as it was', { timeout: TEST_TIMEOUT_MS }, async (story) => {
-    const aws = createTestAws(awsEndpoint() ?? '', story.region);
+  it.each(stories)('$place is connected by $source, indexed, and left as it was', { timeout: TEST_TIMEOUT_MS }, async (story) => {
+    const aws = createTestAws(awsEndpoint() ?? '', { region: story.region, ...(story.account !== ACCOUNT && { account: story.account }) });
     const installation = randomBytes(4).toString('hex');
-    const trail = trails.of(story.region);
+    const trail = trails.of(story.place);
     const env = {
       TALLY_INSTALLATION: installation,
       TALLY_GAPS_LIST_REQUESTS_PER_DAY: '200000',
+      ...(story.account !== ACCOUNT && { TALLY_CONNECT_ROLE_ARN: ROLE }),
       ...(story.source === 'routed' && { TALLY_TRAIL_ARN: trail.arn, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint }),
     };
     const world = await startWorld({ store: story.store, env });
@@ -106,13 +117,14 @@ async function tell(story: Story, { world, aws, others, trail, installation }: S
   // the stories run side by side, and only that of the source `routed` looks at the trail
   const theirs = async () => ({ ...(await others.snapshot()), ...(story.source === 'routed' && { trail: await trail.snapshot() }) });
   const tracesIn = (place: TestAws) => tracesOf(place, `tally-${installation}`, queue);
-  const traces = async () => [...(await tracesIn(world.aws)), ...(story.region === REGION ? [] : await tracesIn(aws))];
+  const traces = async () => [...(await tracesIn(world.aws)), ...(story.place === stories[0]?.place ? [] : await tracesIn(aws))];
   const before = await theirs();
   expect(await traces()).toEqual([]);
 
   await ask('POST', '/v1/buckets', {
     bucket,
     source: story.source,
+    bucket_account: story.account,
     reindex: false,
     ...(story.source === 'topic' && { topic_arn: topicArn }),
   });
@@ -234,11 +246,11 @@ async function expectTheirEvents(aws: TestAws, { bucket, queue }: Bystanders): P
 type Trails = Awaited<ReturnType<typeof startTrails>>;
 type Trail = ReturnType<Trails['of']>;
 
-/** A trail for each region of buckets that others use, with a selector of theirs. */
+/** A trail for each place of buckets that others use, with a selector of theirs. */
 async function startTrails() {
   const moto = await startMoto();
-  const place = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
-  const [client, s3] = [new CloudTrailClient(place), new S3Client({ ...place, forcePathStyle: true })];
+  const at = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+  const [client, s3] = [new CloudTrailClient(at), new S3Client({ ...at, forcePathStyle: true })];
   await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
   const FieldSelectors = [
     { Field: 'eventCategory', Equals: ['Data'] },
@@ -246,21 +258,22 @@ async function startTrails() {
     { Field: 'resources.ARN', StartsWith: ['arn:aws:s3:::finance/'] },
   ];
   const arns = new Map<string, string>();
-  for (const region of [REGION, ELSEWHERE]) {
-    const TrailName = `audit-${region}`;
+  const nameOf = (place: string): string => `audit-${place.replaceAll(' ', '-')}`;
+  for (const place of new Set(stories.map((story) => story.place))) {
+    const TrailName = nameOf(place);
     const about = { Name: TrailName, S3BucketName: 'trail-logs', IsMultiRegionTrail: true };
     const { TrailARN = '' } = await client.send(new CreateTrailCommand(about));
     await client.send(new StartLoggingCommand({ Name: TrailName }));
     await client.send(new PutEventSelectorsCommand({ TrailName, AdvancedEventSelectors: [{ Name: 'finance', FieldSelectors }] }));
-    arns.set(region, TrailARN);
+    arns.set(place, TrailARN);
   }
   return {
-    of: (region: string) => ({
-      arn: arns.get(region) ?? '',
+    of: (place: string) => ({
+      arn: arns.get(place) ?? '',
       endpoint: moto.endpoint,
       async snapshot() {
-        const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: `audit-${region}` }));
-        const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: `audit-${region}` }));
+        const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: nameOf(place) }));
+        const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: nameOf(place) }));
         return { selectors, IsLogging };
       },
     }),

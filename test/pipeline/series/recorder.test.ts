@@ -93,6 +93,6 @@ it('an event is counted once, when it is received first, and the series shows it
   await ingest.send(ingest.put('d'));
   await ingest.run(MINUTE_MS);
   const lag = expect.any(Number) as number;
-  expect(await points()).toEqual([early, { at: sentAt, events: 1, lag_p50_ms: lag, lag_p95_ms: lag, statuses: { never_compared: 1 } }]);
+  expect(await points()).toEqual([early, { at: sentAt, events: 1, lag_p50_ms: lag, lag_p95_ms: lag, statuses: { events_unproven: 1 } }]);
   stopping.abort(new Error('the test is over'));
 });

@@ -73,8 +73,12 @@ const REGION = 'us-east-1';
 const EVENTS: Event[] = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
 
 /** A place on the emulator at `endpoint` (LocalStack, or fauxqs for what it knows). */
-export function createTestAws(endpoint: string, region = REGION): TestAws {
-  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+export function createTestAws(
+  endpoint: string,
+  { region = REGION, account }: { readonly region?: string; readonly account?: string } = {},
+): TestAws {
+  // LocalStack takes an access key of 12 digits for the account
+  const credentials = { accessKeyId: account ?? 'test', secretAccessKey: 'test' };
   const common = { endpoint, region, credentials };
   const s3 = new S3Client({ ...common, forcePathStyle: true });
   const sqs = new SQSClient({ ...common, useQueueUrlAsEndpoint: false });
