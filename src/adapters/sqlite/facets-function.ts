@@ -26,11 +26,12 @@ export function addFacetsFunction(database: DatabaseSync): void {
   // one statement of a connection runs at a time
   let counts = noCounts();
   database.aggregate('tally_facets', {
+    varargs: true,
     start() {
       counts = noCounts();
       return '';
     },
-    step(_, now, bucket, extension, storageClass, size, modified) {
+    step(_, ...[now, bucket, extension, storageClass, size, modified]) {
       const bytes = numberOf(size) ?? 0;
       addTo(counts.bucket, textOf(bucket), 1, bytes);
       addTo(counts.extension, textOf(extension), 1, bytes);

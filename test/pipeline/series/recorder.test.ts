@@ -29,7 +29,7 @@ function world() {
   });
   const events = async (): Promise<readonly number[]> =>
     (await listAllRecords(state, 'series', hourRecordSchema)).map(({ minutes }) =>
-      minutes.reduce((sum, { slot: [, events] }) => sum + events, 0),
+      minutes.reduce((sum, { slot: [, count] }) => sum + count, 0),
     );
   return { clock, broken, puts, recorder, events };
 }
