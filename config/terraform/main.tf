@@ -17,20 +17,33 @@ locals {
 # Queues
 ################################################################################
 
+# both as `tally queue create` makes them
 resource "aws_sqs_queue" "dead_letters" {
-  name                      = "${var.name}-dead-letters"
-  message_retention_seconds = 1209600
-  kms_master_key_id         = var.kms_key_arn
-  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
-  tags                      = var.tags
+  name                       = "${var.name}-dead-letters"
+  message_retention_seconds  = 1209600
+  visibility_timeout_seconds = 60
+  receive_wait_time_seconds  = 20
+  delay_seconds              = 0
+  kms_master_key_id          = var.kms_key_arn
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  tags                       = var.tags
+
+  # no other queue may move its messages here
+  redrive_allow_policy = jsonencode({
+    redrivePermission = "byQueue"
+    sourceQueueArns   = [local.bucket_events_arn]
+  })
 }
 
 resource "aws_sqs_queue" "bucket_events" {
-  name                      = "${var.name}-bucket-events"
-  message_retention_seconds = 604800
-  kms_master_key_id         = var.kms_key_arn
-  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
-  tags                      = var.tags
+  name                       = "${var.name}-bucket-events"
+  message_retention_seconds  = 604800
+  visibility_timeout_seconds = 60
+  receive_wait_time_seconds  = 20
+  delay_seconds              = 0
+  kms_master_key_id          = var.kms_key_arn
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  tags                       = var.tags
 
   # a message that waits for an object or an outage is received again, and must not be given up for that
   redrive_policy = jsonencode({
@@ -50,6 +63,14 @@ resource "aws_sqs_queue_policy" "this" {
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
+      {
+        Sid       = "OnlyEncryptedConnections"
+        Effect    = "Deny"
+        Principal = "*"
+        Action    = "sqs:*"
+        Resource  = each.key
+        Condition = { Bool = { "aws:SecureTransport" = "false" } }
+      },
       # the topics that `tally bucket apply` makes for buckets with another source, if the name is tally
       {
         Sid       = "TopicsWithThePrefix"
@@ -116,84 +137,9 @@ resource "aws_cloudwatch_event_target" "this" {
 ################################################################################
 
 locals {
-  # `tally iam-policy --source eventbridge`, for these buckets
-  permissions = concat(
-    [
-      {
-        Sid      = "ReceiveAndSettleMessages"
-        Effect   = "Allow"
-        Action   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"]
-        Resource = [local.bucket_events_arn, local.dead_letters_arn]
-      },
-      {
-        Sid      = "ReadQueues"
-        Effect   = "Allow"
-        Action   = ["sqs:GetQueueAttributes"]
-        Resource = [local.bucket_events_arn, local.dead_letters_arn]
-      },
-      {
-        Sid      = "FindTheDeadLetterQueue"
-        Effect   = "Allow"
-        Action   = ["sqs:GetQueueUrl"]
-        Resource = [local.dead_letters_arn]
-      },
-      {
-        Sid      = "ReadRules"
-        Effect   = "Allow"
-        Action   = ["events:DescribeRule", "events:ListTagsForResource"]
-        Resource = ["arn:${local.partition}:events:${local.region}:${local.account}:rule/tally-*-*"]
-      },
-      {
-        Sid      = "FindRules"
-        Effect   = "Allow"
-        Action   = ["events:ListRules", "events:ListTargetsByRule"]
-        Resource = ["*"]
-      },
-    ],
-    # a statement without a resource would be refused
-    length(local.buckets) == 0 ? [] : [
-      {
-        Sid      = "ReadTheBucket"
-        Effect   = "Allow"
-        Action   = ["s3:ListBucket", "s3:GetBucketVersioning", "s3:GetBucketNotification"]
-        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
-      },
-      {
-        Sid      = "LookAtObjects"
-        Effect   = "Allow"
-        Action   = ["s3:GetObject"]
-        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
-      },
-      {
-        Sid      = "EnrichDocuments"
-        Effect   = "Allow"
-        Action   = ["s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
-        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
-      },
-    ],
-    var.kms_key_arn == null ? [] : [
-      {
-        Sid      = "ReadKeyPolicies"
-        Effect   = "Allow"
-        Action   = ["kms:DescribeKey", "kms:GetKeyPolicy"]
-        Resource = [var.kms_key_arn]
-      },
-    ],
-  )
-
-  key_permissions = var.kms_key_arn == null ? [] : [
-    {
-      Sid       = "UseTheKeyOfTheQueues"
-      Effect    = "Allow"
-      Action    = ["kms:Decrypt", "kms:GenerateDataKey"]
-      Resource  = [var.kms_key_arn]
-      Condition = { StringEquals = { "kms:ViaService" = "sqs.${local.region}.${data.aws_partition.current.dns_suffix}" } }
-    },
-  ]
-
   policy = jsonencode({
     Version   = "2012-10-17"
-    Statement = concat(local.permissions, local.key_permissions)
+    Statement = local.permissions
   })
 
   service_trust = length(var.trusted_services) == 0 ? [] : [

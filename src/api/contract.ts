@@ -92,6 +92,9 @@ export type Verbs = {
   ) => Promise<AnswerOf<VerbRows[Key]>>;
 };
 
+/** What an operation answers. */
+export type VerbAnswer<Name extends VerbName> = Awaited<ReturnType<Operations[Name]>>;
+
 /** A row with its method and path. */
 export type PlacedRow<Name extends string = OperationName> = Row & {
   readonly operation: Name;

@@ -2,6 +2,7 @@ import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
 import type { ConnectionView, PlanView } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
+import { emitFormats, type EmitFormat } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
@@ -179,12 +180,17 @@ export async function untilFree<Answer>(cli: Cli, options: JsonOption, request: 
 
 function addEmit(bucket: Command, cli: Cli): void {
   const emit = withWish(bucket.command('emit'))
-    .summary('write the plan as a script for the AWS CLI')
+    .summary('write the plan as code')
     .description(
-      'Writes a script for bash, the AWS CLI 2 and jq that makes what an apply makes, for people who may not let Tally change AWS.',
-    );
-  withExamples(emit, 'tally bucket emit photos > connect-photos.sh').action(async (name: string, options: WishOptions) => {
-    const request = { params: { bucket: name }, query: wishOf(options) };
+      'Writes what an apply makes as code, for people who may not let Tally change AWS: a script for bash, the AWS CLI 2 and jq, or a template of CloudFormation or Terraform. A template leaves out what belongs to others as well, and says so at its top; for the source notification there is none.',
+    )
+    .addOption(new Option('--format <format>', 'what to write').choices(emitFormats).default('aws-cli'));
+  withExamples(
+    emit,
+    'tally bucket emit photos > connect-photos.sh',
+    'tally bucket emit photos --source eventbridge --format terraform > photos.tf',
+  ).action(async (name: string, options: WishOptions & { readonly format: EmitFormat }) => {
+    const request = { params: { bucket: name }, query: { ...wishOf(options), format: options.format } };
     const { script } = await cli.withControl((control, context) => control.emitBucket(request, context));
     cli.print({}, undefined, () => linesText(script));
   });

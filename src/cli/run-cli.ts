@@ -21,6 +21,7 @@ import type { NamesDependencies } from './many-buckets.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand } from './search.ts';
+import { addSeriesCommands } from './series.ts';
 import { addUsageCommand } from './usage.ts';
 import { addServeCommand } from './serve.ts';
 import { addStateCommands, type StateDependencies } from './state.ts';
@@ -118,6 +119,7 @@ Example:
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);
+  addSeriesCommands(program, cli);
   addExplainCommand(program, cli);
   addMcpCommand(program, cli, mcp);
   addGapsCommand(program, cli);

@@ -1,7 +1,8 @@
 import { defined } from '../domain/defined.ts';
 import { Option, type Command } from 'commander';
-import type { Context, Operations } from '../api/contract.ts';
+import type { Context, Operations, VerbAnswer } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
+import { facetNames } from '../domain/search/facets.ts';
 import { sortFields, sortOrders, type SortField, type SortOrder } from '../domain/search/conditions.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -19,6 +20,7 @@ interface SearchOptions extends JsonOption, PageOptions, FilterOptions {
   readonly sort?: SortField;
   readonly order?: SortOrder;
   readonly total?: true;
+  readonly facets?: true;
   readonly csv?: true;
   readonly jsonl?: true;
   readonly raw?: true;
@@ -47,6 +49,17 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .addOption(new Option('--sort <field>', 'sort by this field').choices(sortFields))
     .addOption(new Option('--order <order>', 'ascending or descending').choices(sortOrders))
     .option('--total', 'show how many objects match, up to 10,000')
+    .addOption(
+      new Option('--facets', 'sum the results by bucket, extension, storage class, size and age instead of listing them').conflicts([
+        'csv',
+        'jsonl',
+        'total',
+        'sort',
+        'order',
+        'deleted',
+        'cursor',
+      ]),
+    )
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
     .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them')
@@ -55,6 +68,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], options: SearchOptions) => {
       const query = queryOf(words, options);
+      if (options.facets === true) return printFacets(cli, words, options);
       if (options.csv === true || options.jsonl === true) {
         await cli.withControl((control, context) => streamAll({ cli, control, context }, query, options));
         return;
@@ -69,15 +83,39 @@ export function addSearchCommand(program: Command, cli: Cli): void {
 }
 
 function queryOf(words: readonly string[], options: SearchOptions): SearchQuery {
-  const { bucket, prefix, sort, order, total, limit, cursor } = options;
+  const { sort, order, total, limit, cursor } = options;
   return {
-    ...filterParameters(options),
+    ...placeParameters(words, options),
     ...deletedParameters(options),
-    ...defined({ bucket, prefix, sort, order }),
+    ...defined({ sort, order }),
     ...(total && { total: 'true' }),
     ...defined({ limit, cursor }),
-    ...(words.length > 0 && { q: words.join(' ') }),
   };
+}
+
+function placeParameters(words: readonly string[], options: SearchOptions) {
+  const { bucket, prefix } = options;
+  return { ...filterParameters(options), ...defined({ bucket, prefix }), ...(words.length > 0 && { q: words.join(' ') }) };
+}
+
+async function printFacets(cli: Cli, words: readonly string[], options: SearchOptions): Promise<void> {
+  const query = { ...placeParameters(words, options), ...defined({ limit: options.limit }) };
+  const facets = await cli.withControl((control, context) => control.getFacets({ query }, context));
+  if (facets.objects === 0) cli.hint(options, 'No object in the index matches.');
+  if (facets.objects > 0 || options.json === true) cli.print(options, facets, () => facetsText(facets));
+  if (facets.objects > 0) cli.hint(options, `${countText(facets.objects)} objects match, ${sizeText(facets.bytes)} in all.`);
+}
+
+function facetsText(facets: VerbAnswer<'getFacets'>): string {
+  const rows = facetNames.flatMap((facet) => {
+    const { groups, others } = facets[facet];
+    const shown = groups.map(({ name = '(none)', objects, bytes }) => ({ name, objects, bytes }));
+    return [...shown, ...(others === undefined ? [] : [{ name: '(others)', ...others }])].map((group) => ({ facet, ...group }));
+  });
+  return tableText(
+    ['FACET', 'OBJECTS', 'SIZE', 'NAME'],
+    rows.map(({ facet, objects, bytes, name }) => [facet, countText(objects), sizeText(bytes), name]),
+  );
 }
 
 function deletedParameters({ deleted, deletedAfter, deletedBefore }: SearchOptions) {

@@ -282,7 +282,7 @@ function quietRule({ record: { lastEventAtMs, rhythm }, nowMs }: StatusFacts): R
   if (!isUnusuallyLong(silenceMs, rhythm, lastEventAtMs)) return undefined;
   return {
     state: 'quiet',
-    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does every ${ageText(rhythm.usualIntervalMs)}`,
+    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does within ${ageText(rhythm.usualIntervalMs)}`,
     sinceMs: lastEventAtMs,
     act: 'doctor',
   };

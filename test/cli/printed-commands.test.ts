@@ -135,6 +135,11 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
   else expect({ exitCode, stderr }).not.toMatchObject({ exitCode: 64 });
 });
 
+it('are never sent to the package of npm that has the bare name', () => {
+  const bare = /npx (?:-\S+ )*tally/;
+  expect([...pages, ...sources].filter((path) => bare.test(read(path)))).toEqual([]);
+});
+
 it('stand in backticks in every sentence of the program, so that they can be written as they must be typed', () => {
   const verbs =
     'serve|config|bucket|doctor|iam-policy|queue|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';

@@ -1,11 +1,12 @@
-/** The Python SDK: its tests, the check of its types, and its wheel, with the Python that this machine has. */
+/** The Python SDK: its tests with each Python that it supports, the check of its types, and what is published of it. */
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parse } from 'yaml';
 import { never, openClientWorld, type ClientWorld } from '../client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
-import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+import { canRun, findProgram, runProgram, type Program } from '../docs/programs.ts';
 
 const FOLDER = `${ROOT}clients/python`;
 const PYTHON = { name: 'python3', variable: 'TALLY_TEST_PYTHON' };
@@ -19,6 +20,29 @@ describe.skipIf(!canRun('the tests of clients/python', [PYTHON]))('the Python SD
   it('passes its tests', async () => {
     const python = findProgram(PYTHON) ?? '';
     const ended = await runProgram(python, ['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], { cwd: FOLDER, env: environment() });
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(ended.stderr).toMatch(/^Ran \d{2,} tests/m);
+  });
+});
+
+/** Those that pyproject.toml names, as people install them beside each other. */
+const SUPPORTED = [...textOf('clients/python/pyproject.toml').matchAll(/Python :: (3\.\d+)"/g)].map(([, version = '']) => ({
+  name: `python${version}`,
+  variable: `TALLY_TEST_PYTHON_${version.replace('.', '_')}`,
+}));
+
+/** pyenv puts a program on the PATH for every version, and most of them refuse to run. */
+const runs = (program: Program): boolean => spawnSync(findProgram(program) ?? '', ['--version']).status === 0;
+
+describe.each(SUPPORTED)('the Python SDK with $name', (program) => {
+  const isRun = canRun(`the tests of clients/python with ${program.name}`, [program], runs);
+  it.skipIf(!isRun)('passes its tests', { concurrent: true }, async () => {
+    // what is published is tested once, above: these have no tool that builds it
+    const env = { ...environment(), CI: '' };
+    const ended = await runProgram(findProgram(program) ?? '', ['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
+      cwd: FOLDER,
+      env,
+    });
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stderr).toMatch(/^Ran \d{2,} tests/m);
   });

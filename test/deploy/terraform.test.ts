@@ -1,19 +1,19 @@
-/** The module of config/terraform: it parses, and says what Tally itself would make and what `tally iam-policy` prints. */
+/** The module of config/terraform: it parses, and says what `tally queue create`, `bucket plan` and `iam-policy` make and print. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parse, type CollectionTag, type ScalarTag } from 'yaml';
 import { z } from 'zod';
 import { judgePattern, neededEvents } from '../../src/domain/provisioning/hand-made-rule.ts';
 import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
+import { queueDifferences, wantedQueues } from '../../src/domain/provisioning/planning/queue-pair.ts';
 import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
-import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
 
 const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
 const FOLDER = 'config/terraform';
-const FILES = ['main.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
+const FILES = ['main.tf', 'permissions.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
 const KEY_ARN = `arn:aws:kms:${REGION}:${ACCOUNT}:key/example`;
 
 /** What the expressions of the module refer to, for a bucket `photos` and the default name. */
@@ -126,27 +126,27 @@ describe.skipIf(!runs)('the Terraform module', () => {
     expect(main.resource.flatMap((each) => Object.keys(each)).filter((type) => type.startsWith('aws_s3'))).toEqual([]);
   });
 
-  it('has the queues of the CloudFormation template', () => {
-    const tags: (ScalarTag | CollectionTag)[] = [
-      ...['!Ref', '!Sub', '!GetAtt'].map((tag): ScalarTag => ({ tag, resolve: (text) => text })),
-      ...['!Not', '!Equals', '!If'].map((tag): CollectionTag => ({ tag, collection: 'seq' })),
-    ];
-    const queueSchema = z.object({
-      Properties: z.looseObject({ MessageRetentionPeriod: z.int(), RedrivePolicy: z.object({ maxReceiveCount: z.int() }).optional() }),
-    });
-    const { Resources } = z
-      .object({ Resources: z.record(z.string(), z.unknown()) })
-      .parse(parse(textOf('config/aws/cloudformation/queues.yaml'), { customTags: tags }));
-    for (const [name, id] of [
-      ['bucket_events', 'BucketEvents'],
-      ['dead_letters', 'DeadLetters'],
+  it('has the queues that `tally queue create` makes', () => {
+    const policy = JSON.stringify(encoded(resource('aws_sqs_queue_policy', 'this')['policy']));
+    const [letters, bucket] = wantedQueues('tally', { partition: 'aws', region: REGION, account: ACCOUNT });
+    for (const [name, queue] of [
+      ['dead_letters', letters],
+      ['bucket_events', bucket],
     ] as const) {
-      const { Properties } = queueSchema.parse(Resources[id]);
-      expect(resource('aws_sqs_queue', name)['message_retention_seconds']).toBe(Properties.MessageRetentionPeriod);
-      if (Properties.RedrivePolicy !== undefined) {
-        const redrive = encoded(resource('aws_sqs_queue', name)['redrive_policy']);
-        expect(redrive).toEqual({ deadLetterTargetArn: LETTERS_ARN, maxReceiveCount: Properties.RedrivePolicy.maxReceiveCount });
-      }
+      const made = resource('aws_sqs_queue', name);
+      expect(valueOf(JSON.stringify(made['name']))).toBe(queue.name);
+      expect(made['sqs_managed_sse_enabled']).toBe('${var.kms_key_arn == null ? true : null}');
+      const attributes = {
+        MessageRetentionPeriod: String(made['message_retention_seconds']),
+        VisibilityTimeout: String(made['visibility_timeout_seconds']),
+        ReceiveMessageWaitTimeSeconds: String(made['receive_wait_time_seconds']),
+        DelaySeconds: String(made['delay_seconds']),
+        SqsManagedSseEnabled: 'true',
+        Policy: policy.replaceAll(QUEUE_ARN, queue.arn),
+        ...('redrive_policy' in made && { RedrivePolicy: JSON.stringify(encoded(made['redrive_policy'])) }),
+        ...('redrive_allow_policy' in made && { RedriveAllowPolicy: JSON.stringify(encoded(made['redrive_allow_policy'])) }),
+      };
+      expect(queueDifferences(queue, attributes)).toEqual([]);
     }
   });
 
@@ -156,7 +156,9 @@ describe.skipIf(!runs)('the Terraform module', () => {
       '${(local.bucket_events_arn)}': '${aws_sqs_queue.bucket_events.id}',
       '${(local.dead_letters_arn)}': '${aws_sqs_queue.dead_letters.id}',
     });
-    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules: true }, { rules: true }]);
+    // what Tally admits for this bucket: its own rules alone, whose names begin with its installation's
+    const rules = { principals: ['events.amazonaws.com'], arns: [`arn:aws:events:*:${ACCOUNT}:rule/tally-${INSTALLATION}-*`] };
+    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules }, { rules }]);
     const statement = (Sid: string, Service: string, source: string): object => ({
       Sid,
       Effect: 'Allow',
@@ -168,6 +170,7 @@ describe.skipIf(!runs)('the Terraform module', () => {
     expect(encoded(policy['policy'])).toEqual({
       Version: '2012-10-17',
       Statement: [
+        expect.objectContaining({ Sid: 'OnlyEncryptedConnections', Effect: 'Deny' }),
         statement('TopicsWithThePrefix', 'sns.amazonaws.com', `arn:aws:sns:*:${ACCOUNT}:tally-*`),
         statement('RulesWithThePrefix', 'events.amazonaws.com', `arn:aws:events:*:${ACCOUNT}:rule/tally-*`),
       ],
@@ -187,22 +190,22 @@ describe.skipIf(!runs)('the Terraform module', () => {
     });
   });
 
-  it('gives its role what `tally iam-policy --source eventbridge` prints', () => {
+  it('gives its role what `tally iam-policy --source eventbridge` prints', async () => {
+    const [written] = (await parsed('permissions.tf')).locals;
     const names = {
       partition: 'aws',
       region: REGION,
       account: ACCOUNT,
       bucketQueues: [QUEUE_ARN],
       letterQueues: [LETTERS_ARN],
-      newQueues: [],
       bucket: photos.bucket,
       installation: '*',
       keyArn: KEY_ARN,
     };
     const { Statement: printed } = z.object({ Statement: z.array(statementSchema) }).parse(iamPolicy('daemon', ['eventbridge'], names));
     const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
-    expect(inOrder([...statementsIn(locals['permissions']), ...statementsIn(locals['key_permissions'])])).toEqual(inOrder(printed));
-    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = concat(local.permissions, local.key_permissions)})}');
+    expect(inOrder(statementsIn(written?.['permissions']))).toEqual(inOrder(printed));
+    expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = local.permissions})}');
     expect(resource('aws_iam_role_policy', 'this')).toMatchObject({ policy: '${local.policy}', role: '${aws_iam_role.this.id}' });
   });
 

@@ -38,7 +38,7 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['npm start', 'explain', 'npm test', 'export TALLY_INDEX_URL', 'tally jobs'],
   'docs/guides/container.md': ['docker build', '--embedded', 'docker compose up'],
-  'docs/guides/ecs.md': ['aws cloudformation deploy'],
+  'docs/guides/ecs.md': ['aws cloudformation deploy', 'aws ecs run-task'],
 };
 
 it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
@@ -173,10 +173,13 @@ describe('docs/guides', () => {
   it('container: what Dockerfile and its image know', () => {
     const dockerfile = textOf('Dockerfile');
     expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
-    const [build, run, exec] = blockWith(CONTAINER, 'docker build');
+    const [build, run, add, search] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
-    expect(run).toMatch(/^docker run --read-only --tmpfs \/tmp .* tally serve$/);
-    expect(exec).toBe('docker exec CONTAINER tally search invoice');
+    expect(run).toMatch(/^docker run --detach --name tally --read-only --tmpfs \/tmp .* tally serve$/);
+    expect([add, search]).toEqual([
+      'docker exec tally tally bucket add photos --source notification',
+      'docker exec tally tally search invoice',
+    ]);
     const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });
@@ -196,5 +199,8 @@ describe('docs/guides', () => {
     const [deploy = ''] = blockWith(ECS, 'aws cloudformation deploy');
     const given = [...deploy.split('--parameter-overrides ')[1]!.matchAll(/(\w+)=/g)].map(([, name]) => name);
     expect(given).toEqual(required);
+    const [run = ''] = blockWith(ECS, 'aws ecs run-task');
+    const { containerOverrides } = JSON.parse(/--overrides '(.*)'$/.exec(run)?.[1] ?? '') as { containerOverrides: readonly object[] };
+    expect(containerOverrides).toEqual([{ name: 'tally', command: ['bucket', 'add', 'photos', '--source', 'notification'] }]);
   });
 });

@@ -6,6 +6,7 @@ import { errorCodesPage } from './error-codes-page.ts';
 import { textOf } from './pages.ts';
 import { connectPage, daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
+import { terraformPermissions } from './terraform.ts';
 import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 
 /** The pages, and a file that a page is about, by their paths in the repository. */
@@ -14,6 +15,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   // a chart contains nothing from outside of its folder
   'config/helm/tally/files/alerts.yaml': () => textOf('config/monitoring/alerts.yaml'),
   'config/helm/tally/files/dashboard.json': () => textOf('config/monitoring/dashboard.json'),
+  'config/terraform/permissions.tf': terraformPermissions,
   'docs/reference/api.md': apiPage,
   'docs/guides/connect.md': connectPage,
   'docs/reference/permissions.md': permissionsPage,

@@ -123,6 +123,20 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: late, compareIntervalMs: 0 }).state).toBe('ok');
   });
 
+  it('says how long no event has arrived, if that is unusual', () => {
+    const rhythm = { sinceMs: NOW_MS - 30 * DAY_MS, usualIntervalMs: 12 * MINUTE_MS };
+    expect(statusOf({ record: { rhythm, lastEventAtMs: NOW_MS - 180 * MINUTE_MS } })).toEqual({
+      state: 'quiet',
+      severity: 'warning',
+      sentence: 'No event has arrived for 3 hours; usually one does within 12 minutes',
+      sinceMs: NOW_MS - 180 * MINUTE_MS,
+      act: 'doctor',
+      gaps: 0,
+    });
+    expect(statusOf({ record: { rhythm, lastEventAtMs: NOW_MS - 60 * MINUTE_MS } }).state).toBe('ok');
+    expect(statusOf({ record: { lastEventAtMs: NOW_MS - 180 * MINUTE_MS } }).state).toBe('ok');
+  });
+
   it('is that of the worst of all', () => {
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
     // each fact with those that are less bad
@@ -130,6 +144,7 @@ describe('the status of a bucket', () => {
       ['unchecked', check('unknown'), {}],
       ['degraded', check('degraded'), {}],
       ['overdue', { lastComparedAtMs: 0 }, {}],
+      ['quiet', { rhythm: { sinceMs: 0, usualIntervalMs: 1 }, lastEventAtMs: NOW_MS - DAY_MS }, {}],
       ['gap_open', {}, { gaps: [gap] }],
       ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
       ['differs', {}, { gaps: [{ ...gap, differences }] }],

@@ -1,6 +1,6 @@
 /**
- * The whole story of a bucket that others use already: connected with each source, changed, and disconnected, while the daemon
- * indexes. What AWS answers before and after must be the same.
+ * The whole story of a bucket that others use already, where the bucket queue is, in another region and in another account:
+ * connected with each source, changed, and disconnected, while the daemon indexes. What AWS answers before and after must be the same.
  *
  * LocalStack has no CloudTrail: the trail of the source `routed` is on moto, and the test puts each call on the event bus as
  * CloudTrail would. From there everything is real: Tally's rule, its transformer, the topic, the queue and the daemon.
@@ -31,11 +31,19 @@ import { createBystanders, tracesOf, type Bystanders } from '../support/worlds/b
 import { indexKinds, type IndexKind } from '../support/worlds/flow.ts';
 
 const REGION = 'us-east-1';
+const ELSEWHERE = 'eu-west-1';
+const ACCOUNT = '000000000000';
+const OTHER_ACCOUNT = '222222222222';
+const ROLE = `arn:aws:iam::${OTHER_ACCOUNT}:role/tally-connect`;
 /** Some processes start at once on few cores. */
 const TEST_TIMEOUT_MS = 600_000;
 
 interface Story {
   readonly source: 'notification' | 'topic' | 'eventbridge' | 'routed';
+  /** Of the bucket. */
+  readonly place: string;
+  readonly region: string;
+  readonly account: string;
   /** Half of the stories on each store: the wiring does not depend on it. */
   readonly store: IndexKind;
   /** What the plan says that it touches of others. */
@@ -45,62 +53,78 @@ interface Story {
 }
 
 const server = indexKinds.at(-1) ?? 'sqlite';
-const stories: readonly Story[] = [
+const common: readonly Omit<Story, 'place' | 'region' | 'account'>[] = [
   { source: 'notification', store: server, foreign: [/sqs:.* gets an s3:TestEvent/, /lambda:.* gets an s3:TestEvent/], gaps: [] },
   { source: 'topic', store: 'sqlite', foreign: [], gaps: [] },
   { source: 'eventbridge', store: 'sqlite', foreign: [], gaps: [] },
   // a trail does not name the objects of a bulk delete in its call
   { source: 'routed', store: server, foreign: [/all selectors of .* are written again/], gaps: ['bulk-delete'] },
 ];
+const stories: readonly Story[] = [
+  ...common.map((story) => ({ ...story, place: 'beside the bucket queue', region: REGION, account: ACCOUNT })),
+  ...[
+    { place: 'in another region', region: ELSEWHERE, account: ACCOUNT },
+    { place: 'in another account', region: REGION, account: OTHER_ACCOUNT },
+  ].flatMap((place) =>
+    // of the source topic, Tally makes nothing beside the bucket
+    common.filter(({ source }) => source !== 'topic').map((story) => ({ ...story, ...place })),
+  ),
+];
 
 describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO])).concurrent('a bucket that others use', () => {
-  let trail: Awaited<ReturnType<typeof startTrail>>;
+  let trails: Trails;
   beforeAll(async () => {
-    trail = await startTrail();
+    trails = await startTrails();
   }, TEST_TIMEOUT_MS);
-  afterAll(() => trail.stop());
+  afterAll(() => trails.stop());
 
-  it.each(stories)('is connected by $source, indexed, and left as it was', { timeout: TEST_TIMEOUT_MS }, async (story) => {
-    const own = createTestAws(awsEndpoint() ?? '');
+  it.each(stories)('$place is connected by $source, indexed, and left as it was', { timeout: TEST_TIMEOUT_MS }, async (story) => {
+    const aws = createTestAws(awsEndpoint() ?? '', { region: story.region, ...(story.account !== ACCOUNT && { account: story.account }) });
     const installation = randomBytes(4).toString('hex');
+    const trail = trails.of(story.place);
     const env = {
       TALLY_INSTALLATION: installation,
       TALLY_GAPS_LIST_REQUESTS_PER_DAY: '200000',
+      ...(story.account !== ACCOUNT && { TALLY_CONNECT_ROLE_ARN: ROLE }),
       ...(story.source === 'routed' && { TALLY_TRAIL_ARN: trail.arn, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint }),
     };
     const world = await startWorld({ store: story.store, env });
-    const others = await createBystanders(world.aws, world, { sendsToTopic: story.source === 'topic' });
+    const others = await createBystanders(aws, world, { sendsToTopic: story.source === 'topic' });
     try {
-      await tell(story, { world, others, trail, installation });
+      await tell(story, { world, aws, others, trail, installation });
     } finally {
       others.close();
       await world.dispose();
-      await own.dispose();
+      await aws.dispose();
     }
   });
 });
 
 interface Scene {
   readonly world: World;
+  /** In the region of the bucket. */
+  readonly aws: TestAws;
   readonly others: Bystanders;
-  readonly trail: Awaited<ReturnType<typeof startTrail>>;
+  readonly trail: Trail;
   readonly installation: string;
 }
 
-async function tell(story: Story, { world, others, trail, installation }: Scene): Promise<void> {
-  const { aws, daemon, queue } = world;
+async function tell(story: Story, { world, aws, others, trail, installation }: Scene): Promise<void> {
+  const { daemon, queue } = world;
   const { bucket, topicArn } = others;
   const ask = requestsOf(daemon);
   const ours = `/v1/buckets/${bucket}`;
   // the stories run side by side, and only that of the source `routed` looks at the trail
   const theirs = async () => ({ ...(await others.snapshot()), ...(story.source === 'routed' && { trail: await trail.snapshot() }) });
-  const traces = () => tracesOf(aws, `tally-${installation}`, queue);
+  const tracesIn = (place: TestAws) => tracesOf(place, `tally-${installation}`, queue);
+  const traces = async () => [...(await tracesIn(world.aws)), ...(story.place === stories[0]?.place ? [] : await tracesIn(aws))];
   const before = await theirs();
   expect(await traces()).toEqual([]);
 
   await ask('POST', '/v1/buckets', {
     bucket,
     source: story.source,
+    bucket_account: story.account,
     reindex: false,
     ...(story.source === 'topic' && { topic_arn: topicArn }),
   });
@@ -120,8 +144,8 @@ async function tell(story: Story, { world, others, trail, installation }: Scene)
   expect(await traces()).not.toEqual([]);
   expect(await ask('GET', `${ours}/doctor`)).toMatchObject({ bucket, findings: healthy(story) });
 
-  await change(world, bucket, await keysFor(story, aws), story.source === 'routed' ? (calls) => tellTrail(aws, calls) : undefined);
-  await expectAgreement(world, bucket);
+  await change(aws, bucket, await keysFor(story, aws), story.source === 'routed' ? (calls) => tellTrail(aws, calls) : undefined);
+  await expectAgreement(world, aws, bucket);
   expect(await driftOf(ask, bucket)).toMatchObject({ missing: 0, stale: 0, phantom: 0, equal: 6 });
   const gaps = async () => (await world.gaps(bucket)).map(({ kind }) => kind).filter((kind) => kind !== 'loss');
   // the index agrees by the deletes of the keys, and the message that opens the gap may come after them
@@ -160,7 +184,7 @@ async function keysFor({ source }: Story, aws: TestAws): Promise<readonly string
 
 /** Puts ten objects, changes one, deletes one alone and three together. `hear` gets the calls as a trail records them. */
 async function change(
-  { aws }: World,
+  aws: TestAws,
   bucket: string,
   keys: readonly string[],
   hear: (calls: readonly Call[]) => Promise<void> = async () => undefined,
@@ -183,8 +207,8 @@ async function change(
 }
 
 /** Object by object. */
-async function expectAgreement(world: World, bucket: string): Promise<void> {
-  const truth = await listBucket(world.aws, bucket);
+async function expectAgreement(world: World, aws: TestAws, bucket: string): Promise<void> {
+  const truth = await listBucket(aws, bucket);
   expect(truth).toHaveLength(6);
   const indexed = async () => (await world.documents(bucket, 4)).map(({ key, etag, size }) => ({ key, etag, size }));
   const isEqual = async (): Promise<boolean> => JSON.stringify(await indexed()) === JSON.stringify(truth);
@@ -219,28 +243,40 @@ async function expectTheirEvents(aws: TestAws, { bucket, queue }: Bystanders): P
   });
 }
 
-/** A trail that others use, with a selector of theirs. */
-async function startTrail() {
+type Trails = Awaited<ReturnType<typeof startTrails>>;
+type Trail = ReturnType<Trails['of']>;
+
+/** A trail for each place of buckets that others use, with a selector of theirs. */
+async function startTrails() {
   const moto = await startMoto();
-  const common = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
-  const [client, s3] = [new CloudTrailClient(common), new S3Client({ ...common, forcePathStyle: true })];
+  const at = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+  const [client, s3] = [new CloudTrailClient(at), new S3Client({ ...at, forcePathStyle: true })];
   await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
-  const { TrailARN: arn = '' } = await client.send(new CreateTrailCommand({ Name: 'audit', S3BucketName: 'trail-logs' }));
-  await client.send(new StartLoggingCommand({ Name: 'audit' }));
   const FieldSelectors = [
     { Field: 'eventCategory', Equals: ['Data'] },
     { Field: 'resources.type', Equals: ['AWS::S3::Object'] },
     { Field: 'resources.ARN', StartsWith: ['arn:aws:s3:::finance/'] },
   ];
-  await client.send(new PutEventSelectorsCommand({ TrailName: 'audit', AdvancedEventSelectors: [{ Name: 'finance', FieldSelectors }] }));
+  const arns = new Map<string, string>();
+  const nameOf = (place: string): string => `audit-${place.replaceAll(' ', '-')}`;
+  for (const place of new Set(stories.map((story) => story.place))) {
+    const TrailName = nameOf(place);
+    const about = { Name: TrailName, S3BucketName: 'trail-logs', IsMultiRegionTrail: true };
+    const { TrailARN = '' } = await client.send(new CreateTrailCommand(about));
+    await client.send(new StartLoggingCommand({ Name: TrailName }));
+    await client.send(new PutEventSelectorsCommand({ TrailName, AdvancedEventSelectors: [{ Name: 'finance', FieldSelectors }] }));
+    arns.set(place, TrailARN);
+  }
   return {
-    arn,
-    endpoint: moto.endpoint,
-    async snapshot() {
-      const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: 'audit' }));
-      const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: 'audit' }));
-      return { selectors, IsLogging };
-    },
+    of: (place: string) => ({
+      arn: arns.get(place) ?? '',
+      endpoint: moto.endpoint,
+      async snapshot() {
+        const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: nameOf(place) }));
+        const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: nameOf(place) }));
+        return { selectors, IsLogging };
+      },
+    }),
     stop() {
       client.destroy();
       s3.destroy();

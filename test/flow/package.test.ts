@@ -1,13 +1,14 @@
-/** The package as npm packs and installs it, in a folder with nothing else: it has no dependencies, and contains the built panel. */
+/** The package as npm packs, publishes and installs it, in a folder with nothing else: it has no dependencies, and contains the built panel. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { writePackage } from '../../config/tooling/package.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
+import { shellBlocksOf, textOf } from '../docs/pages.ts';
+import { answers, startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
 
 const run = promisify(execFile);
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -16,6 +17,10 @@ describe('the package', () => {
   let folder: string;
   let main: string;
   let app: string;
+  let archive: string;
+  // with the Node of this project, and without settings of Tally
+  const outer = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TALLY_')));
+  const env = { ...outer, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
 
   beforeAll(async () => {
     // a name that an address would encode
@@ -24,9 +29,8 @@ describe('the package', () => {
     app = join(folder, 'app');
     await mkdir(app);
     await writeFile(join(app, 'package.json'), '{"private":true}');
-    const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
     await run('npm', ['pack', join(folder, 'package'), '--pack-destination', folder], { env });
-    const archive = join(folder, `tally-index-tally-${packageJson.version}.tgz`);
+    archive = join(folder, `tally-index-tally-${packageJson.version}.tgz`);
     await run('npm', ['install', '--offline', '--no-audit', '--no-fund', archive], { cwd: app, env });
     main = join(app, 'node_modules', '.bin', 'tally');
   });
@@ -38,18 +42,58 @@ describe('the package', () => {
     expect(await readFile(join(app, 'node_modules/@tally-index/tally/THIRD-PARTY-NOTICES.txt'), 'utf8')).toMatch(/^zod [^]*MIT License/m);
   });
 
+  it('can be published: npm corrects nothing in its manifest, and shows it to everyone', async () => {
+    // nothing is sent in a dry run, and no registry is asked
+    const options = ['--dry-run', '--json', '--registry', 'http://127.0.0.1:1', '--fetch-retries', '0', '--no-provenance'];
+    const { stdout, stderr } = await run('npm', ['publish', join(folder, 'package'), ...options], { env });
+    expect(stdout).toContain(`"id": "${packageJson.name}@${packageJson.version}"`);
+    const warnings = stderr.split('\n').filter((line) => line.startsWith('npm warn') && !line.includes('requires you to be logged in'));
+    expect(warnings).toEqual([]);
+    const manifest: unknown = JSON.parse(await readFile(join(folder, 'package', 'package.json'), 'utf8'));
+    expect(manifest).toMatchObject({ publishConfig: { access: 'public' }, repository: packageJson.repository });
+    expect(manifest).not.toHaveProperty('private');
+    expect(manifest).not.toHaveProperty('dependencies');
+  });
+
   it('runs where npm puts it, without a warning', async () => {
     expect(await run(process.execPath, [main, '--version'])).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' });
   });
 
+  it('is installed for the machine as docs/start/local.md says, and is typed by its name then', async () => {
+    const [commands = []] = shellBlocksOf(textOf('docs/start/local.md'));
+    expect(commands).toEqual([`npm install --global ${packageJson.name}`, 'tally serve --embedded']);
+    const prefix = join(folder, 'machine');
+    await run('npm', ['install', '--global', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', archive], { env });
+    const { stdout } = await run(join(prefix, 'bin/tally'), ['search', '--help'], { env });
+    expect(stdout).toContain('Usage: tally search');
+  });
+
+  it('prints commands that reach it, and never by the name of another package', async () => {
+    const { stdout } = await run(process.execPath, [main, 'search', '--help']);
+    expect(stdout).toContain(`Usage: npx ${packageJson.name} search`);
+    expect((await run('npx', [packageJson.name, '--version'], { cwd: app, env })).stdout).toBe(`${packageJson.version}\n`);
+  });
+
+  it('indexes an object, and its command finds it', async () => {
+    const registry = await startEmbeddedRegistry(main);
+    onTestFinished(() => registry.close());
+    await registry.put('demo', ['docs/annual report.pdf']);
+    const search = ['search', 'annual', '--json', '--registry', registry.controlUrl];
+    const found = await answers(
+      async () => (await run(process.execPath, [main, ...search], { env })).stdout,
+      (text) => text.includes('docs/annual report.pdf'),
+    );
+    expect(JSON.parse(found)).toMatchObject({ items: [{ bucket: 'demo', key: 'docs/annual report.pdf' }] });
+  });
+
   it('serves the panel that was built when it was packed', async () => {
     const registry = await startEmbeddedRegistry(main);
+    onTestFinished(() => registry.close());
     const answer = await fetch(`${registry.controlUrl}/panel/`);
     const page = await answer.text();
     expect(answer.status, page).toBe(200);
     expect(page).toBe(await readFile(join(app, 'node_modules/@tally-index/tally/dist/panel/index.html'), 'utf8'));
     for (const [, file = ''] of page.matchAll(/(?:src|href)="((?:panel|style)-[^"]+)"/g))
       expect((await fetch(`${registry.controlUrl}/panel/${file}`)).status, file).toBe(200);
-    await registry.close();
   });
 });

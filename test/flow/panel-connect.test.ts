@@ -76,7 +76,11 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           },
           resumeNotification: async () => reached(),
           diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
-          emitBucket: async () => ({ script: `#!/usr/bin/env bash\necho '${HOSTILE}'\n` }),
+          emitBucket: async ({ query }) => {
+            const { format = 'aws-cli' as const } = query;
+            if (format === 'terraform') throw new RequestError('connect.no-template', `no template is written: ${HOSTILE}`);
+            return { format, script: format === 'aws-cli' ? `#!/usr/bin/env bash\necho '${HOSTILE}'\n` : `# ${HOSTILE}\n` };
+          },
           cleanBucket: async () => ({ bucket: 'photos', state: 'applied', kept: [{ name: HOSTILE, reason: 'others have changed it' }] }),
           removeBucket: async ({ params, query }) => {
             noted.push(['removeBucket', { params, query }]);
@@ -306,6 +310,13 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('button', { name: 'Show the script' }).click();
     await page.getByRole('button', { name: 'Copy the script' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`#!/usr/bin/env bash\necho '${HOSTILE}'\n`);
+    await page.getByLabel('Format').selectOption('CloudFormation');
+    await page.getByText(`# ${HOSTILE.slice(0, 5)}`).waitFor();
+    await page.getByRole('button', { name: 'Copy the script' }).click();
+    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`# ${HOSTILE}\n`);
+    await page.getByLabel('Format').selectOption('Terraform');
+    await page.getByText('no template is written').waitFor();
+    expect(await page.getByRole('button', { name: 'Copy the script' }).count()).toBe(0);
     await openPanel(page, world.url, '?page=doctor&bucket=photos');
     await page.getByRole('button', { name: 'Copy the fix' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(healable.fix);

@@ -17,6 +17,14 @@ describe('the version', () => {
     expect(textOf('docs/guides/kubernetes.md').match(/tally:\d\S+/g)).toEqual([`tally:${version}`, `tally:${version}`]);
   });
 
+  it('is published with the same home everywhere', () => {
+    const [home = ''] = packageJson.homepage.split('#');
+    expect(packageJson.repository.url).toBe(`git+${home}.git`);
+    const texts = ['clients/python/pyproject.toml', 'clients/python/README.md'].map(textOf).join('\n');
+    const addresses = [...texts.matchAll(/https:\/\/github\.com\/[\w-]+\/[\w-]+/g)].map(([address]) => address);
+    expect(new Set(addresses)).toEqual(new Set([home]));
+  });
+
   it('is one that the clients of this API accept: 1.67 or higher', () => {
     const [major = 0, minor = 0] = packageJson.version.split('.').map(Number);
     expect(major > 1 || (major === 1 && minor >= 67)).toBe(true);

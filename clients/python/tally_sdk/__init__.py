@@ -21,7 +21,7 @@ from typing import Optional
 from . import admin, api_keys
 from ._client import client as _state
 from ._client import has_ended as _has_ended
-from ._index import buckets, explain, job, jobs, reindex, search
+from ._index import buckets, explain, facets, growth, job, jobs, reindex, search, series
 from ._login import login as _log_in
 from ._version import VERSION as __version__
 from .errors import (
@@ -43,13 +43,22 @@ from .records import (
     ApiKey,
     Bucket,
     BucketStatus,
+    BusyBucket,
     Caller,
     Explanation,
+    Facet,
+    FacetGroup,
+    Facets,
     Grant,
+    Growth,
+    GrowthDay,
     Job,
     OwnAccess,
     Reader,
+    Series,
+    SeriesPoint,
     StoredObject,
+    Sums,
     User,
 )
 
@@ -108,11 +117,17 @@ __all__ = [
     "AuthenticationError",
     "Bucket",
     "BucketStatus",
+    "BusyBucket",
     "Caller",
     "ConfigurationError",
     "CredentialsError",
     "Explanation",
+    "Facet",
+    "FacetGroup",
+    "Facets",
     "Grant",
+    "Growth",
+    "GrowthDay",
     "Job",
     "LoginError",
     "NotLoggedInError",
@@ -121,7 +136,10 @@ __all__ = [
     "ProtocolError",
     "Reader",
     "RequestError",
+    "Series",
+    "SeriesPoint",
     "StoredObject",
+    "Sums",
     "TallyError",
     "UnreachableError",
     "User",
@@ -133,6 +151,8 @@ __all__ = [
     "buckets",
     "configure",
     "explain",
+    "facets",
+    "growth",
     "job",
     "jobs",
     "logged_in",
@@ -141,5 +161,6 @@ __all__ = [
     "logout",
     "reindex",
     "search",
+    "series",
     "whoami",
 ]

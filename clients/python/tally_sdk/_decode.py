@@ -44,9 +44,11 @@ def _record_of(kind: Any, value: object, where: str) -> Any:
         _hints[kind] = typing.get_type_hints(kind)
     fields = {}
     for each in dataclasses.fields(kind):
-        inner = f"{where}.{each.name}"
-        if each.name in value:
-            fields[each.name] = _decoded(_hints[kind][each.name], value[each.name], inner)
+        # `from_` and `class_`: what Python reserves
+        name = each.name.rstrip("_")
+        inner = f"{where}.{name}"
+        if name in value:
+            fields[each.name] = _decoded(_hints[kind][each.name], value[name], inner)
         elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
             raise _unexpected(inner)
     return kind(**fields)
@@ -67,6 +69,8 @@ def _one_of(kinds: Tuple[Any, ...], value: object, where: str) -> Any:
 def _scalar_of(kind: Any, value: object, where: str) -> Any:
     if kind is datetime.datetime and isinstance(value, str):
         return time_of(value, where)
+    if kind is datetime.date and isinstance(value, str):
+        return _day_of(value, where)
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     # a bool is an int to Python only
@@ -86,6 +90,13 @@ def time_of(text: str, where: str) -> datetime.datetime:
     parts = [int(part) for part in match.groups()[:6]]
     try:
         return datetime.datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], fraction, datetime.timezone.utc)
+    except ValueError:
+        raise _unexpected(where) from None
+
+
+def _day_of(text: str, where: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
     except ValueError:
         raise _unexpected(where) from None
 

@@ -6,7 +6,7 @@ from typing import List, Mapping, Optional, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
-from .records import Bucket, Explanation, Job, StoredObject
+from .records import Bucket, Explanation, Facets, Growth, Job, Series, StoredObject
 
 # the largest page of the API
 _PAGE_MAX = 1_000
@@ -50,6 +50,111 @@ def search(
     if limit < 1:
         raise ValueError("limit must be at least 1")
     filters: Query = {
+        **_filters(
+            q=q,
+            query=query,
+            tz=tz,
+            bucket=bucket,
+            key=key,
+            prefix=prefix,
+            contains=contains,
+            match=match,
+            extension=extension,
+            size_min=size_min,
+            size_max=size_max,
+            modified_after=modified_after,
+            modified_before=modified_before,
+            content_type=content_type,
+            storage_class=storage_class,
+            etag=etag,
+            tags=tags,
+            meta=meta,
+        ),
+        "deleted": "true" if deleted else None,
+        "deleted_after": _moment(deleted_after, "deleted_after"),
+        "deleted_before": _moment(deleted_before, "deleted_before"),
+        "sort": sort,
+        "order": order,
+        "limit": min(limit, _PAGE_MAX),
+    }
+    return [*islice(client.pages(StoredObject, "/v1/objects", filters), limit)]
+
+
+def facets(
+    q: Optional[str] = None,
+    *,
+    query: Optional[str] = None,
+    tz: Optional[str] = None,
+    bucket: Optional[str] = None,
+    key: Optional[str] = None,
+    prefix: Optional[str] = None,
+    contains: Optional[str] = None,
+    match: Optional[str] = None,
+    extension: Optional[str] = None,
+    size_min: Optional[int] = None,
+    size_max: Optional[int] = None,
+    modified_after: Optional[Moment] = None,
+    modified_before: Optional[Moment] = None,
+    content_type: Optional[str] = None,
+    storage_class: Optional[str] = None,
+    etag: Optional[str] = None,
+    tags: Optional[Mapping[str, str]] = None,
+    meta: Optional[Mapping[str, str]] = None,
+    limit: int = 10,
+) -> Facets:
+    """
+    Sums the objects that search() would find by bucket, extension, storage class, size and age, each in at most `limit`
+    groups.
+    """
+    filters: Query = {
+        **_filters(
+            q=q,
+            query=query,
+            tz=tz,
+            bucket=bucket,
+            key=key,
+            prefix=prefix,
+            contains=contains,
+            match=match,
+            extension=extension,
+            size_min=size_min,
+            size_max=size_max,
+            modified_after=modified_after,
+            modified_before=modified_before,
+            content_type=content_type,
+            storage_class=storage_class,
+            etag=etag,
+            tags=tags,
+            meta=meta,
+        ),
+        "limit": limit,
+    }
+    return client.get(Facets, "/v1/objects/facets", filters)
+
+
+def _filters(
+    *,
+    q: Optional[str],
+    query: Optional[str],
+    tz: Optional[str],
+    bucket: Optional[str],
+    key: Optional[str],
+    prefix: Optional[str],
+    contains: Optional[str],
+    match: Optional[str],
+    extension: Optional[str],
+    size_min: Optional[int],
+    size_max: Optional[int],
+    modified_after: Optional[Moment],
+    modified_before: Optional[Moment],
+    content_type: Optional[str],
+    storage_class: Optional[str],
+    etag: Optional[str],
+    tags: Optional[Mapping[str, str]],
+    meta: Optional[Mapping[str, str]],
+) -> Query:
+    """The filters of a search as the API takes them."""
+    return {
         "q": q,
         "query": query,
         "tz": tz,
@@ -68,14 +173,7 @@ def search(
         "etag": etag,
         "tag": _pairs(tags),
         "meta": _pairs(meta),
-        "deleted": "true" if deleted else None,
-        "deleted_after": _moment(deleted_after, "deleted_after"),
-        "deleted_before": _moment(deleted_before, "deleted_before"),
-        "sort": sort,
-        "order": order,
-        "limit": min(limit, _PAGE_MAX),
     }
-    return [*islice(client.pages(StoredObject, "/v1/objects", filters), limit)]
 
 
 def _moment(value: Optional[Moment], name: str) -> Optional[str]:
@@ -99,6 +197,23 @@ def _pairs(values: Optional[Mapping[str, str]]) -> Optional[List[str]]:
 def buckets() -> List[Bucket]:
     """The connected buckets, over as many pages as there are."""
     return [*client.pages(Bucket, "/v1/buckets", {"limit": _PAGE_MAX})]
+
+
+def series(
+    *,
+    hours: Optional[int] = None,
+    from_: Optional[Moment] = None,
+    to: Optional[Moment] = None,
+    bucket: Optional[str] = None,
+) -> Series:
+    """What happened in the last `hours` (24 unless it is given), or between two times, of at most 14 days. `bucket`: only its events."""
+    time: Query = {"hours": hours, "from": _moment(from_, "from_"), "to": _moment(to, "to"), "bucket": bucket}
+    return client.get(Series, "/v1/series", time)
+
+
+def growth(bucket: Optional[str] = None, *, days: int = 30) -> List[Growth]:
+    """The objects and bytes of each bucket, or of one, day by day over the last `days`, which are 400 at most."""
+    return [*client.pages(Growth, "/v1/usage/growth", {"bucket": bucket, "days": days, "limit": _PAGE_MAX})]
 
 
 def explain(bucket: str, key: str) -> Explanation:

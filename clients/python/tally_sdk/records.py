@@ -1,7 +1,7 @@
 """What the registry answers, as read-only records. All times are aware datetimes in UTC."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Mapping, Optional, Tuple, Union
 
 
@@ -166,6 +166,102 @@ class Bucket:
     topic_arn: Optional[str] = None
     last_event_at: Optional[datetime] = None
     last_compared_at: Optional[datetime] = None
+    # the longest usual interval between two of its events
+    usual_interval_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class SeriesPoint:
+    """One step of a series."""
+
+    at: datetime
+    # each counted once
+    events: int
+    # how long half, and 95 % of the events took until a search found them; None: not known
+    lag_p50_ms: Optional[int] = None
+    lag_p95_ms: Optional[int] = None
+    # how many buckets had each status at the end; None: not known, or not of all buckets
+    statuses: Optional[Mapping[str, int]] = None
+
+
+@dataclass(frozen=True)
+class BusyBucket:
+    """A bucket, and how many events of it arrived."""
+
+    bucket: str
+    events: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """What happened over time. Steps of which nothing was recorded are missing."""
+
+    from_: datetime
+    to: datetime
+    step_s: int
+    # False: TALLY_SERIES is off, so that nothing is recorded
+    recording: bool
+    points: Tuple[SeriesPoint, ...]
+    busiest: Tuple[BusyBucket, ...]
+
+
+@dataclass(frozen=True)
+class GrowthDay:
+    """The objects and bytes of a bucket on one day, by UTC."""
+
+    day: date
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The objects and bytes of a bucket day by day. A day on which nothing was summed is missing."""
+
+    bucket: str
+    days: Tuple[GrowthDay, ...]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Objects, and their bytes as far as their sizes are known."""
+
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class FacetGroup:
+    """A group of results."""
+
+    objects: int
+    bytes: int
+    # None: objects that have none
+    name: Optional[str] = None
+    # the clauses that narrow `query` to this group; None: no clause does
+    filter: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Facet:
+    """Results in groups: the largest first, sizes and ages in their own order."""
+
+    groups: Tuple[FacetGroup, ...]
+    # the objects of all other groups; None: there are none
+    others: Optional[Sums] = None
+
+
+@dataclass(frozen=True)
+class Facets:
+    """The results of a search in groups."""
+
+    objects: int
+    bytes: int
+    bucket: Facet
+    extension: Facet
+    class_: Facet
+    size: Facet
+    age: Facet
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The wheel: built from this folder, installed into an empty one, imported from there."""
+"""What is published: the source archive of this folder, and the wheel made of that, installed into an empty folder and imported from there."""
 
 import importlib.metadata
 import importlib.util
@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zipfile
@@ -14,7 +15,7 @@ from pathlib import Path
 import tally_sdk as sdk
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
+BUILD = "import setuptools.build_meta as backend, sys; getattr(backend, 'build_' + sys.argv[1])(sys.argv[2])"
 CHECK = "import tally_sdk as sdk; print(sdk.__file__, sdk.__version__, sdk.admin.api_keys.list.__name__)"
 
 
@@ -23,26 +24,36 @@ def _can_build() -> bool:
         return True
     if any(importlib.util.find_spec(name) is None for name in ("setuptools", "pip")):
         return False
-    # the first that builds wheels without another package
-    return tuple(int(part) for part in importlib.metadata.version("setuptools").split(".")[:2]) >= (70, 1)
+    # what pyproject.toml asks for
+    return tuple(int(part) for part in importlib.metadata.version("setuptools").split(".")[:1]) >= (77,)
 
 
-@unittest.skipUnless(_can_build(), "NOT RUN: this Python has no pip, or no setuptools 70.1 or later")
+@unittest.skipUnless(_can_build(), "NOT RUN: this Python has no pip, or no setuptools 77 or later")
 class Wheel(unittest.TestCase):
     def test_is_built_installed_and_imported(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             source, built, target = Path(folder) / "source", Path(folder) / "built", Path(folder) / "target"
             shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-            self._run(["-c", BUILD, str(built)], source)
-            (wheel,) = built.iterdir()
-            self.assertEqual(wheel.name, f"tally_sdk-{sdk.__version__}-py3-none-any.whl")
+            self._run(["-c", BUILD, "sdist", str(built)], source)
+            (archive,) = built.iterdir()
+            self.assertEqual(archive.name, f"tally_index-{sdk.__version__}.tar.gz")
+            with tarfile.open(archive) as files:
+                files.extractall(folder)
+            unpacked = Path(folder) / f"tally_index-{sdk.__version__}"
+            self.assertEqual([path.name for path in unpacked.iterdir() if path.name in ("tests", "examples", "build")], [])
+            self._run(["-c", BUILD, "wheel", str(built)], unpacked)
+            (wheel,) = built.glob("*.whl")
+            self.assertEqual(wheel.name, f"tally_index-{sdk.__version__}-py3-none-any.whl")
             names = zipfile.ZipFile(wheel).namelist()
             self.assertIn("tally_sdk/py.typed", names)
             self.assertIn("tally_sdk/admin/api_keys.py", names)
             self.assertEqual([name for name in names if name.startswith(("tests", "examples"))], [])
-            metadata = zipfile.ZipFile(wheel).read(f"tally_sdk-{sdk.__version__}.dist-info/METADATA").decode()
+            metadata = zipfile.ZipFile(wheel).read(f"tally_index-{sdk.__version__}.dist-info/METADATA").decode()
             self.assertIn("Requires-Python: >=3.9\n", metadata)
+            self.assertIn("License-Expression: Apache-2.0\n", metadata)
             self.assertNotIn("Requires-Dist", metadata)
+            if os.environ.get("CI") == "true" or importlib.util.find_spec("twine") is not None:
+                self._run(["-m", "twine", "check", "--strict", str(archive), str(wheel)], Path(folder))
             install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(target), str(wheel)]
             self._run(install, Path(folder))
             shown = self._run(["-c", CHECK], Path(folder), PYTHONPATH=str(target))

@@ -40,7 +40,7 @@ export type ObservedKey = { readonly key: string; readonly isManagedByAws: boole
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
   readonly arn?: string;
-  /** The account that made it. Absent: SNS did not say. */
+  /** The account whose credentials can change it. Absent: SNS did not say. */
   readonly owner?: string;
   readonly isPending: boolean;
   readonly isRaw: boolean;

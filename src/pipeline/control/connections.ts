@@ -12,6 +12,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { Look } from '../provision/watch.ts';
+import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import type { WishRequest } from '../provision/wishes.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
@@ -65,8 +66,9 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
       const { plan, connection, isConnected, roles } = await provisioning.plan(wishRequest(bucket, query), signal);
       return planView(plan, { connected: isConnected, state: connection?.state ?? 'none', roles });
     },
-    emit: async (bucket: string, query: WishFields, signal: AbortSignal) => ({
-      script: await provisioning.emit(wishRequest(bucket, query), signal),
+    emit: async (bucket: string, { format = 'aws-cli', ...query }: WishFields & { readonly format?: EmitFormat }, signal: AbortSignal) => ({
+      format,
+      script: await provisioning.emit(wishRequest(bucket, query), format, signal),
     }),
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>

@@ -26,7 +26,7 @@ export interface OwnedBucket {
 /** Where something is: a request about it goes to this region, with the credentials for this account. */
 export type At = Pick<Place, 'account' | 'region'>;
 
-/** A subscription, and the account that made it: SNS lets no other one read or change it. */
+/** A subscription, and the account that may read and change it: the one that made it. */
 export interface OwnedSubscription {
   readonly arn: string;
   /** Absent: that of its topic. */

@@ -3,17 +3,13 @@ import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { emitScript } from '../../domain/provisioning/emit.ts';
-import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles } from '../../domain/provisioning/side.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
-import { existing, withLetters } from '../../domain/provisioning/facts.ts';
-import type { Observed } from '../../domain/provisioning/observed.ts';
-import { recordsBucket } from '../../domain/provisioning/trail.ts';
-import { wiringOf, type Wiring, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
@@ -22,10 +18,11 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue } from './bucket-queue.ts';
 import { createOwner } from './installation.ts';
+import { createEmit } from './emit.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
-import { createObserve, ownedBucket } from './observe.ts';
+import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createWishOf, type Wished, type WishRequest } from './wishes.ts';
@@ -67,8 +64,8 @@ export interface Planned {
 export interface Provisioning {
   /** Reads AWS and says what would change. */
   plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
-  /** A script for the AWS CLI that makes what an apply makes. */
-  emit(request: WishRequest, signal?: AbortSignal): Promise<string>;
+  /** What an apply makes, as code. Throws `connect.no-template` where only the script for the AWS CLI can make it. */
+  emit(request: WishRequest, format: EmitFormat, signal?: AbortSignal): Promise<string>;
   /** One pass of an apply, and the wish that it was for. */
   apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
   pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
@@ -96,6 +93,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws);
+  const emit = createEmit({ aws, observe });
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
   const writeNotification = createWriteNotification({ aws, clock });
@@ -104,34 +102,10 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const removeParts = createRemoveParts(parts);
   const pausing = createPause({ ...parts, apply });
 
-  /** The AWS CLI drops what it does not know, so the script would delete it. Where Tally may not read, the person must look. */
-  async function refuseUnknown(wish: Wish, signal?: AbortSignal): Promise<void> {
-    const { entry, eventBridge } = wiringOf(wish);
-    if (entry === undefined && !eventBridge) return;
-    const xml = await aws.notificationOf(ownedBucket(wish), signal).catch(unlessDenied);
-    const read = xml === undefined ? undefined : parseNotification(xml);
-    if (read?.ok !== false) return;
-    throw new RequestError(
-      'connect.unknown-configuration',
-      `the notification configuration of ${wish.bucket} contains something that this version does not know: ${read.reason}. The script would delete it, so add Tally's topic by hand, or use a newer version of Tally`,
-    );
-  }
-
-  /** The script for a wish, of what can be read. Throws what keeps an apply from writing. */
-  async function scriptOf(wish: Wish, signal?: AbortSignal): Promise<string> {
-    await refuseUnknown(wish, signal);
-    // who may not read AWS gets the script all the same: it reads by itself
-    const observed = await observe(wish, signal).catch(unlessDenied);
-    if (observed === undefined) return emitScript(wish, wiringOf(wish));
-    const plan = planOf(wish, observed);
-    refuseBlocked(plan);
-    return emitScript(wish, asFound(plan, observed));
-  }
-
   /** A person with the permission can run the script. */
   async function withScript(wish: Wish, error: unknown, signal?: AbortSignal): Promise<unknown> {
     if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
-    const script = await scriptOf(wish, signal).catch(() => undefined);
+    const script = await emit(wish, 'aws-cli', signal).catch(() => undefined);
     if (script === undefined) return error;
     const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
     return new RequestError(error.code, detail, { ...error.extra, script });
@@ -151,9 +125,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
     },
-    async emit(request, signal) {
+    async emit(request, format, signal) {
       const { wish } = await wishOf(request, signal);
-      return scriptOf(wish, signal);
+      return emit(wish, format, signal);
     },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);
@@ -200,36 +174,4 @@ function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, sourc
 
 function withRoles(findings: readonly Finding[], roles: Roles): readonly Finding[] {
   return findings.map((finding) => (finding.side === undefined ? finding : { ...finding, side: withRole(finding.side, roles) }));
-}
-
-function unlessDenied(error: unknown): undefined {
-  if (!(error instanceof RequestError) || error.code !== 'connect.denied') throw error;
-}
-
-/** What keeps an apply from writing keeps a script from it as well: S3 would refuse it half-way, or events would be missing. */
-function refuseBlocked({ findings, token }: Plan): void {
-  const blocking = findings.find(({ blocks }) => blocks);
-  if (blocking === undefined) return;
-  const { code, what, why, fix } = blocking;
-  throw new RequestError(code === 'connect.overlap' ? code : 'connect.blocked', `no script is written: ${what}: ${why}. ${fix}`, {
-    finding: code,
-    token,
-  });
-}
-
-/**
- * The wiring as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
- * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
- */
-function asFound({ wish, wiring, changes }: Plan, observed: Observed): Wiring {
-  const { rule, topic, selector, ...rest } = wiring;
-  const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
-  const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
-  const found = existing(observed.rule)?.targets.find(({ id }) => id === rule?.target.id);
-  return {
-    ...rest,
-    ...(isWritten && { topic }),
-    ...(selector !== undefined && !isRecorded && { selector }),
-    ...(rule !== undefined && observed.handMadeRule === undefined && { rule: withLetters(rule, found) }),
-  };
 }

@@ -202,7 +202,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       async (source) => {
         const { bucket, provisioning, foreign } = await startWorld();
         const before = await foreign();
-        const script = await provisioning.emit({ bucket, source });
+        const script = await provisioning.emit({ bucket, source }, 'aws-cli');
         for (let run = 0; run < 2; run += 1) {
           if (run === 1 && source !== 'eventbridge')
             await spoilSubscription((await provisioning.plan({ bucket, source })).plan.wiring.subscription!);

@@ -4,6 +4,7 @@ import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
+import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
@@ -15,6 +16,7 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   auditContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   exportContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  seriesContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
   // several shards answer in no order, and one is the case that is easier
   for (const shards of isLong ? [1, 3] : [3]) {

@@ -7,6 +7,7 @@ import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
+import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
@@ -26,6 +27,7 @@ async function openSqliteStore(): Promise<OpenStore> {
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
 exportContract('SQLite', openSqliteStore);
+seriesContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { emitScript } from '../../../src/domain/provisioning/emit.ts';
+import { emitScript } from '../../../src/domain/provisioning/emitting/aws-cli.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';

@@ -59,8 +59,8 @@ describe('the notification of an earlier installation', () => {
 
   it('is taken over by a script on request only, which is refused otherwise', async () => {
     const world = await startAfterAnother();
-    await expect(world.provisioning.emit({ bucket: 'photos' })).rejects.toMatchObject({ code: 'connect.overlap' });
-    expect(await world.provisioning.emit({ bucket: 'photos', adopt: true })).toContain('test("^tally-');
+    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(await world.provisioning.emit({ bucket: 'photos', adopt: true }, 'aws-cli')).toContain('test("^tally-');
   });
 
   it.each([

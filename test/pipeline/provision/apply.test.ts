@@ -196,12 +196,12 @@ describe('an apply', () => {
   it('has no script where S3 has something that this version does not know, and one where it may not be read', async () => {
     const world = await startWorld();
     world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
-    await expect(world.provisioning.emit({ bucket: 'photos' })).rejects.toMatchObject({
+    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject({
       code: 'connect.unknown-configuration',
       message: expect.stringContaining('<New>'),
     });
     world.aws.notificationOf = async () => Promise.reject(new RequestError('connect.denied', 'denied'));
-    expect(await world.provisioning.emit({ bucket: 'photos' })).toContain('put-bucket-notification-configuration');
+    expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain('put-bucket-notification-configuration');
   });
 
   it('names an overlap before it writes anything, and what fits', async () => {

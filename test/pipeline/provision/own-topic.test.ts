@@ -283,27 +283,27 @@ describe('the script of a plan', () => {
     const world = await startOwn();
     const entry = { kind: 'queue', id: 'x', arn: QUEUE_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
     world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
-    await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' })).rejects.toMatchObject({
+    await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' }, 'aws-cli')).rejects.toMatchObject({
       code: 'connect.overlap',
-      message: expect.stringMatching(/^no script is written: photos has notifications for the same events: x/),
+      message: expect.stringMatching(/^nothing is written: photos has notifications for the same events: x/),
     });
-    expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' })).toContain('put-rule');
+    expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' }, 'aws-cli')).toContain('put-rule');
   });
 
   it('puts no statement into the policy of a topic that admits EventBridge already', async () => {
     const closed = await startOwn();
-    expect(await closed.provisioning.emit({ bucket: 'photos' })).toContain('sns set-topic-attributes');
+    expect(await closed.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain('sns set-topic-attributes');
     const admitting = await startOwn(open);
-    expect(await admitting.provisioning.emit({ bucket: 'photos' })).not.toContain('sns set-topic-attributes');
+    expect(await admitting.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).not.toContain('sns set-topic-attributes');
   });
 
   it('makes no topic in place of the operator’s, and no rule beside one that was made by hand', async () => {
     const world = await startOwn(open);
-    const script = await world.provisioning.emit({ bucket: 'photos' });
+    const script = await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli');
     expect(script).not.toContain('create-topic');
     expect(script).toContain('put-rule');
     world.aws.parts.rules.set('ops', handMade());
-    expect(await world.provisioning.emit({ bucket: 'photos' })).not.toContain('put-rule');
+    expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).not.toContain('put-rule');
   });
 
   it('leaves its dead-letter queue to a target where nothing else names the queue', async () => {
@@ -311,7 +311,7 @@ describe('the script of a plan', () => {
     await world.apply();
     delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
     await world.provisioning.remove('photos', { keepAws: true });
-    expect(await world.provisioning.emit({ bucket: 'photos' })).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
+    expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
   });
 });
 

@@ -23,14 +23,22 @@ export const theirs: readonly NotificationEntry[] = [
 
 export const theirStatement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
 
-export async function startWorld(
-  settings: { readonly trailArn?: string; readonly trailBucket?: string; readonly deadLetterUrl?: string } = {},
-) {
+export async function startWorld({
+  photos = {},
+  ...settings
+}: {
+  readonly trailArn?: string;
+  readonly trailBucket?: string;
+  readonly deadLetterUrl?: string;
+  readonly roles?: ReadonlyMap<string, string>;
+  /** Where the bucket `photos` is. Default: where the queues are. */
+  readonly photos?: { readonly region?: string; readonly account?: string };
+} = {}) {
   const aws = createFakeAws();
   const store = createMemoryStore();
   const clock = createFakeClock();
   const storage = createFakeStorage(clock);
-  storage.createBucket('photos', { region: REGION });
+  storage.createBucket('photos', { region: photos.region ?? REGION });
   storage.createBucket('videos', { region: REGION });
   aws.parts.notifications.set('videos', { entries: [], eventBridge: false });
   /** Interrupts the writes of records like calls to AWS. */
@@ -45,7 +53,10 @@ export async function startWorld(
   };
   const provisioning = provisioningOn(aws, { state, storage, clock, ...settings });
   for (const bucket of ['photos', 'videos']) {
-    await updateRecord(store.state, refs.bucket(bucket), () => newRecord(bucket, clock.nowMs()));
+    await updateRecord(store.state, refs.bucket(bucket), () => ({
+      ...newRecord(bucket, clock.nowMs()),
+      ...(bucket === 'photos' && photos),
+    }));
   }
 
   async function apply(request: Partial<WishRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {

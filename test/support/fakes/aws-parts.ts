@@ -62,6 +62,7 @@ interface Queue {
   retentionS?: number;
   delayS?: number;
   messageBytesMax?: number;
+  messages?: number;
 }
 
 export interface AwsParts {
@@ -323,6 +324,7 @@ export function provisioningOn(
     readonly deadLetterUrl?: string;
     readonly newRegistryId?: () => string;
     readonly installation?: string;
+    readonly roles?: ReadonlyMap<string, string>;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };

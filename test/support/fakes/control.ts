@@ -312,7 +312,7 @@ export function createFakeControl(): FakeControl {
     changeBucket: () => bucketAnswer,
     removeBucket: () => ({ bucket: 'photos', kept: [] }),
     planBucket: () => planAnswer,
-    emitBucket: () => ({ script: '#!/usr/bin/env bash\n' }),
+    emitBucket: () => ({ format: 'aws-cli', script: '#!/usr/bin/env bash\n' }),
     applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
     pauseNotification: () => ({ bucket: 'photos', state: 'paused', source: 'notification' }),
     resumeNotification: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),

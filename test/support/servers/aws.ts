@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EventBridgeClient, PutEventsCommand, PutRuleCommand, PutTargetsCommand } from '@aws-sdk/client-eventbridge';
 import { DeleteRuleCommand, RemoveTargetsCommand } from '@aws-sdk/client-eventbridge';
-import type { Event } from '@aws-sdk/client-s3';
+import type { BucketLocationConstraint, Event } from '@aws-sdk/client-s3';
 import {
   CreateBucketCommand,
   DeleteBucketCommand,
@@ -73,9 +73,13 @@ const REGION = 'us-east-1';
 const EVENTS: Event[] = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
 
 /** A place on the emulator at `endpoint` (LocalStack, or fauxqs for what it knows). */
-export function createTestAws(endpoint: string): TestAws {
-  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-  const common = { endpoint, region: REGION, credentials };
+export function createTestAws(
+  endpoint: string,
+  { region = REGION, account }: { readonly region?: string; readonly account?: string } = {},
+): TestAws {
+  // LocalStack takes an access key of 12 digits for the account
+  const credentials = { accessKeyId: account ?? 'test', secretAccessKey: 'test' };
+  const common = { endpoint, region, credentials };
   const s3 = new S3Client({ ...common, forcePathStyle: true });
   const sqs = new SQSClient({ ...common, useQueueUrlAsEndpoint: false });
   const sns = new SNSClient(common);
@@ -95,14 +99,14 @@ export function createTestAws(endpoint: string): TestAws {
 
   return {
     endpoint,
-    region: REGION,
+    region,
     credentials,
     s3,
     sqs,
     sns,
     clients({ waitS = 1, s3TimeoutMs = 60_000 } = {}) {
       const clients = createAwsClients({
-        region: REGION,
+        region,
         endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint },
         credentials,
         s3: { forcePathStyle: true, timeoutMs: s3TimeoutMs, connectionsMax: 50 },
@@ -156,7 +160,8 @@ export function createTestAws(endpoint: string): TestAws {
     },
     async createBucket({ versioned = false } = {}) {
       const bucket = freshName();
-      await s3.send(new CreateBucketCommand({ Bucket: bucket }));
+      const place = region === REGION ? {} : { CreateBucketConfiguration: { LocationConstraint: region as BucketLocationConstraint } };
+      await s3.send(new CreateBucketCommand({ Bucket: bucket, ...place }));
       disposals.push(async () => {
         await emptyBucket(bucket);
         await s3.send(new DeleteBucketCommand({ Bucket: bucket }));

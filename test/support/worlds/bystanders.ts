@@ -28,7 +28,13 @@ import {
   ListTopicsCommand,
   TagResourceCommand,
 } from '@aws-sdk/client-sns';
-import { GetQueueAttributesCommand, ListQueueTagsCommand, SetQueueAttributesCommand, TagQueueCommand } from '@aws-sdk/client-sqs';
+import {
+  GetQueueAttributesCommand,
+  ListQueuesCommand,
+  ListQueueTagsCommand,
+  SetQueueAttributesCommand,
+  TagQueueCommand,
+} from '@aws-sdk/client-sqs';
 import type { TestAws } from '../servers/aws.ts';
 
 interface Queue {
@@ -115,7 +121,9 @@ export async function tracesOf(aws: TestAws, name: string, queue: Queue): Promis
     const subscriptions = await every(async (NextToken) => aws.sns.send(new ListSubscriptionsCommand({ NextToken })), 'Subscriptions');
     const rules = await every(async (NextToken) => events.send(new ListRulesCommand({ NextToken })), 'Rules');
     const { RuleNames = [] } = await events.send(new ListRuleNamesByTargetCommand({ TargetArn: queue.arn }));
+    const { QueueUrls = [] } = await aws.sqs.send(new ListQueuesCommand({ QueueNamePrefix: name }));
     return [
+      ...QueueUrls,
       ...topics.map(({ TopicArn = '' }) => TopicArn).filter((arn) => arn.includes(name)),
       ...subscriptions.filter(({ Endpoint, TopicArn = '' }) => Endpoint === queue.arn || TopicArn.includes(name)).map(said),
       ...rules.filter(({ Name = '' }) => Name.includes(name)).map(said),

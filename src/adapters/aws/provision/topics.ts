@@ -14,6 +14,7 @@ import {
 } from '@aws-sdk/client-sns';
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
+import { RequestError } from '../../../domain/request-error.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
@@ -70,19 +71,30 @@ export function createSnsProvision({
     );
   }
 
-  async function subscriptionOf(found: OwnedSubscription, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
-    const { arn, owner } = found;
+  async function subscriptionOf({ arn, owner }: OwnedSubscription, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
     // SNS lists no ARN until it is confirmed
     if (!arn.startsWith('arn:')) return { isPending: true, isRaw: false };
+    const { account: ofTopic } = placeOf(arn);
+    const refusals: unknown[] = [];
+    // it belongs to who made it. Emulators keep it with its topic
+    for (const account of new Set([owner ?? ofTopic, ofTopic])) {
+      try {
+        return observed({ arn, owner: account }, await attributesOf({ arn, owner: account }, signal));
+      } catch (error) {
+        if (!isMissing(error) && !(error instanceof RequestError && error.code === 'connect.denied')) throw error;
+        refusals.push(error);
+      }
+    }
+    if (refusals.every(isMissing)) return 'absent';
+    throw refusals.find((error) => !isMissing(error));
+  }
+
+  async function attributesOf(subscription: OwnedSubscription, signal?: AbortSignal): Promise<Readonly<Record<string, string>>> {
+    const { arn, owner } = subscription;
     const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
     const send = () => clientFor(withOwner(placeOf(arn), owner)).send(command, optionsOf(signal));
-    try {
-      const { Attributes = {} } = await asking(`GetSubscriptionAttributes ${arn}`, 'sns:GetSubscriptionAttributes', send, signal);
-      return observed(found, Attributes);
-    } catch (error) {
-      if (isMissing(error)) return 'absent';
-      throw error;
-    }
+    const { Attributes = {} } = await asking(`GetSubscriptionAttributes ${arn}`, 'sns:GetSubscriptionAttributes', send, signal);
+    return Attributes;
   }
 
   return {

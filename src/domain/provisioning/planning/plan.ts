@@ -233,7 +233,7 @@ function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly st
 const TOKEN_LENGTH = 16;
 
 /** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
-function tokenOf({ wish, observed }: Facts): string {
+function tokenOf({ wish, wiring, observed }: Facts): string {
   const { notification, queues } = observed;
   const sids = sidsOf(wish).all;
   const theirs = {
@@ -241,7 +241,9 @@ function tokenOf({ wish, observed }: Facts): string {
     // the source eventbridge switches it on
     eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
-    statements: queues.map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
+    statements: queues
+      .filter(({ arn }) => arn !== wiring.undelivered)
+      .map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
   };
   return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);
 }

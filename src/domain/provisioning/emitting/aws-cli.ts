@@ -2,10 +2,10 @@
  * The plan as a script for the AWS CLI and jq, for people who may not let Tally change AWS. It reads, merges, compares and puts,
  * so it may be run again, and what others configured stays.
  */
-import { sdkConfiguration } from './notification.ts';
-import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from './names.ts';
-import { selectorName, withSelector } from './trail.ts';
-import { partsPlace, queueStatements, type Target, type Wiring, type Wish } from './wiring.ts';
+import { sdkConfiguration } from '../notification.ts';
+import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from '../names.ts';
+import { selectorName, withSelector } from '../trail.ts';
+import { partsPlace, queueStatements, type Target, type Wiring, type Wish } from '../wiring.ts';
 
 /** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
 export function emitScript(wish: Wish, wiring: Wiring): string {

@@ -1,0 +1,79 @@
+# Written by `npm run docs` from the permissions that `tally iam-policy --source eventbridge` prints.
+locals {
+  permissions = concat(
+    [
+      {
+        Sid      = "ReceiveAndSettleMessages"
+        Effect   = "Allow"
+        Action   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+      },
+      {
+        Sid      = "ReadQueues"
+        Effect   = "Allow"
+        Action   = ["sqs:GetQueueAttributes"]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+      },
+      {
+        Sid      = "FindTheDeadLetterQueue"
+        Effect   = "Allow"
+        Action   = ["sqs:GetQueueUrl"]
+        Resource = [local.dead_letters_arn]
+      },
+      {
+        Sid      = "ReadRules"
+        Effect   = "Allow"
+        Action   = ["events:DescribeRule", "events:ListTagsForResource"]
+        Resource = ["arn:${local.partition}:events:${local.region}:${local.account}:rule/tally-*-*"]
+      },
+      {
+        Sid      = "FindRules"
+        Effect   = "Allow"
+        Action   = ["events:ListRules", "events:ListTargetsByRule"]
+        Resource = ["*"]
+      },
+    ],
+    # a statement without a resource would be refused
+    [for statement in [
+      {
+        Sid      = "ReadTheBucket"
+        Effect   = "Allow"
+        Action   = ["s3:ListBucket", "s3:GetBucketVersioning"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
+      },
+      {
+        Sid      = "ReadNotifications"
+        Effect   = "Allow"
+        Action   = ["s3:GetBucketNotification"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
+      },
+      {
+        Sid      = "LookAtObjects"
+        Effect   = "Allow"
+        Action   = ["s3:GetObject"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
+      },
+      {
+        Sid      = "EnrichDocuments"
+        Effect   = "Allow"
+        Action   = ["s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}/*"]
+      },
+    ] : statement if length(local.buckets) > 0],
+    [for statement in [
+      {
+        Sid       = "UseTheKeyOfTheQueues"
+        Effect    = "Allow"
+        Action    = ["kms:Decrypt", "kms:GenerateDataKey"]
+        Resource  = [var.kms_key_arn]
+        Condition = { StringEquals = { "kms:ViaService" = "sqs.${local.region}.${data.aws_partition.current.dns_suffix}" } }
+      },
+      {
+        Sid      = "ReadKeyPolicies"
+        Effect   = "Allow"
+        Action   = ["kms:DescribeKey", "kms:GetKeyPolicy"]
+        Resource = [var.kms_key_arn]
+      },
+    ] : statement if var.kms_key_arn != null],
+  )
+}

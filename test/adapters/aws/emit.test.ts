@@ -1,0 +1,248 @@
+/**
+ * What `tally bucket emit` writes is applied to LocalStack and to moto, beside a bucket that an apply connects, and both end in one
+ * state. LocalStack 4 makes everything but the tags of an AWS::Events::Rule. Of these types moto 5.2 makes AWS::SNS::Topic (without
+ * tags) and AWS::Events::Rule only, and it does not answer whether a bucket sends its events to EventBridge, so an apply of that
+ * source waits there forever.
+ */
+import { EventBridgeClient, TagResourceCommand } from '@aws-sdk/client-eventbridge';
+import { PutBucketNotificationConfigurationCommand, type NotificationConfiguration } from '@aws-sdk/client-s3';
+import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
+import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import type { BucketSource } from '../../../src/domain/bucket.ts';
+import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
+import { shortRegistry, tagsOf } from '../../../src/domain/provisioning/names.ts';
+import { parsePolicy, type Policy } from '../../../src/domain/provisioning/policy.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createObserve } from '../../../src/pipeline/provision/observe.ts';
+import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { JQ } from '../../docs/page-shell.ts';
+import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { AWS_CLI, openAwsCli, type AwsCli } from '../../support/servers/aws-cli.ts';
+import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
+import { MOTO, startMoto } from '../../support/servers/moto.ts';
+
+/** Waits for AWS's patience, which an emulator does not need. */
+const TEST_TIMEOUT_MS = 300_000;
+
+/** Whether the emulator makes stacks: a LocalStack may have been started without CloudFormation, but not in CI. */
+async function hasStacks(endpoint: string): Promise<boolean> {
+  const { services } = (await (await fetch(`${endpoint}/_localstack/health`)).json()) as { services: Record<string, string> };
+  const has = services['cloudformation'] !== 'disabled';
+  if (!has && process.env['CI'] === 'true') throw new Error('CI=true, but this LocalStack has no CloudFormation');
+  if (!has) console.warn('\n NOT RUN: the stacks of CloudFormation, which this LocalStack has not\n');
+  return has;
+}
+
+/** A bucket, its queues with somebody's statement, and what connects it. */
+async function startWorld(aws: TestAws, source: BucketSource) {
+  const installation = randomBytes(4).toString('hex');
+  const letters = await aws.createQueue();
+  const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+  const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
+  const Attributes = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }) };
+  await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes }));
+  const bucket = await aws.createBucket();
+  const topicArn = source === 'topic' ? await aws.createTopic() : undefined;
+  const NotificationConfiguration: NotificationConfiguration = {
+    QueueConfigurations: [{ Id: 'theirs', QueueArn: letters.arn, Events: ['s3:ObjectTagging:*'] }],
+    ...(topicArn !== undefined && {
+      TopicConfigurations: [{ Id: 'their topic', TopicArn: topicArn, Events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] }],
+    }),
+  };
+  await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
+  const store = createMemoryStore();
+  const clock = systemClock;
+  const telemetry = createFakeTelemetry();
+  const clients = aws.clients();
+  const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
+  const gaps = createGapReports({ ...store, clock, telemetry });
+  await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
+  const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
+  const observe = createObserve(provisioner);
+  const provisioning = createProvisioning({
+    state: store.state,
+    aws: provisioner,
+    storage,
+    clock,
+    queueUrl: queue.url,
+    installation,
+    isEmbedded: false,
+  });
+  const request = { bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) };
+  const { wish, wiring } = (await provisioning.plan(request)).plan;
+
+  /** The text with names that mean the same in every world. */
+  function named(text: string): string {
+    const names: readonly (readonly [string | undefined, string])[] = [
+      [wiring.rule?.name, 'RULE'],
+      [topicArn, 'TOPIC'],
+      [bucket, 'BUCKET'],
+      [installation, 'INSTALLATION'],
+      [wish.registry, 'REGISTRY'],
+      [shortRegistry(wish), 'MARK'],
+      [queue.arn.split(':').at(-1), 'QUEUE'],
+      [letters.arn.split(':').at(-1), 'LETTERS'],
+    ];
+    return names.reduce((shown, [from, to]) => (from === undefined ? shown : shown.replaceAll(from, to)), text);
+  }
+
+  return {
+    request,
+    provisioning,
+    wish,
+    rule: wiring.rule,
+    /** All that was read about the wish. */
+    async state(): Promise<Readonly<Record<string, unknown>>> {
+      const { topic, queues, notification, ...rest } = await observe(wish);
+      const { xml: _, ...configuration } = notification;
+      const policyOf = (text: string | undefined): Policy['Statement'] | undefined => parsePolicy(text)?.Statement;
+      const state = {
+        ...rest,
+        configuration,
+        queues: queues.map(({ policy, ...queueRest }) => ({ ...queueRest, policy: policyOf(policy) })),
+        // SNS's first statement lets the owner of the topic do what its IAM policies allow already
+        ...(topic !== undefined &&
+          topic !== 'absent' && {
+            topic: { ...topic, policy: policyOf(topic.policy)?.filter(({ Sid }) => Sid !== '__default_statement_ID') },
+          }),
+      };
+      const isSubscription = (value: unknown): boolean => typeof value === 'string' && /:[0-9a-f-]{36}$/.test(value);
+      const text = JSON.stringify(state, (name, value: unknown) => {
+        if (isSubscription(value)) return 'SUBSCRIPTION';
+        return name === 'pattern' && typeof value === 'string' ? (JSON.parse(value) as unknown) : value;
+      });
+      // lists have no order, once their names are the same
+      return JSON.parse(canonicalJson(JSON.parse(named(text)))) as Record<string, unknown>;
+    },
+    changes: async () => (await provisioning.plan(request)).plan.changes,
+  };
+}
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+async function applied(world: World): Promise<World> {
+  const { plan } = await world.provisioning.plan(world.request);
+  expect((await world.provisioning.apply(world.request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+  return world;
+}
+
+/** A shell with the AWS CLI and jq before an emulator. */
+async function openShell(endpoint: string, { command }: AwsCli) {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-emit-'));
+  await writeFile(join(folder, 'aws'), `#!/bin/sh\nexec ${command} --endpoint-url '${endpoint}' "$@"\n`, { mode: 0o755 });
+  const PATH = [folder, dirname(findProgram(JQ) ?? ''), process.env['PATH']].join(delimiter);
+  const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_DEFAULT_REGION: 'us-east-1' };
+  const env = { PATH, HOME: process.env['HOME'], TMPDIR: folder, ...credentials };
+  async function run(text: string): Promise<void> {
+    const { code, stdout, stderr } = await runProgram('/bin/bash', ['-euo', 'pipefail', '-c', text], { env });
+    expect({ code, text: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, text: '' });
+  }
+  return {
+    run,
+    async deploy(template: string): Promise<void> {
+      const file = join(folder, 'template.yaml');
+      await writeFile(file, template);
+      const name = `tally-test-${randomBytes(6).toString('hex')}`;
+      await run(`aws cloudformation create-stack --stack-name ${name} --template-body file://${file} > /dev/null
+aws cloudformation wait stack-create-complete --stack-name ${name}`);
+    },
+    close: () => rm(folder, { recursive: true }),
+  };
+}
+type Shell = Awaited<ReturnType<typeof openShell>>;
+
+/** LocalStack forgets the tags of a rule that a stack makes. */
+async function tagRule(aws: TestAws, { rule, wish }: World): Promise<void> {
+  const events = new EventBridgeClient({ endpoint: aws.endpoint, region: aws.region, credentials: aws.credentials });
+  const Tags = Object.entries(tagsOf(wish, wish.bucket)).map(([Key, Value]) => ({ Key, Value }));
+  if (rule !== undefined) await events.send(new TagResourceCommand({ ResourceARN: rule.arn, Tags }));
+  events.destroy();
+}
+
+const runs = canRun('what `tally bucket emit` writes', [AWS_CLI, JQ]);
+
+describe.skipIf(awsEndpoint() === undefined || !runs)('on LocalStack', { timeout: TEST_TIMEOUT_MS }, () => {
+  let aws: TestAws;
+  let awsCli: AwsCli;
+  let shell: Shell;
+  let isWithStacks = false;
+  beforeAll(async () => {
+    aws = createTestAws(awsEndpoint()!);
+    awsCli = await openAwsCli();
+    shell = await openShell(aws.endpoint, awsCli);
+    isWithStacks = await hasStacks(aws.endpoint);
+  });
+  afterAll(async () => {
+    await shell.close();
+    await awsCli.dispose();
+    await aws.dispose();
+  });
+
+  it.each(['notification', 'topic', 'eventbridge', 'routed'] as const)(
+    'the script ends in the state of an apply for %s',
+    async (source) => {
+      const [byApply, byScript] = [await applied(await startWorld(aws, source)), await startWorld(aws, source)];
+      await shell.run(await byScript.provisioning.emit(byScript.request, 'aws-cli'));
+      expect(await byScript.state()).toEqual(await byApply.state());
+    },
+  );
+
+  it.each(['topic', 'eventbridge', 'routed'] as const)(
+    'the stack, with the script for what no template can own, ends in the state of an apply for %s',
+    async (source) => {
+      if (!isWithStacks) return;
+      const [byApply, byStack] = [await applied(await startWorld(aws, source)), await startWorld(aws, source)];
+      await shell.deploy(await byStack.provisioning.emit(byStack.request, 'cloudformation'));
+      await tagRule(aws, byStack);
+      const left = (await byStack.changes()).map(({ part }) => part);
+      expect(left).toEqual(source === 'eventbridge' ? ['notification'] : []);
+      if (left.length > 0) await shell.run(await byStack.provisioning.emit(byStack.request, 'aws-cli'));
+      expect(await byStack.state()).toEqual(await byApply.state());
+      // a second template of the same bucket finds the topic, and makes no other
+      expect(await byStack.provisioning.emit(byStack.request, 'cloudformation')).not.toContain('AWS::SNS::Topic"\n');
+    },
+  );
+});
+
+describe.skipIf(!canRun('what `tally bucket emit` writes, on moto', [AWS_CLI, JQ, MOTO]))('on moto', { timeout: TEST_TIMEOUT_MS }, () => {
+  let aws: TestAws;
+  let awsCli: AwsCli;
+  let shell: Shell;
+  let moto: Awaited<ReturnType<typeof startMoto>>;
+  beforeAll(async () => {
+    moto = await startMoto();
+    aws = createTestAws(moto.endpoint);
+    awsCli = await openAwsCli();
+    shell = await openShell(moto.endpoint, awsCli);
+  });
+  afterAll(async () => {
+    await shell.close();
+    await awsCli.dispose();
+    await aws.dispose();
+    moto.stop();
+  });
+
+  it.each(['notification', 'topic', 'routed'] as const)('the script ends in the state of an apply for %s', async (source) => {
+    const [byApply, byScript] = [await applied(await startWorld(aws, source)), await startWorld(aws, source)];
+    await shell.run(await byScript.provisioning.emit(byScript.request, 'aws-cli'));
+    expect(await byScript.state()).toEqual(await byApply.state());
+  });
+
+  it('the stack makes the rule of an apply, with its target and tags', async () => {
+    const [byApply, byStack] = [await applied(await startWorld(aws, 'routed')), await startWorld(aws, 'routed')];
+    await shell.deploy(await byStack.provisioning.emit(byStack.request, 'cloudformation'));
+    const [{ rule }, stacked] = [await byApply.state(), await byStack.state()];
+    expect(rule).toBeDefined();
+    expect(stacked.rule).toEqual(rule);
+  });
+});

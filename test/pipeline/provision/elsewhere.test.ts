@@ -1,0 +1,229 @@
+/** Buckets of another region or account than the bucket queue. With which credentials each request is sent: accounts-moto.test.ts. */
+import { describe, expect, it } from 'vitest';
+import type { BucketSource } from '../../../src/domain/bucket.ts';
+import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
+import { parseArn, ruleNameOf } from '../../../src/domain/provisioning/names.ts';
+import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
+import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
+import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
+import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
+import { interruptAt, startWorld, theirs } from './world.ts';
+
+const FAR = 'af-south-1';
+const OTHER = '999999999999';
+const ROLE = `arn:aws:iam::${OTHER}:role/tally-connect`;
+const roles = new Map([[OTHER, ROLE]]);
+const UNDELIVERED = `arn:aws:sqs:${FAR}:${ACCOUNT}:${MARK}-undelivered`;
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+
+const places = [
+  ['another region', { region: FAR }],
+  ['another account', { account: OTHER }],
+  ['another region and account', { region: FAR, account: OTHER }],
+] as const;
+const sources = ['notification', 'eventbridge', 'routed'] as const;
+const rows = places.flatMap(([name, photos]) => sources.map((source) => [name, source, photos] as const));
+
+type Photos = (typeof places)[number][1];
+
+/** A topic and a rule of others beside the bucket. */
+function theirsBeside({ region = REGION, account = ACCOUNT }: { readonly region?: string; readonly account?: string }) {
+  return { topic: `arn:aws:sns:${region}:${account}:theirs`, rule: 'their-rule' };
+}
+
+async function startElsewhere(photos: Photos): Promise<World> {
+  const world = await startWorld({ photos, roles });
+  world.populate();
+  const { topic, rule } = theirsBeside(photos);
+  world.aws.parts.topics.set(topic, { policy: '{"Statement":[{"Sid":"Theirs"}]}', subscriptions: new Map() });
+  world.aws.parts.rules.set(rule, { pattern: '{"source":["theirs"]}', isEnabled: false, targets: [{ id: 'x', arn: topic }], tags: {} });
+  return world;
+}
+
+/** Everything that is not Tally's. */
+function foreignOf({ aws }: World, photos: Photos) {
+  const configuration = aws.parts.notifications.get('photos');
+  if (configuration === undefined || typeof configuration === 'string') throw new Error('no configuration');
+  const ours = sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all;
+  const { topic, rule } = theirsBeside(photos);
+  return {
+    entries: entriesWithout(configuration, MARK),
+    statements: [QUEUE_ARN, LETTERS_ARN].map((arn) => foreignStatements(parsePolicy(aws.parts.queues.get(arn)?.policy)!, ours)),
+    topic: aws.parts.topics.get(topic),
+    rule: aws.parts.rules.get(rule),
+  };
+}
+
+/** Calls that change AWS, or what is stored. */
+const isEffect = (call: string): boolean => !/Of$|^queueAt$|^topicTags$|^rulesAbout$/.test(call);
+
+const wishOf = (source: BucketSource) => ({ source });
+
+describe.each(rows)('a bucket of %s, source %s', (_, source, photos: Photos) => {
+  const { region = REGION, account = ACCOUNT } = photos as { readonly region?: string; readonly account?: string };
+
+  it('gets its topic and rule beside it, and the queue stays where it is', async () => {
+    const world = await startElsewhere(photos);
+    const before = foreignOf(world, photos);
+    expect(await world.agree(wishOf(source))).toMatchObject({ state: 'applied' });
+    expect(foreignOf(world, photos)).toEqual(before);
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    expect(plan.changes).toEqual([]);
+    expect(plan.findings.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
+    const use = source === 'notification' ? 'events' : 'routed';
+    const topicArn = `arn:aws:sns:${region}:${account}:tally-${INSTALLATION}-${use}`;
+    const deadLetterArn = region === REGION ? LETTERS_ARN : UNDELIVERED;
+    const topic = world.aws.parts.topics.get(topicArn);
+    expect([...(topic?.subscriptions ?? [])]).toMatchObject([[QUEUE_ARN, { deadLetterArn }]]);
+    expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(region === FAR);
+    const name = ruleNameOf(INSTALLATION, 'photos', source);
+    const targets = [{ id: 'routed-topic', arn: topicArn, deadLetterArn }];
+    expect(world.aws.parts.rules.get(name)?.targets).toEqual(source === 'notification' ? undefined : [expect.objectContaining(targets[0])]);
+    const queuePolicy = world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '';
+    expect(queuePolicy).toContain(`arn:aws:sns:*:${account}:tally-${INSTALLATION}-*`);
+    expect(queuePolicy.includes(`sns.${FAR}.amazonaws.com`)).toBe(region === FAR);
+    // no confirmation is needed: the account of the queue may subscribe this queue, and nothing else
+    expect(topic?.policy.includes(`arn:aws:iam::${ACCOUNT}:root`)).toBe(account === OTHER);
+    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(findings.filter(({ code }) => code !== 'connect.trail-unchecked')).toEqual([]);
+  });
+
+  it('continues wherever it was killed, to the same end, and is taken away to what was there', { timeout: 120_000 }, async () => {
+    const whole = await startElsewhere(photos);
+    const before = foreignOf(whole, photos);
+    let effects = 0;
+    whole.aws.before = (call) => void (effects += isEffect(call) ? 1 : 0);
+    await whole.agree(wishOf(source));
+    whole.aws.before = () => undefined;
+    const end = fingerprintOf(whole.aws.snapshot());
+    expect(effects).toBeGreaterThan(10);
+    // reads change nothing: a kill between two of them is one before the next effect
+    for (let at = 1; at <= effects; at += 1) {
+      const world = await startElsewhere(photos);
+      const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+      world.aws.before = interruptAt(at, isEffect);
+      const killed = await world.apply(wishOf(source), { token: plan.token }).catch((error: unknown) => String(error));
+      if (typeof killed !== 'string') continue;
+      world.aws.before = () => undefined;
+      await world.clock.advance(LEASE_MS * 2);
+      await world.apply(wishOf(source), { token: plan.token });
+      await world.clock.advance(LEASE_MS);
+      expect({ at, ...(await world.apply(wishOf(source), { token: plan.token })) }).toMatchObject({ state: 'applied' });
+      expect(fingerprintOf(world.aws.snapshot())).toBe(end);
+    }
+    for (let at = 1; at <= 40; at += 1) {
+      whole.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at, isEffect);
+      const done = await whole.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
+      whole.aws.before = () => undefined;
+      whole.aws.after = () => undefined;
+      if (done !== 'killed') break;
+      await whole.clock.advance(LEASE_MS);
+    }
+    expect(await whole.connection()).toBeUndefined();
+    expect(foreignOf(whole, photos)).toEqual(before);
+    expect(JSON.stringify(whole.aws.snapshot())).not.toContain(`tally-${INSTALLATION}`);
+  });
+
+  it('is planned and checked with a side for each step and each finding', async () => {
+    const world = await startElsewhere(photos);
+    await world.agree(wishOf(source));
+    for (const found of world.aws.parts.topics.values()) found.subscriptions.clear();
+    world.aws.parts.queues.get(QUEUE_ARN)!.policy = '{"Statement":[]}';
+    world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: false });
+    world.aws.parts.rules.delete(ruleNameOf(INSTALLATION, 'photos', source));
+    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    const sides = new Map(findings.map(({ code, side }) => [code, side]));
+    const beside = { of: 'bucket', account, region, ...(account === OTHER && { role: ROLE }) };
+    expect(sides.get(source === 'notification' ? 'connect.notification-missing' : 'connect.rule-missing')).toEqual(beside);
+    expect(sides.get('connect.queue-policy')).toEqual({ of: 'queue', account: ACCOUNT, region: REGION });
+    expect(sides.get('connect.subscription-missing')).toEqual({ of: 'queue', account: ACCOUNT, region });
+  });
+});
+
+describe('a bucket of another account', () => {
+  it('is not planned without a role of that account, and not touched', async () => {
+    const world = await startWorld({ photos: { account: OTHER } });
+    for (const source of sources) {
+      await expect(world.provisioning.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.no-role' });
+      await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.no-role' });
+    }
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('has its topic where an earlier version made it until it is applied again, and then nothing is left of that', async () => {
+    const world = await startWorld({ photos: { account: OTHER }, roles });
+    await world.apply();
+    // as an earlier version made it: in the account of the queue
+    await world.provisioning.remove('photos', { keepAws: false });
+    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: ACCOUNT });
+    await world.apply();
+    await updateRecord(world.state, refs.connection('photos'), (each) => each && { ...each, bucketAccount: OTHER });
+    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: OTHER });
+    expect(parseArn([...world.aws.parts.topics.keys()][0] ?? '')?.account).toBe(ACCOUNT);
+    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(findings.map(({ code }) => code)).not.toContain('connect.topic-missing');
+    await world.agree();
+    expect([...world.aws.parts.topics.keys()].map((arn) => parseArn(arn)?.account)).toEqual([ACCOUNT, OTHER]);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect([...world.aws.parts.topics.keys()]).toEqual([]);
+    expect(JSON.stringify(world.aws.snapshot())).not.toContain(`tally-${INSTALLATION}`);
+  });
+
+  it('leaves what a bucket of the account of the queue needs', async () => {
+    const world = await startWorld({ photos: { account: OTHER, region: FAR }, roles });
+    await world.apply();
+    await world.apply({ bucket: 'videos' });
+    await world.provisioning.remove('photos', { keepAws: false });
+    const { plan } = await world.provisioning.plan({ bucket: 'videos' });
+    expect(plan.changes).toEqual([]);
+    const policy = world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '';
+    expect(policy).toContain(`:${ACCOUNT}:tally-${INSTALLATION}-*`);
+    expect(policy).not.toContain(OTHER);
+    expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(false);
+  });
+
+  it('is not connected to a trail or a topic of the account of the queue', async () => {
+    const trailArn = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+    const world = await startWorld({ photos: { account: OTHER }, roles, trailArn });
+    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed' });
+    expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.trail-account', blocks: false }));
+    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven: [{ code: 'connect.trail-account' }] });
+    const topic = `arn:aws:sns:${REGION}:${ACCOUNT}:uploads`;
+    const named = await world.provisioning.plan({ bucket: 'photos', source: 'routed', topic_arn: topic });
+    expect(named.plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.topic-account', blocks: true }));
+  });
+});
+
+describe('what could not be delivered to a bucket of another region', () => {
+  it('is reported, and its queue is not removed with its messages', async () => {
+    const world = await startWorld({ photos: { region: FAR } });
+    await world.apply();
+    world.aws.parts.queues.get(UNDELIVERED)!.messages = 3;
+    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(findings).toEqual([
+      expect.objectContaining({ code: 'connect.undelivered', side: { of: 'queue', account: ACCOUNT, region: REGION } }),
+    ]);
+    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
+      { name: UNDELIVERED, reason: 'it holds 3 messages that could not be delivered' },
+    ]);
+    expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(true);
+  });
+
+  it('has a queue again after it was deleted', async () => {
+    const world = await startWorld({ photos: { region: FAR } });
+    await world.apply();
+    world.aws.parts.queues.delete(UNDELIVERED);
+    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    expect(findings.map(({ code }) => code)).toContain('connect.undelivered-missing');
+    await world.apply();
+    expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(true);
+  });
+});
+
+it('a bucket of another partition of AWS is refused', async () => {
+  const world = await startWorld({ photos: { region: 'cn-north-1' } });
+  await expect(world.provisioning.plan({ bucket: 'photos' })).rejects.toMatchObject({ code: 'connect.partition' });
+});
