@@ -20,7 +20,9 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FILES = ['README.md', 'CHANGELOG.md', 'docs', 'config'];
 
 /** What the panel contains. */
-const PANEL_PACKAGES = ['node_modules/@picocss/pico', 'node_modules/preact'];
+const PANEL_PACKAGES = ['@tanstack/query-core', '@tanstack/virtual-core', 'd3-hierarchy', 'preact', 'uplot'].map(
+  (name) => `node_modules/${name}`,
+);
 
 /** Libraries that are not modules of ECMAScript call `require`, which a module does not have. */
 const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";

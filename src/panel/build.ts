@@ -11,12 +11,19 @@ import { facts } from './facts.ts';
 const BROWSER = fileURLToPath(new URL('browser/', import.meta.url));
 export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url));
 
-/** Preact's sources have no notice that a bundler would keep, as the style sheet of Pico has. */
-const PREACT_LICENSE =
-  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller, licensed under MIT: https://github.com/preactjs/preact/blob/main/LICENSE */';
+/** The packages in the script have no notice that a bundler would keep. */
+const LICENSES =
+  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query and TanStack Virtual, Copyright (c) 2021-present Tanner Linsley; uPlot, Copyright (c) 2022 Leon Sorokin (all licensed under MIT), and d3-hierarchy, Copyright 2010-2021 Mike Bostock (licensed under ISC) */';
+
+interface PageFiles {
+  readonly script: string;
+  /** What the script cannot begin without: browsers load it at the same time. */
+  readonly parts: readonly string[];
+  readonly style: string;
+}
 
 /** Relative addresses, so that the page works behind any prefix of a proxy. */
-function pageOf(script: string, style: string): string {
+function pageOf({ script, parts, style }: PageFiles): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -27,6 +34,7 @@ function pageOf(script: string, style: string): string {
 <title>Tally</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${style}">
+${parts.map((part) => `<link rel="modulepreload" href="${part}">`).join('\n')}
 </head>
 <body>
 <noscript><p>This page needs JavaScript.</p></noscript>
@@ -39,9 +47,13 @@ function pageOf(script: string, style: string): string {
 
 /** Resolves to the files of the panel by name. The names of script and style contain a hash of what is in them. */
 export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints: { panel: join(BROWSER, 'main.tsx'), style: join(BROWSER, 'style.css') },
     entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    // the script of a page is loaded when it is shown
+    splitting: true,
+    metafile: true,
     outdir: BUILT,
     tsconfig: join(BROWSER, 'tsconfig.json'),
     define: { TALLY_FACTS: JSON.stringify(facts) },
@@ -50,14 +62,17 @@ export async function buildPanel(): Promise<ReadonlyMap<string, Uint8Array>> {
     bundle: true,
     minify: true,
     write: false,
-    banner: { js: PREACT_LICENSE },
+    banner: { js: LICENSES },
     logLevel: 'silent',
   });
   // esbuild is a process, which would otherwise wait for a next build
   await stop();
+  const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
   const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]));
-  const named = (end: string): string => [...files.keys()].find((name) => name.endsWith(end)) ?? '';
-  files.set('index.html', new TextEncoder().encode(pageOf(named('.js'), named('.css'))));
+  const entry = (name: string): string => [...files.keys()].find((file) => file.startsWith(`${name}-`)) ?? '';
+  const script = entry('panel');
+  const parts = (outputs[script]?.imports ?? []).filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path));
+  files.set('index.html', new TextEncoder().encode(pageOf({ script, parts, style: entry('style') })));
   return files;
 }
 

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld } from '../support/identity/http-world.ts';
-import { loadBuiltPanel, openPanel, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+import { follow, loadBuiltPanel, openPanel, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 /** Answers that wait until they are let go. */
 function createGate() {
@@ -114,7 +114,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     await page.evaluate(SHOW);
     await again;
     ended = page.waitForEvent('requestfailed', isStream);
-    await page.getByRole('link', { name: 'Health' }).click();
+    await follow(page, 'health');
     await ended;
   });
 
@@ -128,7 +128,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     await openPanel(page, world.url, '?page=audit&from=abc');
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Audit');
     await page.getByRole('alert').waitFor();
-    await page.getByRole('link', { name: 'Health' }).click();
+    await follow(page, 'health');
     await page.getByRole('region', { name: 'Checks' }).waitFor();
   });
 

@@ -35,7 +35,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
   async function open(): Promise<Window> {
     const window = await openWindow(browser);
     windows.push(window);
-    await openPanel(window.page, world.daemon.controlUrl);
+    await openPanel(window.page, world.daemon.controlUrl, '?page=buckets');
     return window;
   }
 
@@ -62,6 +62,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await add.getByRole('button', { name: 'Add bucket without changing AWS' }).click();
     await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
 
+    await page.getByRole('link', { name: 'Settings' }).click();
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Topic identifier').fill(topic);
     await settings.getByRole('button', { name: 'Save…' }).click();
@@ -119,7 +120,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
 
     await openPanel(page, daemon.controlUrl, `?page=doctor&bucket=${bucket}`);
     await page.getByText('Nothing is wrong that can be seen').waitFor();
-    await page.getByRole('link', { name: 'Its page' }).click();
+    await page.getByRole('link', { name: 'Its settings' }).click();
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByText('Nothing to do: AWS is as it must be').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();

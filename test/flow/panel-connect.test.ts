@@ -119,7 +119,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   it('shows the plan of a new bucket, applies exactly that, and follows it until it is applied', async () => {
     now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: `S3 to take ${HOSTILE}`, retry_after_ms: 1_000 }];
     now.isNew = true;
-    const { page, complaints } = await open('');
+    const { page, complaints } = await open('?page=buckets');
     await page.getByRole('button', { name: 'Add bucket' }).click();
     const form = page.getByRole('dialog', { name: 'Add bucket' });
     await form.getByLabel('Name').fill('photos');
@@ -146,7 +146,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     'Fix: “%s” leaves a bucket that is connected already as it is, and leads to its page',
     async (button) => {
       noted.length = 0;
-      const { page, complaints } = await open('');
+      const { page, complaints } = await open('?page=buckets');
       if (button === 'Add and apply') {
         // someone else connects it while its plan is shown
         await showPlan(page);
@@ -174,7 +174,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
 
   it('offers what goes around an overlap, and applies nothing that is blocked', async () => {
     now.plan = { ...planAnswer, findings: [overlap] };
-    const { page, complaints } = await open('');
+    const { page, complaints } = await open('?page=buckets');
     await showPlan(page);
     expect(await page.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
     const offered = await page.getByRole('button', { name: 'Plan with the source' }).allInnerTexts();
@@ -188,7 +188,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   });
 
   it('shows the plan before settings are saved, and can save them without AWS', async () => {
-    const { page } = await open('?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Source').selectOption('eventbridge');
     await settings.getByRole('button', { name: 'Save…' }).click();
@@ -214,7 +214,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   });
 
   it('names what was changed elsewhere while a form was open, and does not take it back', async () => {
-    const { page } = await open('?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Enrichment').selectOption('head');
     now.bucket = { ...watched, source: 'eventbridge' };
@@ -235,7 +235,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
       { length: 5 },
       () => ({ bucket: 'photos', state: 'applying', waiting_for: 'S3', retry_after_ms: 1_000 }) as const,
     );
-    const { page } = await open('');
+    const { page } = await open('?page=buckets');
     await showPlan(page);
     const dialog = page.getByRole('dialog', { name: 'Plan for photos' });
     const ticked = dialog.getByRole('listitem').filter({ hasText: 'done' });
@@ -246,7 +246,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(await ticked.innerText()).toContain('Make the topic');
     // of a plan that is blocked, the panel does not also say that there is nothing to do
     now.plan = { ...planAnswer, changes: [], findings: [overlap] };
-    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    await openPanel(page, world.url, '?page=bucket&bucket=photos&tab=settings');
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByText('Nothing can be applied as it is').waitFor();
     expect(await page.getByText('Nothing to do').count()).toBe(0);
@@ -261,8 +261,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
         },
       },
     });
-    const { page } = await open('');
-    await openPanel(page, outdated.url, '?page=bucket&bucket=photos');
+    const { page } = await open('?page=buckets');
+    await openPanel(page, outdated.url, '?page=bucket&bucket=photos&tab=settings');
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.getByRole('alert').getByText('connect.plan-outdated').waitFor();
@@ -275,7 +275,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
 
   it('pauses and resumes the notification, and has neither for another source', async () => {
     now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: 'AWS', retry_after_ms: 500 }];
-    const { page } = await open('?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     await page.getByRole('button', { name: 'Pause notification…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Resume notification…' }).click();
@@ -289,7 +289,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   });
 
   it('has Repair unchecked at each opening, and possible for the source notification', async () => {
-    const { page } = await open('?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     for (let opening = 0; opening < 2; opening++) {
       await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
       const repair = page.getByRole('checkbox', { name: 'Repair' });
@@ -300,12 +300,12 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     await page.getByRole('checkbox', { name: 'Repair' }).check();
     await page.getByRole('button', { name: 'Start the re-index' }).click();
-    await page.getByRole('heading', { name: 'Job job-1' }).waitFor();
+    await page.getByRole('heading', { name: 'Re-index photos' }).waitFor();
     expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
   });
 
   it('copies the script and the fix of a finding as they are', async () => {
-    const { page, context } = await open('?page=bucket&bucket=photos');
+    const { page, context } = await open('?page=bucket&bucket=photos&tab=settings');
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
     await page.getByRole('button', { name: 'Show the script' }).click();
     await page.getByRole('button', { name: 'Copy the script' }).click();
@@ -327,7 +327,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   });
 
   it('says what is left in AWS after a clean, and after a bucket is disconnected', async () => {
-    const { page } = await open('?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     await page.getByRole('button', { name: 'Clean…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Clean' }).click();
     await page.getByText('others have changed it').waitFor();

@@ -9,7 +9,7 @@ import { canBrowse, createWindows, startChromium, type Window } from '../support
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
+import { openMenu, openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -83,6 +83,10 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   const clipboard = (page: Page): Promise<string> => page.evaluate<string>('navigator.clipboard.readText()');
   const listed = (page: Page): Promise<string[]> =>
     page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').allTextContents();
+  async function exporting(page: Page, name: string): Promise<void> {
+    await page.getByRole('button', { name: 'Export and copy this search' }).click();
+    await page.getByRole('button', { name }).click();
+  }
   const queryOf = (page: Page): string | null => new URL(page.url()).searchParams.get('query');
 
   it('shows what it understood as chips that can be removed, the total, and how far the index agrees', async () => {
@@ -93,6 +97,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await expect.poll(() => listed(page)).toEqual(['2026/invoices/0001.pdf']);
     const chips = page.getByRole('list', { name: 'The search as it was understood' }).getByRole('listitem');
     expect(await chips.count()).toBe(3);
+    await page.locator('.agreement summary').click();
     await page.locator('.as-of', { hasText: 'demo' }).waitFor();
     await chips.filter({ hasText: '0001' }).getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['2026/invoices/0001.pdf', '2026/invoices/0002.pdf']);
@@ -140,10 +145,10 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(await page.getByLabel('Search for').getAttribute('aria-invalid')).toBe('true');
   });
 
-  it('sorts by its headings and quick links, and Back returns to the row', async () => {
+  it('sorts by its headings, and Back returns to the row', async () => {
     const { page } = await open();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo' }));
-    await page.getByRole('link', { name: 'Largest' }).click();
+    await page.getByRole('columnheader', { name: 'Size' }).getByRole('link').click();
     await expect.poll(async () => (await listed(page))[0]).toBe(DEEP);
     expect(new URL(page.url()).searchParams.get('sort')).toBe('size');
     expect(page.url()).not.toContain('cursor');
@@ -151,7 +156,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(await head.getAttribute('aria-sort')).toBe('descending');
     await head.getByRole('link').click();
     await expect.poll(async () => (await listed(page)).at(-1)).toBe(DEEP);
-    const exact = page.locator('.size', { hasText: '5,000 bytes' });
+    const exact = page.locator('span.size', { hasText: '5,000 bytes' });
     expect(await exact.count()).toBe(1);
     await page.keyboard.press('j');
     await page.keyboard.press('j');
@@ -184,6 +189,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(queryOf(page)).toBe('bucket:demo prefix:2026/invoices/');
     await page.getByRole('navigation', { name: 'Folders above' }).getByRole('link', { name: 'demo' }).click();
     await row('a/').getByRole('link').click();
+    await page.getByRole('navigation', { name: 'Folders above' }).getByText('a/').waitFor();
     await row('(no name)/').getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['a//b']);
     await page.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Age', exact: true }).click();
@@ -207,13 +213,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const { page } = await open();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo ext:pdf cat size>1T' }));
     const left = page.getByRole('list', { name: 'Without one of the filters' });
-    await left.waitFor();
-    expect(await left.getByRole('listitem').allTextContents()).toEqual([
-      'Without bucket:demo: 0',
-      'Without ext:pdf: 0',
-      'Without cat: 0',
-      'Without size>1T: 0',
-    ]);
+    await page.getByText('Nor does any without one of the filters.').waitFor();
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo ext:pdf cat' }));
     await left.getByRole('link', { name: 'Without cat: 2' }).click();
     await expect.poll(() => listed(page)).toEqual(['2026/invoices/0001.pdf', '2026/invoices/0002.pdf']);
@@ -238,13 +238,13 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(await clipboard(page)).toBe('a:b\n"new\\nline"');
     await page.getByRole('button', { name: 'Copy URIs' }).click();
     await expect.poll(() => clipboard(page)).toBe('s3://demo/a:b\n"s3://demo/new\\nline"');
-    await page.getByRole('button', { name: 'Copy command for all' }).click();
+    await exporting(page, 'Copy command for all');
     await expect.poll(() => clipboard(page)).toBe("tally search --query 'bucket:demo -ext:pdf' --sort size --order desc --csv");
-    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    await exporting(page, 'Copy as curl');
     await expect.poll(() => clipboard(page)).toContain('/v1/objects?query=bucket%3Ademo+-ext%3Apdf&sort=size&order=desc');
     const curl = (await clipboard(page)).replace(/^curl '?|'$/g, '');
     expect(((await (await fetch(curl)).json()) as { readonly items: readonly object[] }).items).toHaveLength(keys.length - 2);
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: /^Download all/ }).click()]);
+    const [download] = await Promise.all([page.waitForEvent('download'), exporting(page, 'Download all')]);
     const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n');
     expect(lines).toHaveLength(1 + keys.length - 2);
     expect(lines[0]).toMatch(/^bucket,key,size/);
@@ -267,11 +267,11 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
       await settled(page);
       await expect.poll(() => listed(page), { message: JSON.stringify(key) }).toEqual([printable(key)]);
       await page.keyboard.press('Escape');
-      await page.getByRole('heading', { level: 2 }).first().click();
       await page.keyboard.press('j');
       await page.keyboard.press('c');
       await expect.poll(() => clipboard(page)).toBe(key.includes('\n') ? JSON.stringify(key) : key);
-      await page.getByRole('button', { name: 'URI', exact: true }).click();
+      await page.locator('td.copies button').first().click();
+      await page.getByRole('button', { name: 'Copy URI' }).click();
       const uri = `s3://demo/${key}`;
       await expect.poll(() => clipboard(page)).toBe(key.includes('\n') ? JSON.stringify(uri) : uri);
       // the address opens the object, or the folder whose marker it is
@@ -317,10 +317,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByRole('button', { name: '1 new' }).click();
     expect(await rows()).toEqual(['changes/second.txt', 'changes/first.txt']);
     await page.getByText('1 selected').waitFor();
-    await page.getByRole('button', { name: 'Pause updates' }).click();
     await fetch(`${daemon.embeddedUrl}/demo/changes/first.txt`, { method: 'DELETE' });
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 1);
-    await page.getByRole('button', { name: 'Pause updates' }).click();
     await page.getByRole('button', { name: '1 new' }).click();
     await table
       .getByRole('row', { name: /first\.txt/ })
@@ -330,8 +328,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByRole('link', { name: 'Deleted', exact: true }).click();
     await page.getByText('Deleted objects are shown for seven days').waitFor();
     await expect.poll(() => listed(page)).toEqual(['changes/first.txt']);
-    await page.getByRole('link', { name: 'Deleted today' }).click();
-    await page.getByRole('columnheader', { name: 'Deleted' }).waitFor();
+    await page.getByRole('columnheader', { name: 'Deleted' }).getByRole('link').click();
     await expect.poll(() => listed(page)).toEqual(['changes/first.txt']);
     expect(new URL(page.url()).searchParams.get('sort')).toBe('deleted_at');
     await fetch(`${daemon.embeddedUrl}/demo/changes/second.txt`, { method: 'DELETE' });
@@ -344,6 +341,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo modified>=2026-01-02' }));
     const chips = page.getByRole('list', { name: 'The search as it was understood' });
     await chips.getByText('2026-01-02 00:00:00 UTC', { exact: false }).waitFor();
+    await openMenu(page);
     await page.getByRole('button', { name: 'Times: UTC' }).click();
     await chips.getByText('2026-01-02 00:00:00 UTC+09:00', { exact: false }).waitFor();
     expect(new URL(page.url()).searchParams.get('tz')).toBe('Asia/Tokyo');
@@ -373,7 +371,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     const found: string[] = [];
     for (const [name, choices] of looks) {
       await openPanel(page, daemon.controlUrl, address(choices));
-      await page.getByText('Filters', { exact: true }).click();
+      const filters = page.getByText('Filters', { exact: true });
+      if (await filters.isVisible()) await filters.click();
       found.push(...(await findingsOf(page, name)));
     }
     expect(found).toEqual([]);

@@ -6,7 +6,7 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { nastyKey, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+import { follow, openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
 
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
 
@@ -46,13 +46,13 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   it('names its pages, and Back and Forward lead through them', async () => {
     const { page } = await open();
     await openPanel(page, world.url);
-    expect(await page.title()).toBe('Buckets · Tally');
-    await page.getByRole('link', { name: 'Search' }).first().click();
+    expect(await page.title()).toBe('Overview · Tally');
+    await follow(page, 'search');
     await page.getByLabel('Search for').fill('cat');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
     expect(new URL(page.url()).searchParams.get('query')).toBe('cat');
-    await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').click();
+    await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').first().click();
     await page.getByText('The index holds it although').waitFor();
     expect(new URL(page.url()).searchParams.get('key')).toBe(nastyKey);
     await page.goBack();
@@ -60,12 +60,12 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(await page.getByLabel('Search for').inputValue()).toBe('cat');
     await page.goBack();
     await page.goBack();
-    await page.getByRole('heading', { name: 'Buckets' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
   it('works with the keyboard alone', async () => {
     const { page, complaints } = await open();
-    await openPanel(page, world.url);
+    await openPanel(page, world.url, '?page=buckets');
     await page.keyboard.press('j');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('photos');
     await page.keyboard.press('Enter');
@@ -153,10 +153,10 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     const { page, context } = await open({});
     await openPanel(page, world.url);
     await context.setOffline(true);
-    await page.getByRole('link', { name: 'Gaps' }).first().click();
+    await follow(page, 'jobs');
     await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
     await context.setOffline(false);
-    await page.getByRole('region', { name: 'Gaps' }).waitFor();
+    await page.getByRole('region', { name: 'Jobs' }).waitFor();
     await page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor({ state: 'detached' });
   });
 

@@ -11,14 +11,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'GET /v1/api-keys/{id}': 'the list shows the same fields',
   'GET /v1/admin/api-keys/{id}': 'the list shows the same fields',
   'POST /v1/admin/state/export': 'the command writes a file that only its owner may read, which a browser cannot',
-  'GET /v1/objects/facets': '`tally search --facets` shows them',
-  'GET /v1/series': '`tally series` shows it',
-  'GET /v1/usage/growth': '`tally growth` shows it',
-  'GET /v1/admin/grants': '`tally admin grants` shows who may read what',
-  'POST /v1/admin/grants': '`tally admin grants` adds them',
-  'POST /v1/admin/grants/remove': '`tally admin grants` removes them',
-  'GET /v1/admin/readers': '`tally admin access` shows them',
-  'GET /v1/admin/users/{id}/access': '`tally admin access` shows it',
 };
 
 describe('the panel', () => {

@@ -18,7 +18,7 @@ import { documentOfRow } from './document.ts';
 const CHUNK_ROWS = 5_000;
 const CHUNK_ROWS_MIN = 100;
 /** Tests that the columns of the index answer. */
-const ofIndex: ReadonlySet<Test['kind']> = new Set(['bucket', 'key', 'prefix', 'class', 'size', 'modified', 'deleted']);
+const ofIndex: ReadonlySet<Test['kind']> = new Set(['bucket', 'key', 'from', 'prefix', 'class', 'size', 'modified', 'deleted']);
 
 const bucketSchema = z.object({ name: z.string() });
 const keySchema = z.object({ key: z.string() });

@@ -3,8 +3,8 @@
  * subscription, the topic and the policies. Parts that other buckets use stay, and so does what others have altered.
  */
 import { canonicalJson } from './canonical.ts';
-import { existing, isRuleForeign, isTargetRight, isTopicForeign, queueOf, samePattern, type Facts, type FactsOf } from './facts.ts';
-import { ownerText } from './names.ts';
+import { existing, isTargetRight, isTopicForeign, queueOf, samePattern, type Facts, type FactsOf } from './facts.ts';
+import { isOwn, ownerText } from './names.ts';
 import { entriesWithout, type NotificationConfiguration } from './notification.ts';
 import {
   conditionValues,
@@ -15,6 +15,8 @@ import {
   type Policy,
   type Statement,
 } from './policy.ts';
+import type { ObservedRule } from './observed.ts';
+import { formerRuleOf, isPlaced, ruleWithout } from './shared-rule.ts';
 import { selectorName, withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type WiredTopic, type Wish } from './wiring.ts';
 
@@ -25,11 +27,21 @@ export type Removal =
       readonly before: NotificationConfiguration;
       readonly after: NotificationConfiguration;
     }
-  | { readonly part: 'rule'; readonly name: string; readonly rule: Rule }
+  | RuleExit
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | { readonly part: 'subscription'; readonly name: string; readonly owner?: string | undefined }
   | { readonly part: 'topic' | 'queue'; readonly name: string }
   | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
+
+/** How a bucket leaves a rule. */
+export interface RuleExit {
+  readonly part: 'rule';
+  readonly name: string;
+  readonly rule: Rule;
+  readonly before: ObservedRule;
+  /** The rule with its other buckets. Absent: it goes with its last bucket. */
+  readonly rest?: Rule;
+}
 
 /** What stays although it is ours, and why. */
 export interface Kept {
@@ -54,12 +66,14 @@ export function removalOf(
   others: Others,
   made: Made,
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
+  // a wish of the same bucket and source, wherever its rule is
+  const ownName = wiringOf(facts.wish).rule?.name;
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
     ...(still.some(({ entry, subscription }) => entry?.id === facts.wiring.entry?.id || subscription?.topicArn === facts.wiring.entry?.arn)
       ? []
       : [notificationRemoval(facts)]),
-    ...(still.some(({ rule }) => rule?.name === facts.wiring.rule?.name) ? [] : [ruleRemoval(facts)]),
+    ...(still.some(({ rule }) => rule?.name === ownName) ? [] : ruleRemovals(facts)),
     // its name is that of the registry and the bucket, whatever the rule is called
     ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
@@ -88,18 +102,36 @@ export function notificationRemoval({
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
 }
 
-/** The rule of the wish, unless it is another one's or was changed by others. */
-export function ruleRemoval(facts: FactsOf<'rule'>): (Removal & { readonly part: 'rule' }) | Kept | undefined {
-  const { rule } = facts.wiring;
-  const present = existing(facts.observed.rule);
-  if (rule === undefined || present === undefined) return undefined;
-  if (isRuleForeign(facts)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
+/** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */
+function ruleRemovals({ wish, wiring: { rule }, observed }: Facts): readonly (RuleExit | Kept | undefined)[] {
+  const present = existing(observed.rule);
+  const isNamed = rule !== undefined && present !== undefined && isPlaced(wish, observed);
+  return [
+    ...(isNamed ? [ruleExit(wish, rule, { present, isShared: observed.sharedRule !== undefined })] : []),
+    ...(observed.formerRules ?? []).map((former) => formerRuleExit(wish, former)),
+  ];
+}
+
+/** How the bucket leaves a shared rule that it was named in before. */
+export function formerRuleExit(wish: Wish, { name, ...present }: ObservedRule & { readonly name: string }): RuleExit | Kept | undefined {
+  const rule = formerRuleOf(wish, name, present);
+  return rule && ruleExit(wish, rule, { present, isShared: true });
+}
+
+function ruleExit(
+  wish: Wish,
+  rule: Rule,
+  { present, isShared }: { readonly present: ObservedRule; readonly isShared: boolean },
+): RuleExit | Kept {
+  if (!isOwn(present.tags, wish)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
+  const exit = { part: 'rule', name: rule.arn, rule, before: present } as const;
+  const rest = isShared ? ruleWithout(wish, rule, present) : 'last';
+  if (typeof rest === 'object') return { ...exit, rest };
   const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
     return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
-  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
-  return { part: 'rule', name: rule.arn, rule };
+  return rest === 'last' && samePattern(rule, present.pattern) ? exit : { name: rule.name, reason: 'its pattern was changed by others' };
 }
 
 /** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */

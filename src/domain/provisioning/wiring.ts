@@ -47,6 +47,8 @@ export interface Rule {
   readonly arn: string;
   readonly pattern: object;
   readonly target: Target;
+  /** Others have disabled it, and it stays so. */
+  readonly isDisabled?: true;
 }
 
 export interface WiredTopic {

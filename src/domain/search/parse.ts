@@ -137,6 +137,7 @@ function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
   const { name, operator } = field;
   if (!isFieldName(name)) return unknownField(lexeme, name);
   if (name === 'is') return statePart(lexeme, operator, context);
+  if (name === 'key' && operator === '>=') return fromPart(lexeme, context);
   if (isCompared(name) === (operator === ':')) {
     const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value`;
     return { position, message: `${name}${operator} is not possible: ${instead}` };
@@ -223,6 +224,17 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
     clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
     deleted: isDeleted,
     relative,
+  };
+}
+
+/** `key>=TEXT`: a list that begins at a key. */
+function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
+  const { position, negated, values } = lexeme;
+  const [value, second] = values;
+  if (value === undefined || value.text === '' || second !== undefined) return { position, message: 'key>= needs one key' };
+  return {
+    condition: { anyOf: [{ kind: 'from', value: value.text }], negated },
+    clause: clauseOf(lexeme, context, { field: 'key', operator: '>=', values: [value.text] }),
   };
 }
 

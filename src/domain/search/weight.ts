@@ -31,6 +31,7 @@ function weightOfTest(test: Test): number {
     }
     case 'bucket':
     case 'key':
+    case 'from':
     case 'prefix':
     case 'etag':
     case 'class':

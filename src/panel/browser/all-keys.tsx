@@ -3,9 +3,10 @@ import { useState } from 'preact/hooks';
 import type { AnyApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type RequestTo } from './api.ts';
-import { Left, RevokeDialog } from './keys.tsx';
+import { Left } from './key-days.tsx';
+import { RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
-import { Field, Form, Select } from './form.tsx';
+import { Chosen, Select } from './form.tsx';
 import { Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
@@ -30,7 +31,7 @@ export function AllKeysPage({ choices }: { readonly choices: Choices }) {
   return (
     <>
       <h1>All API keys</h1>
-      <KeyFilter key={key} choices={choices} />
+      <KeyFilter choices={choices} />
       <Listed pages={keys} empty={<p class="empty">No key matches.</p>}>
         {(items) => <AllKeysTable keys={items} revoke={setRevoked} />}
       </Listed>
@@ -49,32 +50,23 @@ export function AllKeysPage({ choices }: { readonly choices: Choices }) {
 }
 
 function KeyFilter({ choices }: { readonly choices: Choices }) {
-  const [typed, setTyped] = useState(choices);
-  const set = (name: string) => (value: string) => setTyped({ ...typed, [name]: value });
+  const set = (name: string) => (value: string) => go(hrefOf('all-keys', { ...choices, [name]: value }));
   return (
-    <Form submit="Show" onSubmit={async () => go(hrefOf('all-keys', typed))}>
-      <div class="columns">
-        <Field label="E-mail address" value={typed['email'] ?? ''} onChange={set('email')} />
-        <Field label="Name of the key" value={typed['key_name'] ?? ''} onChange={set('key_name')} />
-        <Select
-          label="Status"
-          value={typed['status'] ?? ''}
-          onChange={set('status')}
-          choices={[
-            ['', 'all'],
-            ['ACTIVE', 'ACTIVE'],
-            ['EXPIRED', 'EXPIRED'],
-          ]}
-        />
-        <Field
-          label="Unused since"
-          type="date"
-          value={typed['unused_since'] ?? ''}
-          onChange={set('unused_since')}
-          hint="00:00 UTC of this day."
-        />
-      </div>
-    </Form>
+    <div class="filters">
+      <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
+      <Chosen label="Name of the key" value={choices['key_name'] ?? ''} onChosen={set('key_name')} />
+      <Select
+        label="Status"
+        value={choices['status'] ?? ''}
+        onChange={set('status')}
+        choices={[
+          ['', 'all'],
+          ['ACTIVE', 'ACTIVE'],
+          ['EXPIRED', 'EXPIRED'],
+        ]}
+      />
+      <Chosen label="Unused since (UTC)" type="date" value={choices['unused_since'] ?? ''} onChosen={set('unused_since')} />
+    </div>
   );
 }
 

@@ -1,10 +1,9 @@
 /** The audit: who did what. */
-import { useState } from 'preact/hooks';
 import type { AnswerTo, RequestTo } from './api.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
-import { Field, Form, Select } from './form.tsx';
+import { Chosen, Select } from './form.tsx';
 import { useObserved } from './observed.ts';
 import { Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -43,7 +42,7 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
   return (
     <>
       <h1>Audit</h1>
-      <AuditFilter key={key} choices={choices} />
+      <AuditFilter choices={choices} />
       <Listed pages={found} empty={<p class="empty">No record matches.</p>}>
         {(entries) => <AuditTable entries={entries} />}
       </Listed>
@@ -52,23 +51,20 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
 }
 
 function AuditFilter({ choices }: { readonly choices: Choices }) {
-  const [typed, setTyped] = useState(choices);
-  const set = (name: string) => (value: string) => setTyped({ ...typed, [name]: value });
+  const set = (name: string) => (value: string) => go(hrefOf('audit', { ...choices, [name]: value }));
   return (
-    <Form submit="Show" onSubmit={async () => go(hrefOf('audit', typed))}>
-      <div class="columns">
-        <Field label="From" type="date" value={typed['from'] ?? ''} onChange={set('from')} />
-        <Field label="To" type="date" value={typed['to'] ?? ''} onChange={set('to')} />
-        <Field label="E-mail address" value={typed['email'] ?? ''} onChange={set('email')} />
-        <Select
-          label="Event"
-          value={typed['event'] ?? ''}
-          onChange={set('event')}
-          choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]}
-        />
-        <Field label="API key" value={typed['key'] ?? ''} onChange={set('key')} hint="Its name or fingerprint." />
-      </div>
-    </Form>
+    <div class="filters">
+      <Chosen label="From" type="date" value={choices['from'] ?? ''} onChosen={set('from')} />
+      <Chosen label="To" type="date" value={choices['to'] ?? ''} onChosen={set('to')} />
+      <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
+      <Select
+        label="Event"
+        value={choices['event'] ?? ''}
+        onChange={set('event')}
+        choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]}
+      />
+      <Chosen label="API key, by name or fingerprint" value={choices['key'] ?? ''} onChosen={set('key')} />
+    </div>
   );
 }
 

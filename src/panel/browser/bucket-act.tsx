@@ -2,7 +2,7 @@
 import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { Link, Text } from './parts.tsx';
 import { may } from './session.ts';
-import { numberText, plainText } from './words.ts';
+import { numberText } from './words.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 
@@ -29,44 +29,44 @@ export function Act({ of: { bucket, status } }: { readonly of: Of }) {
     case 'doctor':
       return may('GET /v1/buckets/{bucket}/doctor') ? (
         <Link page="doctor" choices={{ bucket }}>
-          See what is wrong
+          Ask the doctor
         </Link>
       ) : null;
     case 'gaps':
       return may('GET /v1/gaps') ? (
         <Link page="gaps" choices={{ bucket }}>
-          Its gaps
+          Show its gaps
         </Link>
       ) : null;
     case 'jobs':
       return may('GET /v1/jobs') ? (
         <Link page="jobs" choices={{ bucket }}>
-          Its jobs
+          Show its jobs
         </Link>
       ) : null;
     case 'plan':
     case 'resume':
     case 'reindex':
       return (
-        <Link page="bucket" choices={{ bucket }}>
+        <Link page="bucket" choices={{ bucket, tab: status.act.kind === 'reindex' ? '' : 'settings' }}>
           {status.act.kind === 'plan' ? 'Make its parts in AWS' : status.act.kind === 'resume' ? 'Resume its notification' : 'Re-index it'}
         </Link>
       );
   }
 }
 
-const LOOKS = { ok: 'good', warning: 'notable', bad: 'notable' } as const;
+const LOOKS = { ok: 'good', warning: 'notable', bad: 'bad' } as const;
 
-/** How far the index of a bucket can be relied on, and why not further. */
+/** How far the index of a bucket can be relied on, why not further, and what is done about it: one line. */
 export function Status({ of }: { readonly of: Of }) {
-  const { state, severity, sentence } = of.status;
+  const { severity, sentence } = of.status;
   return (
-    <>
-      <span class={`state ${LOOKS[severity]}`}>{plainText(state)}</span>
-      <small>
-        <br />
-        <Text>{sentence}</Text> <Act of={of} />
-      </small>
-    </>
+    <span class="status">
+      <span class={`state dot ${LOOKS[severity]}`}>
+        <span class="unseen">{severity}: </span>
+        <Text>{sentence}</Text>
+      </span>{' '}
+      <Act of={of} />
+    </span>
   );
 }

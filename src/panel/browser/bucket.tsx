@@ -1,45 +1,79 @@
-/** One bucket: how it stands, how it is connected, and its re-index. */
+/** One bucket: how it stands, what it uses, what is going on, and how it is connected. */
 import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { Gaps, isWhole } from './bucket-act.tsx';
+import { Gaps, isWhole, Status } from './bucket-act.tsx';
+import { BucketActivity, RunningJob } from './bucket-activity.tsx';
 import { SettingsSection } from './bucket-settings.tsx';
-import { Status } from './bucket-act.tsx';
-import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
 import { Details, type Detail, Link, Shown, Text, Time } from './parts.tsx';
+import type { Choices } from './place.ts';
 import { ReindexDialog } from './reindex-dialog.tsx';
 import { RemoveDialog } from './remove-dialog.tsx';
+import { searchOf } from './search-place.ts';
+import { SeriesCharts } from './series-charts.tsx';
 import { may } from './session.ts';
+import { BucketUsage } from './usage.tsx';
+import { Way } from './way.tsx';
 import { numberText, plainText } from './words.ts';
 
 const REFRESH_MS = 15_000;
 
-export function BucketPage({ name }: { readonly name: string }) {
-  const [isPaused, setPaused] = useState(false);
-  const [open, setOpen] = useState<'reindex' | 'remove'>();
+const tabs = ['overview', 'usage', 'activity', 'settings'] as const;
+type Tab = (typeof tabs)[number];
+
+const tabTexts: Readonly<Record<Tab, string>> = { overview: 'Overview', usage: 'Usage', activity: 'Activity', settings: 'Settings' };
+
+/** What a person may see of a bucket besides its overview. */
+function tabsFor(): readonly Tab[] {
+  const isPermitted: Readonly<Record<Tab, boolean>> = {
+    overview: true,
+    usage: may('GET /v1/usage'),
+    activity: may('GET /v1/jobs'),
+    settings: may('POST /v1/buckets'),
+  };
+  return tabs.filter((tab) => isPermitted[tab]);
+}
+
+export function BucketPage({ choices }: { readonly choices: Choices }) {
+  const name = choices['bucket'] ?? '';
+  const tab = tabsFor().find((each) => each === choices['tab']) ?? 'overview';
+  const [isReindexing, setReindexing] = useState(false);
   const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal);
-  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded(`bucket ${name}`, read, { everyMs: REFRESH_MS });
   return (
     <>
       <div class="heading">
         <h1>
           Bucket <Text>{name}</Text>
         </h1>
-        {loaded.value !== undefined && may('POST /v1/buckets/{bucket}/reindex') && (
-          <button type="button" onClick={() => setOpen('reindex')}>
-            Re-Index and Repair
-          </button>
-        )}
+        <div class="links">
+          <Link page="search" choices={{ bucket: name }}>
+            Search in this bucket
+          </Link>
+          {loaded.value !== undefined && may('POST /v1/buckets/{bucket}/reindex') && (
+            <button type="button" onClick={() => setReindexing(true)}>
+              Re-Index and Repair
+            </button>
+          )}
+        </div>
       </div>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <nav aria-label="Of this bucket">
+        <ul class="tabs">
+          {tabsFor().map((each) => (
+            <li key={each}>
+              <Link page="bucket" choices={{ bucket: name, tab: each === 'overview' ? '' : each }} isCurrent={each === tab}>
+                {tabTexts[each]}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Shown loaded={loaded} isLive>
         {(bucket) => (
           <>
-            <BucketDetails bucket={bucket} />
-            {isWhole(bucket) && may('POST /v1/buckets') && <SettingsSection key={name} bucket={bucket} onSaved={loaded.reload} />}
-            {may('DELETE /v1/buckets/{bucket}') && <RemoveSection onRemove={() => setOpen('remove')} />}
-            {isWhole(bucket) && open === 'reindex' && <ReindexDialog bucket={bucket} onClose={() => setOpen(undefined)} />}
-            {open === 'remove' && <RemoveDialog name={name} onClose={() => setOpen(undefined)} />}
+            <TabContent tab={tab} bucket={bucket} choices={choices} onChanged={loaded.reload} />
+            {isWhole(bucket) && isReindexing && <ReindexDialog bucket={bucket} onClose={() => setReindexing(false)} />}
           </>
         )}
       </Shown>
@@ -47,7 +81,52 @@ export function BucketPage({ name }: { readonly name: string }) {
   );
 }
 
-function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
+interface TabProps {
+  readonly tab: Tab;
+  readonly bucket: ShownBucket;
+  readonly choices: Choices;
+  readonly onChanged: () => void;
+}
+
+function TabContent({ tab, bucket, choices, onChanged }: TabProps) {
+  const name = bucket.bucket;
+  switch (tab) {
+    case 'overview':
+      return <BucketOverview bucket={bucket} choices={choices} />;
+    case 'usage':
+      return <BucketUsage search={{ ...searchOf({ query: `bucket:${name}` }), view: 'folders' }} bucket={name} />;
+    case 'activity':
+      return <BucketActivity name={name} />;
+    case 'settings':
+      return (
+        <>
+          {isWhole(bucket) && <SettingsSection key={name} bucket={bucket} onSaved={onChanged} />}
+          {may('DELETE /v1/buckets/{bucket}') && <RemoveSection name={name} />}
+        </>
+      );
+  }
+}
+
+function BucketOverview({ bucket, choices }: Pick<TabProps, 'bucket' | 'choices'>) {
+  const name = bucket.bucket;
+  return (
+    <>
+      <p class="sentence">
+        <Status of={bucket} />
+      </p>
+      {may('GET /v1/jobs') && <RunningJob bucket={name} />}
+      {isWhole(bucket) && <Way of={bucket} />}
+      {isWhole(bucket) && <SeriesCharts page="bucket" choices={choices} bucket={name} />}
+      <section aria-label="Details">
+        <h2>Details</h2>
+        <Details of={[...(isWhole(bucket) ? wholeDetails(bucket) : timesOf(bucket)), ['Open gaps', <Gaps of={bucket} />]]} />
+      </section>
+    </>
+  );
+}
+
+function RemoveSection({ name }: { readonly name: string }) {
+  const [isOpen, setOpen] = useState(false);
   return (
     <section>
       <h2>Disconnect</h2>
@@ -55,9 +134,10 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
         What Tally made in AWS and the documents in the index are deleted, unless they are to stay. The bucket and its objects are not
         touched.
       </p>
-      <button type="button" class="danger outline" onClick={onRemove}>
+      <button type="button" class="danger outline" onClick={() => setOpen(true)}>
         Disconnect…
       </button>
+      {isOpen && <RemoveDialog name={name} onClose={() => setOpen(false)} />}
     </section>
   );
 }
@@ -66,7 +146,6 @@ function RemoveSection({ onRemove }: { readonly onRemove: () => void }) {
 function wholeDetails(bucket: Bucket): readonly Detail[] {
   const { lifecycle } = bucket;
   return [
-    ['In AWS', bucket.wiring !== undefined && <Wiring of={bucket} />],
     ['Source', bucket.source],
     ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
     ['Enrichment', bucket.enrich],
@@ -90,34 +169,4 @@ function timesOf({ last_event_at: event, last_compared_at: compared }: ShownBuck
     ['Last event', event !== undefined && <Time at={event} />],
     ['Last whole compare', compared !== undefined && <Time at={compared} />],
   ];
-}
-
-function BucketDetails({ bucket }: { readonly bucket: ShownBucket }) {
-  const name = bucket.bucket;
-  return (
-    <>
-      <Details
-        of={[
-          ['Status', <Status of={bucket} />],
-          ...(isWhole(bucket) ? wholeDetails(bucket) : timesOf(bucket)),
-          ['Open gaps', <Gaps of={bucket} />],
-        ]}
-      />
-      <p class="links">
-        <Link page="search" choices={{ bucket: name }}>
-          Search in this bucket
-        </Link>
-        {may('GET /v1/jobs') && (
-          <Link page="jobs" choices={{ bucket: name }}>
-            Its jobs
-          </Link>
-        )}
-        {may('GET /v1/gaps') && (
-          <Link page="gaps" choices={{ bucket: name }}>
-            Its gaps
-          </Link>
-        )}
-      </p>
-    </>
-  );
 }

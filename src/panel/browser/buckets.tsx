@@ -5,7 +5,6 @@ import { printable } from '../../domain/printable.ts';
 import { AddBucket } from './add-bucket.tsx';
 import { call, type AnswerTo } from './api.ts';
 import { Gaps, Status } from './bucket-act.tsx';
-import { Wiring } from './connection.tsx';
 import { useLoaded } from './load.ts';
 import { Link, More, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
@@ -29,16 +28,16 @@ async function readPages(count: number, signal: AbortSignal): Promise<AnswerTo<'
   return { ...first, items, next };
 }
 
-export function BucketsPage() {
-  const [isPaused, setPaused] = useState(false);
+/** `add`: the name of a bucket that is to be added. */
+export function BucketsPage({ add }: { readonly add: string | undefined }) {
   const pages = useRef(1);
-  const everyMs = isPaused || pages.current > REFRESHED_PAGES ? undefined : REFRESH_MS;
+  const everyMs = pages.current > REFRESHED_PAGES ? undefined : REFRESH_MS;
   const loaded = useLoaded('buckets', (signal) => readPages(pages.current, signal), { everyMs });
   const more = () => {
     pages.current += 1;
     loaded.reload();
   };
-  const [adding, setAdding] = useState<string>();
+  const [adding, setAdding] = useState(add);
   const mayAdd = may('POST /v1/buckets');
   return (
     <>
@@ -50,7 +49,7 @@ export function BucketsPage() {
           </button>
         )}
       </div>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <Shown loaded={loaded} isLive>
         {({ items, unconnected, next }) => (
           <>
             {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} />}
@@ -74,11 +73,8 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
 }
 
 function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) {
-  // the embedded bucket is not in AWS
-  const hasWiring = buckets.some(({ wiring }) => wiring !== undefined);
-  const inAws = hasWiring ? ['In AWS'] : [];
   return (
-    <Table label="Connected buckets" heads={['Bucket', 'Source', 'Status', ...inAws, 'Open gaps', 'Last event', 'Last whole compare']}>
+    <Table label="Connected buckets" heads={['Bucket', 'Status', 'Source', 'Open gaps', 'Last event', 'Last whole compare']}>
       {buckets.map((each) => (
         <tr key={each.bucket}>
           <th scope="row">
@@ -86,15 +82,10 @@ function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) 
               <Text>{each.bucket}</Text>
             </Link>
           </th>
-          <td>{each.source}</td>
           <td>
             <Status of={each} />
           </td>
-          {hasWiring && (
-            <td>
-              <Wiring of={each} />
-            </td>
-          )}
+          <td>{each.source}</td>
           <td>
             <Gaps of={each} />
           </td>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredObject } from '../../api/search.ts';
 import { call } from './api.ts';
 import { idOf } from './copied.ts';
-import { CopyCell, SelectCell, SelectionBar, useSelection } from './copy-actions.tsx';
+import { CopyMenu, SelectCell, SelectionBar, useSelection } from './copy-actions.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Failure, Link, Live, Size, Text, Time } from './parts.tsx';
 import { clauseOf, hasOthers, onlyValueIn, withClauses, withField } from './query-text.ts';
@@ -81,7 +81,6 @@ function merged(before: readonly StoredObject[], read: readonly StoredObject[]):
 }
 
 function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix: string }) {
-  const [isPaused, setPaused] = useState(false);
   const known = useRef<readonly StoredObject[]>([]);
   const [shown, setShown] = useState<readonly StoredObject[]>();
   const selection = useSelection();
@@ -93,7 +92,7 @@ function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix
     known.current = merged(known.current, items);
     return known.current;
   }
-  const loaded = useLoaded(`changes ${JSON.stringify([bucket, prefix])}`, read, { everyMs: isPaused ? undefined : READ_MS });
+  const loaded = useLoaded(`changes ${JSON.stringify([bucket, prefix])}`, read, { everyMs: READ_MS });
   const { value, problem, atMs, reload } = loaded;
   useEffect(() => setShown((before) => before ?? value), [value]);
   if (value === undefined) return problem === undefined ? <Busy /> : <Failure problem={problem} retry={reload} />;
@@ -102,7 +101,7 @@ function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix
   const news = value.filter((row) => !seen.has(changeOf(row))).length;
   return (
     <>
-      <Live atMs={atMs} isPaused={isPaused} onPause={setPaused} problem={problem} />
+      <Live atMs={atMs} problem={problem} />
       <p role="status">
         {news > 0 && (
           <button type="button" class="small" onClick={() => setShown(value)}>
@@ -147,7 +146,9 @@ function Followed({ bucket, prefix }: { readonly bucket: string; readonly prefix
                     <Time at={row.indexed_at} />
                   </td>
                   <td>{row.deleted ? '' : <Size bytes={row.size} />}</td>
-                  <CopyCell of={row} />
+                  <td>
+                    <CopyMenu of={row} />
+                  </td>
                 </tr>
               ))}
             </tbody>

@@ -11,17 +11,6 @@ import { ScriptDialog } from './script.tsx';
 import { may } from './session.ts';
 import type { PlanWish } from './plan.tsx';
 
-/** What the watch found last, in a word that leads to the doctor. */
-export function Wiring({ of: { bucket, wiring } }: { readonly of: Pick<Bucket, 'bucket' | 'wiring'> }) {
-  if (wiring === undefined) return <span class="quiet">not looked at yet</span>;
-  if (wiring.state === 'ok' || !may('GET /v1/buckets/{bucket}/doctor')) return <Severity of={wiring.state} />;
-  return (
-    <Link page="doctor" choices={{ bucket }}>
-      <Severity of={wiring.state} />
-    </Link>
-  );
-}
-
 type Open = 'pause' | 'resume' | 'script' | 'clean';
 
 interface PartProps {

@@ -1,46 +1,52 @@
 /** What can be done with rows: copied one by one, as lines of those that are selected, or all that match. */
 import { useRef, useState } from 'preact/hooks';
 import { CSV_HEADING, csvLine } from '../../domain/documents/csv.ts';
+import { printable } from '../../domain/printable.ts';
 import type { StoredObject } from '../../api/search.ts';
 import { call, problemFrom } from './api.ts';
 import { copiedCommand, copiedKey, copiedLines, copiedUri, idOf, type Copied } from './copied.ts';
+import { Menu } from './menu.tsx';
 import { announce, copy, CopyButton } from './parts.tsx';
 import { commandOf, curlOf, requestOf, type Search } from './search-place.ts';
 import { session } from './session.ts';
 import { numberText } from './words.ts';
 
+/** A name that is heard at once. */
+const NAME_LENGTH_MAX = 100;
+
 type Named = Pick<StoredObject, 'bucket' | 'key'>;
 
-/** The cell that copies what a row is about. */
-export function CopyCell({ of: { bucket, key } }: { readonly of: Named }) {
+/** Copies what a row is about. */
+export function CopyMenu({ of: { bucket, key } }: { readonly of: Named }) {
   return (
-    <td class="copies">
-      <CopyButton copied={copiedKey(key)}>Key</CopyButton>
-      <CopyButton copied={copiedUri(bucket, key)}>URI</CopyButton>
-      <CopyButton copied={copiedCommand(bucket, key)}>aws</CopyButton>
-    </td>
+    <Menu label={`Copy ${printable(key, NAME_LENGTH_MAX)}`} look="plain outline small" shown="⋯">
+      <button type="button" onClick={() => void copy(copiedKey(key))}>
+        Copy key
+      </button>
+      <button type="button" onClick={() => void copy(copiedUri(bucket, key))}>
+        Copy URI
+      </button>
+      <button type="button" onClick={() => void copy(copiedCommand(bucket, key))}>
+        Copy aws command
+      </button>
+    </Menu>
   );
 }
 
 export interface Selection {
   readonly has: (id: string) => boolean;
-  readonly toggle: (id: string, isSelected: boolean) => void;
+  readonly toggle: (ids: readonly string[], isSelected: boolean) => void;
   readonly clear: () => void;
 }
 
 /** The rows that a person selected. They stay selected when rows are added. */
 export function useSelection(): Selection {
-  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   return {
-    has: (id) => ids.has(id),
-    toggle: (id, isSelected) =>
-      setIds((before) => {
-        const now = new Set(before);
-        if (isSelected) now.add(id);
-        else now.delete(id);
-        return now;
-      }),
-    clear: () => setIds(new Set()),
+    has: (id) => selected.has(id),
+    toggle: (ids, isSelected) =>
+      setSelected((before) => (isSelected ? new Set([...before, ...ids]) : new Set(before).difference(new Set(ids)))),
+    clear: () => setSelected(new Set()),
   };
 }
 
@@ -48,12 +54,12 @@ export function useSelection(): Selection {
 export function SelectCell({ of, selection }: { readonly of: Named; readonly selection: Selection }) {
   const id = idOf(of);
   return (
-    <td>
+    <td class="select">
       <input
         type="checkbox"
         aria-label="Select this row"
         checked={selection.has(id)}
-        onChange={(event) => selection.toggle(id, event.currentTarget.checked)}
+        onChange={(event) => selection.toggle([id], event.currentTarget.checked)}
       />
     </td>
   );
@@ -83,28 +89,41 @@ const DOWNLOAD_MAX = 100_000;
 const DOWNLOAD_PAGE = 1_000;
 
 /** The same search for a terminal, and everything that matches. */
-export function SearchActions({ search, total }: { readonly search: Search; readonly total: string }) {
+export function SearchMenu({ search, total }: { readonly search: Search; readonly total: string }) {
   const isLocal = session.read()?.kind === 'local';
+  const [rows, download, stop] = useDownload(search);
+  if (rows !== undefined) {
+    return (
+      <button type="button" class="outline small" onClick={stop}>
+        {`Stop the download at ${numberText(rows)} rows`}
+      </button>
+    );
+  }
   return (
-    <p class="actions">
-      <CopyButton copied={{ text: commandOf(search), isJson: false }}>Copy as command</CopyButton>
-      <CopyButton copied={{ text: curlOf(search, isLocal), isJson: false }}>Copy as curl</CopyButton>
+    <Menu label="Export and copy this search" shown="Export">
+      <button type="button" onClick={download}>
+        {`Download all ${total} as CSV`}
+      </button>
+      <button type="button" onClick={() => void copy({ text: commandOf(search), isJson: false })}>
+        Copy as command
+      </button>
+      <button type="button" onClick={() => void copy({ text: curlOf(search, isLocal), isJson: false })}>
+        Copy as curl
+      </button>
       <button
         type="button"
-        class="outline small"
         onClick={() =>
           void copy({ text: commandOf(search, '--csv'), isJson: false, note: 'The command is copied. It prints all rows as CSV.' })
         }
       >
         {`Copy command for all ${total}`}
       </button>
-      <Download search={search} total={total} />
-    </p>
+    </Menu>
   );
 }
 
-/** Reads everything that matches, page by page, and saves it as CSV. */
-function Download({ search, total }: { readonly search: Search; readonly total: string }) {
+/** Reads everything that matches, page by page, and saves it as CSV. Returns how many rows there are while it does so. */
+function useDownload(search: Search): readonly [rows: number | undefined, download: () => void, stop: () => void] {
   const [rows, setRows] = useState<number>();
   const end = useRef<AbortController | undefined>(undefined);
   async function download(): Promise<void> {
@@ -122,18 +141,7 @@ function Download({ search, total }: { readonly search: Search; readonly total: 
       setRows(undefined);
     }
   }
-  if (rows === undefined) {
-    return (
-      <button type="button" class="outline small" onClick={() => void download()}>
-        {`Download all ${total} as CSV`}
-      </button>
-    );
-  }
-  return (
-    <button type="button" class="outline small" onClick={() => end.current?.abort()}>
-      {`Stop the download at ${numberText(rows)} rows`}
-    </button>
-  );
+  return [rows, () => void download(), () => end.current?.abort()];
 }
 
 async function linesOf(

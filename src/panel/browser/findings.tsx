@@ -74,8 +74,8 @@ function Remedy({ fix, bucket }: { readonly fix: string; readonly bucket: string
   return (
     <p>
       What to do:{' '}
-      <Link page="bucket" choices={{ bucket }}>
-        its page has the button, under In AWS
+      <Link page="bucket" choices={{ bucket, tab: 'settings' }}>
+        its settings have the button, under In AWS
       </Link>
     </p>
   );

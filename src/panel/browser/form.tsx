@@ -199,6 +199,41 @@ export function Field({ label, value, onChange, hint, type = 'text', isRequired,
   );
 }
 
+interface ChosenProps {
+  readonly label: string;
+  readonly value: string;
+  /** Called when the person is done with the field. */
+  readonly onChosen: (value: string) => void;
+  readonly type?: FieldType;
+  readonly hint?: string;
+}
+
+/** One line of a filter, which takes effect when it is left or Enter is pressed. */
+export function Chosen({ label, value, onChosen, type = 'text', hint }: ChosenProps) {
+  const hintId = useId();
+  const [typed, setTyped] = useState(value);
+  useLayoutEffect(() => setTyped(value), [value]);
+  return (
+    <div class="field">
+      <label>
+        {label}
+        <input
+          {...inputType(type)}
+          value={typed}
+          autocomplete="off"
+          spellcheck={false}
+          aria-describedby={hint === undefined ? undefined : hintId}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={(event) => {
+            if (event.currentTarget.value !== value) onChosen(event.currentTarget.value);
+          }}
+        />
+      </label>
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
+    </div>
+  );
+}
+
 interface SelectProps {
   readonly label: string;
   readonly value: string;

@@ -1,10 +1,10 @@
 /** Gaps: changes that a source did not report. */
-import { useState } from 'preact/hooks';
 import type { Gap } from '../../api/gaps.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
+import { ActivityTabs } from './jobs.tsx';
 import { useLoaded } from './load.ts';
-import { Field, Form, Select } from './form.tsx';
+import { Chosen, Select } from './form.tsx';
 import { Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { numberText, plainText } from './words.ts';
@@ -14,21 +14,21 @@ const REFRESH_MS = 10_000;
 const SHOWN_MAX = 200;
 
 export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly choices: Choices }) {
-  const [isPaused, setPaused] = useState(false);
   const inState = facts.gapStates.find((each) => each === state);
   const query = { ...(bucket !== '' && { bucket }), ...(inState !== undefined && { state: inState }), limit: SHOWN_MAX };
   const loaded = useLoaded(`gaps ${bucket} ${state}`, (signal) => call('GET /v1/gaps', { query }, signal), {
-    everyMs: isPaused ? undefined : REFRESH_MS,
+    everyMs: REFRESH_MS,
   });
   return (
     <>
-      <h1>Gaps</h1>
+      <h1>Activity</h1>
+      <ActivityTabs page="gaps" bucket={bucket} />
       <p>
         Changes of a bucket that its source did not report, and deletions that wait for a person. Until a re-index closes a gap, the index
         may differ from the bucket.
       </p>
-      <GapFilter key={`${bucket} ${state}`} bucket={bucket} state={state} />
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <GapFilter bucket={bucket} state={state} />
+      <Shown loaded={loaded} isLive>
         {({ items, next }) => (
           <>
             {items.length === 0 ? <p class="empty">No gap: every change that is known of was indexed.</p> : <GapTable gaps={items} />}
@@ -40,25 +40,21 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
   );
 }
 
-function GapFilter(first: { readonly bucket: string; readonly state: string }) {
-  const [bucket, setBucket] = useState(first.bucket);
-  const [state, setState] = useState(first.state);
+function GapFilter({ bucket, state }: { readonly bucket: string; readonly state: string }) {
   return (
-    <Form submit="Show" onSubmit={async () => go(hrefOf('gaps', { bucket, state }))}>
-      <div class="columns">
-        <Field label="Bucket" value={bucket} onChange={setBucket} />
-        <Select
-          label="State"
-          value={state}
-          onChange={setState}
-          choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]}
-        />
-      </div>
-    </Form>
+    <div class="filters">
+      <Chosen label="Bucket" value={bucket} onChosen={(chosen) => go(hrefOf('gaps', { bucket: chosen, state }))} />
+      <Select
+        label="State"
+        value={state}
+        onChange={(chosen) => go(hrefOf('gaps', { bucket, state: chosen }))}
+        choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]}
+      />
+    </div>
   );
 }
 
-function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
+export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
   return (
     <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'Job']}>
       {gaps.map((gap) => (

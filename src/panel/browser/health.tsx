@@ -1,5 +1,4 @@
 /** Whether the process can do its work: its own checks, each with what to do. */
-import { useState } from 'preact/hooks';
 import { readiness } from './api.ts';
 import { useLoaded } from './load.ts';
 import { Link, Shown, Table, Text } from './parts.tsx';
@@ -8,12 +7,11 @@ import { plainText } from './words.ts';
 const REFRESH_MS = 5_000;
 
 export function HealthPage() {
-  const [isPaused, setPaused] = useState(false);
-  const loaded = useLoaded('health', readiness, { everyMs: isPaused ? undefined : REFRESH_MS });
+  const loaded = useLoaded('health', readiness, { everyMs: REFRESH_MS });
   return (
     <>
       <h1>Health</h1>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <Shown loaded={loaded} isLive>
         {(value) => (
           <>
             <p>

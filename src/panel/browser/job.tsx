@@ -2,48 +2,58 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
+import { JobBar } from './job-bar.tsx';
+import { hasEnded, jobTitle } from './job-state.tsx';
 import { followJob } from './job-stream.ts';
 import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Act, Form } from './form.tsx';
 import { announce, Details, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
-import { durationText, numberText, plainText, sizeText } from './words.ts';
-
-/** Whether nothing of the job changes any more. */
-export const hasEnded = ({ state }: Job): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
+import { durationText, numberText, plainText, sizeText, timeText, zone } from './words.ts';
 
 /** The job with its examples, which event streams leave out: read at the beginning and at each change of its state. */
 export function JobPage({ id }: { readonly id: string }) {
   const [streamed, setStreamed] = useState<{ readonly job: Job; readonly atMs: number }>();
   const [trouble, setTrouble] = useState<Problem>();
-  const [isPaused, setPaused] = useState(false);
   const state = streamed?.job.id === id ? streamed.job.state : '';
   const whole = useLoaded(`job ${id} ${state}`, (signal) => call('GET /v1/jobs/{id}', { params: { id } }, signal));
   // a browser has few connections to the registry, and pages that are not seen need none of them
   const isVisible = useObserved(visible);
   useEffect(() => {
-    if (isPaused || !isVisible) return undefined;
+    if (!isVisible) return undefined;
     const end = new AbortController();
     const parts = { id, onJob: (job: Job) => setStreamed({ job, atMs: Date.now() }), onTrouble: setTrouble };
     void followJob(parts, end.signal);
     return () => end.abort();
-  }, [id, isPaused, isVisible]);
+  }, [id, isVisible]);
   const latest = state === '' ? undefined : streamed;
   // what the stream leaves out comes from the read; until the first event the read is all
   const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };
   return (
     <>
       <h1>
-        Job <Text>{id}</Text>
+        {loaded.value === undefined ? (
+          'Job'
+        ) : (
+          <>
+            {jobTitle(loaded.value)} <Text>{loaded.value.bucket}</Text>
+          </>
+        )}
       </h1>
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <Shown loaded={loaded} isLive>
         {(job) => (
           <>
-            <Progress job={job} />
+            <JobBar job={job} />
             <JobActs job={job} onChanged={(changed) => setStreamed({ job: changed, atMs: Date.now() })} />
-            <JobDetails job={job} />
-            <Counts job={job} />
+            <Fault job={job} />
+            <Stages job={job} />
+            <Figures job={job} />
+            <details>
+              <summary>More about this job</summary>
+              <JobDetails job={job} />
+              <Counts job={job} />
+            </details>
             <Examples job={whole.value ?? job} />
           </>
         )}
@@ -52,33 +62,66 @@ export function JobPage({ id }: { readonly id: string }) {
   );
 }
 
-/** How far a job is, in words and as a bar. */
-export function Progress({ job }: { readonly job: Job }) {
+type Stage = readonly [name: string, state: 'done' | 'current' | 'later', more: string];
+
+/** What is not over: it waits for late events, or it compares. */
+function waitOf({ state, phase, waits_until: until }: Job): Stage {
+  if (state === 'queued') return ['Wait', 'later', 'for late events'];
+  if (phase !== 'waiting') return ['Wait', 'done', 'for late events'];
+  return ['Wait', 'current', until === undefined ? 'for late events' : `for late events, until ${timeText(until, zone.read()).slice(11)}`];
+}
+
+/** Objects are compared, and differences written, while the listing continues. */
+function stagesOf(job: Job): readonly Stage[] {
+  const { state, counts = zeroCounts, ranges, mode, phase } = job;
+  const begun = phase === 'comparing' ? 'current' : 'later';
+  const later = state === 'done' ? 'done' : begun;
+  const count = (number: number, name: string): string => (later === 'later' ? '' : `${numberText(number)} ${name}`);
+  return [
+    waitOf(job),
+    ['List', later, count(counts.listed, 'objects')],
+    ['Compare', later, count(ranges.done, `of ${numberText(ranges.cut)} ranges`)],
+    ...(mode === 'apply' ? [['Write', later, count(counts.written + counts.tombstones, 'changes')] as const] : []),
+  ];
+}
+
+const zeroCounts = { listed: 0, written: 0, tombstones: 0 } as const;
+
+function Stages({ job }: { readonly job: Job }) {
   return (
-    <>
-      <p>
-        <JobState job={job} />
-      </p>
-      {job.state === 'running' && <progress value={job.progress} max={1} aria-label="Progress" />}
-    </>
+    <ol class="stages">
+      {stagesOf(job).map(([name, state, more]) => (
+        <li key={name} class={state} aria-current={state === 'current' ? 'step' : undefined}>
+          <strong>{name}</strong>
+          <small>{more}</small>
+        </li>
+      ))}
+    </ol>
   );
 }
 
-export function JobState({ job }: { readonly job: Job }) {
-  const { state, phase, progress, paused_because: because } = job;
-  const percent = progress === undefined || state !== 'running' ? '' : `, ${Math.floor(progress * 100)} %`;
-  const more =
-    state === 'running' && phase === 'waiting'
-      ? ', waits for late events'
-      : state === 'paused' && because === 'deletion-limit'
-        ? ' by its deletion limit'
-        : percent;
-  const kind = state === 'done' ? 'good' : state === 'failed' || state === 'paused' ? 'notable' : 'plain';
+/** The five numbers that a person asks for; the rest is folded. */
+function Figures({ job: { counts, mode, deletions } }: { readonly job: Job }) {
+  if (counts === undefined) return null;
+  const waiting = deletions?.waiting ?? 0;
+  const figures: readonly (readonly [string, number])[] = [
+    ['compared', counts.listed],
+    ['missing in the index', counts.missing],
+    ['different', counts.stale],
+    ['not in S3 any more', counts.phantom],
+    waiting > 0
+      ? ['deletions that wait', waiting]
+      : [mode === 'apply' ? 'written' : 'changed meanwhile', mode === 'apply' ? counts.written : counts.in_flight],
+  ];
   return (
-    <span class={`state ${kind}`}>
-      {state}
-      {more}
-    </span>
+    <ul class="cards" aria-label="What it found">
+      {figures.map(([name, value]) => (
+        <li key={name} class="card">
+          <strong class="figure">{numberText(value)}</strong>
+          {name}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -95,7 +138,11 @@ function JobActs({ job, onChanged }: ActsProps) {
   const isHeld = job.state === 'paused' && job.paused_because === 'deletion-limit';
   return (
     <div class="actions">
-      {job.state !== 'paused' && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>Pause the job</Act>}
+      {job.state !== 'paused' && (
+        <Act isSecondary act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>
+          Pause the job
+        </Act>
+      )}
       {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
       {isHeld && (
         <button type="button" class="danger" onClick={() => setAsked('release')}>
@@ -155,15 +202,27 @@ function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClo
 
 const timeOf = (at: string | undefined) => at !== undefined && <Time at={at} />;
 const textOf = (text: string | undefined) => text !== undefined && text !== '' && <Text>{text}</Text>;
-const faultOf = (fault: Job['error']) => fault && <Text>{`${fault.reason} (${fault.code})`}</Text>;
 const positive = (value: number | undefined, show: (value: number) => string = numberText) =>
   value !== undefined && value > 0 && show(value);
+
+/** Why it failed, or what it meets now. */
+function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
+  const fault = error ?? last;
+  if (fault === undefined) return null;
+  return (
+    <p class={error === undefined ? 'advice' : 'failure'}>
+      {error === undefined ? 'It meets a fault, and tries again: ' : 'It failed: '}
+      <Text>{`${fault.reason} (${fault.code})`}</Text>
+    </p>
+  );
+}
 
 function JobDetails({ job }: { readonly job: Job }) {
   const { deletions, ranges, phase } = job;
   return (
     <Details
       of={[
+        ['Job', <code>{job.id}</code>],
         [
           'Bucket',
           <Link page="bucket" choices={{ bucket: job.bucket }}>
@@ -184,8 +243,6 @@ function JobDetails({ job }: { readonly job: Job }) {
         ['Ranges', `${numberText(ranges.done)} of ${numberText(ranges.cut)} done, ${numberText(ranges.leased)} being compared`],
         ['Compared up to', textOf(job.cursor)],
         ['Cost of S3 requests', positive(job.cost_usd, (usd) => `about $${usd.toFixed(4)}`)],
-        ['Failed because', faultOf(job.error)],
-        ['Latest fault', faultOf(job.last_fault)],
       ]}
     />
   );
@@ -196,7 +253,7 @@ function Counts({ job: { counts } }: { readonly job: Job }) {
   const { bytes_listed: bytes, ...numbers } = counts;
   return (
     <section>
-      <h2>What it found and did</h2>
+      <h2>Counts</h2>
       <Details
         of={[
           ...Object.entries(numbers).map(([name, value]) => [plainText(name), numberText(value)] as const),

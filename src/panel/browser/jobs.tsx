@@ -2,9 +2,11 @@
 import { useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call } from './api.ts';
-import { hasEnded, JobState } from './job.tsx';
-import { useLoaded } from './load.ts';
+import { JobBar } from './job-bar.tsx';
+import { hasEnded, jobTitle } from './job-state.tsx';
+import { useLoaded, type Loaded } from './load.ts';
 import { Link, Shown, Table, Text, Time } from './parts.tsx';
+import { numberText } from './words.ts';
 
 /** While a job has not ended, and otherwise: a list of 1,000 jobs is a megabyte. */
 const REFRESH_MS = { active: 5_000, idle: 30_000 };
@@ -26,27 +28,54 @@ async function readJobs(signal: AbortSignal): Promise<readonly Job[]> {
   return jobs.toReversed();
 }
 
-export function JobsPage({ bucket }: { readonly bucket: string }) {
-  const [isPaused, setPaused] = useState(false);
+/** All jobs, the newest first, more often while one of them has not ended. */
+export function useJobs(): Loaded<readonly Job[]> {
   const [isActive, setActive] = useState(true);
   async function read(signal: AbortSignal): Promise<readonly Job[]> {
     const jobs = await readJobs(signal);
     setActive(jobs.some((job) => !hasEnded(job)));
     return jobs;
   }
-  const loaded = useLoaded('jobs', read, { everyMs: isPaused ? undefined : REFRESH_MS[isActive ? 'active' : 'idle'] });
+  return useLoaded('jobs', read, { everyMs: REFRESH_MS[isActive ? 'active' : 'idle'] });
+}
+
+export function JobsPage({ bucket }: { readonly bucket: string }) {
+  const loaded = useJobs();
   return (
     <>
-      <h1>Jobs{bucket !== '' && [' of ', <Text key="bucket">{bucket}</Text>]}</h1>
-      {bucket !== '' && (
-        <p>
-          <Link page="jobs">All jobs</Link>
-        </p>
-      )}
-      <Shown loaded={loaded} live={{ isPaused, onPause: setPaused }}>
+      <h1>Activity</h1>
+      <ActivityTabs page="jobs" bucket={bucket} />
+      <Shown loaded={loaded} isLive>
         {(jobs) => <Jobs jobs={bucket === '' ? jobs : jobs.filter((job) => job.bucket === bucket)} />}
       </Shown>
     </>
+  );
+}
+
+/** The two pages of what is going on, of all buckets or of one. */
+export function ActivityTabs({ page, bucket }: { readonly page: 'jobs' | 'gaps'; readonly bucket: string }) {
+  return (
+    <nav aria-label="Activity">
+      <ul class="tabs">
+        <li>
+          <Link page="jobs" choices={{ bucket }} isCurrent={page === 'jobs'}>
+            Jobs
+          </Link>
+        </li>
+        <li>
+          <Link page="gaps" choices={{ bucket }} isCurrent={page === 'gaps'}>
+            Gaps
+          </Link>
+        </li>
+        {bucket !== '' && (
+          <li>
+            <Link page={page}>
+              of <Text>{bucket}</Text>: show all
+            </Link>
+          </li>
+        )}
+      </ul>
+    </nav>
   );
 }
 
@@ -66,24 +95,29 @@ function Jobs({ jobs }: { readonly jobs: readonly Job[] }) {
   );
 }
 
-function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
+interface TableProps {
+  readonly jobs: readonly Job[];
+  /** All are of one bucket. */
+  readonly isOfBucket?: boolean;
+}
+
+export function JobTable({ jobs, isOfBucket }: TableProps) {
   return (
-    <Table label="Jobs" heads={['Job', 'Bucket', 'Kind', 'State', 'Requested by', 'Created']}>
+    <Table label="Jobs" heads={['Job', 'State', 'Missing', 'Different', 'Phantom', 'Requested by', 'Created']}>
       {jobs.map((job) => (
         <tr key={job.id}>
           <th scope="row">
             <Link page="job" choices={{ id: job.id }} isRow>
-              {job.id}
+              {jobTitle(job)} {isOfBucket !== true && <Text>{job.bucket}</Text>}
+              {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
             </Link>
           </th>
           <td>
-            <Text>{job.bucket}</Text>
-            {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
+            <JobBar job={job} />
           </td>
-          <td>{job.mode === 'apply' ? 're-index' : 'report'}</td>
-          <td>
-            <JobState job={job} />
-          </td>
+          <td>{job.counts && numberText(job.counts.missing)}</td>
+          <td>{job.counts && numberText(job.counts.stale)}</td>
+          <td>{job.counts && numberText(job.counts.phantom)}</td>
           <td>
             <Text>{job.requested_by}</Text>
           </td>

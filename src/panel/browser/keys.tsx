@@ -4,11 +4,11 @@ import type { ApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
+import { Left } from './key-days.tsx';
 import { usePages } from './load.ts';
 import { Check, Field, Form } from './form.tsx';
 import { announce, Dialog, Listed, Table, Text, Time } from './parts.tsx';
 import { may, session } from './session.ts';
-import { durationText } from './words.ts';
 
 export function KeysPage() {
   const keys = usePages<ApiKey>('own keys', (cursor, signal) =>
@@ -52,25 +52,6 @@ export function KeysPage() {
       )}
     </>
   );
-}
-
-/** From this time on the panel warns that a key of the user ends, as the registry does in its answers. */
-const SOON_MS = 14 * 86_400_000;
-
-/** Whether an active key ends within two weeks. */
-export function endsSoon({ status, expires_at: at }: Pick<ApiKey, 'expires_at' | 'status'>): boolean {
-  return status === 'ACTIVE' && new Date(at).getTime() - Date.now() < SOON_MS;
-}
-
-/** How long a key has left, which needs a look once it has ended or ends soon. */
-export function Left({ of }: { readonly of: Pick<ApiKey, 'expires_at' | 'status'> }) {
-  const isGood = of.status === 'ACTIVE' && !endsSoon(of);
-  return <span class={`state ${isGood ? 'good' : 'notable'}`}>{daysLeft(of, Date.now())}</span>;
-}
-
-/** How many days a key has left. */
-export function daysLeft({ expires_at: at, status }: Pick<ApiKey, 'expires_at' | 'status'>, nowMs: number): string {
-  return status === 'EXPIRED' ? 'expired' : durationText((new Date(at).getTime() - nowMs) / 1_000);
 }
 
 function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {

@@ -1,7 +1,17 @@
-/** Reading from the registry while a component is shown. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+/** Reading from the registry while a component is shown: TanStack Query, with a hook for one value and one for a list in pages. */
+import {
+  focusManager,
+  hashKey,
+  InfiniteQueryObserver,
+  notifyManager,
+  QueryClient,
+  QueryObserver,
+  type DefaultedInfiniteQueryObserverOptions,
+  type InfiniteData,
+} from '@tanstack/query-core';
+import { useCallback, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { problemFrom, returned, type Problem } from './api.ts';
-import { observed, useObserved } from './observed.ts';
+import { observed } from './observed.ts';
 import { place } from './place.ts';
 
 export interface Loaded<Value> {
@@ -18,72 +28,80 @@ export interface Loaded<Value> {
 export const visible = observed(document.visibilityState === 'visible');
 
 document.addEventListener('visibilitychange', () => visible.set(document.visibilityState === 'visible'));
+focusManager.setEventListener((changed) => visible.watch(() => changed(visible.read())));
+// an answer is drawn in the task in which it came
+notifyManager.setScheduler(queueMicrotask);
+
+/** Values of places that were left, for those who come back. */
+const KEPT_MS = 10 * 60_000;
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: { retry: false, networkMode: 'always', gcTime: KEPT_MS, refetchOnWindowFocus: false, refetchOnReconnect: false },
+  },
+});
+
+// what failed while the registry was away is read again, and single values too, which may be old
+returned.watch(
+  () => void client.refetchQueries({ type: 'active', predicate: ({ state, queryKey }) => state.error !== null || queryKey[1] === 'value' }),
+);
+
+/** Forgets what was read, for another person. */
+export function forget(): void {
+  client.clear();
+}
 
 interface Wishes {
   /** Reads again this often while the page is visible. Absent: once. */
   readonly everyMs?: number | undefined;
+  /** Not read while this is false. */
+  readonly isWanted?: boolean;
+  /** What was read this recently is not read again. */
+  readonly freshMs?: number;
 }
 
-interface State<Value> {
-  readonly key: string;
-  readonly value?: Value | undefined;
-  readonly problem?: Problem | undefined;
-  readonly isLoading: boolean;
-  readonly atMs?: number | undefined;
+/** Throws a Problem, or the reason of the signal. */
+async function readOf<Value>(read: (signal: AbortSignal) => Promise<Value>, signal: AbortSignal): Promise<Value> {
+  try {
+    return await read(signal);
+  } catch (error) {
+    throw signal.aborted ? error : problemFrom(error);
+  }
 }
 
-/** Values of places that were left, for those who come back. */
-const left = new Map<string, unknown>();
-/** More places than anyone goes back. */
-const LEFT_MAX = 20;
-
-function keep(key: string, value: unknown): void {
-  left.delete(key);
-  left.set(key, value);
-  const [oldest] = left.keys();
-  if (left.size > LEFT_MAX && oldest !== undefined) left.delete(oldest);
+/** Draws again with each change of what is observed, from before the first paint on. */
+function useDraw(watch: (draw: () => void) => () => void, on: unknown): void {
+  const [, draw] = useState({});
+  useLayoutEffect(() => watch(() => draw({})), [on]);
 }
 
 /**
  * Reads a value. `key` identifies what is read: under another key nothing of the value before is shown. After a read that failed
  * the value of the same key stays, with its time.
  */
-export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, { everyMs }: Wishes = {}): Loaded<Value> {
-  const [state, set] = useState<State<Value>>({ key, isLoading: true });
-  const [round, setRound] = useState(0);
-  const back = useObserved(returned);
-  const reader = useRef(read);
-  reader.current = read;
-  useEffect(() => {
-    const end = new AbortController();
-    set((before) => (before.key === key ? { ...before, isLoading: true } : { key, isLoading: true }));
-    // an answer that takes longer than the interval is waited for: a later one would be overwritten by it
-    let isReading = false;
-    async function once(): Promise<void> {
-      if (isReading) return;
-      isReading = true;
-      try {
-        const value = await reader.current(end.signal);
-        if (!end.signal.aborted) set({ key, value, isLoading: false, atMs: Date.now() });
-      } catch (error) {
-        if (!end.signal.aborted) set((before) => ({ ...before, key, problem: problemFrom(error), isLoading: false }));
-      } finally {
-        isReading = false;
-      }
-    }
-    void once();
-    const again = (): void => void (visible.read() && once());
-    const timer = everyMs === undefined ? undefined : setInterval(again, everyMs);
-    const unwatch = everyMs === undefined ? undefined : visible.watch(again);
-    return () => {
-      clearInterval(timer);
-      unwatch?.();
-      end.abort();
-    };
-  }, [key, round, everyMs, back]);
-  const reload = useCallback(() => setRound((count) => count + 1), []);
-  const shown = state.key === key ? state : { key, isLoading: true };
-  return { value: shown.value, problem: shown.problem, isLoading: shown.isLoading, atMs: shown.atMs, reload };
+export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Promise<Value>, wishes: Wishes = {}): Loaded<Value> {
+  const { everyMs, isWanted = true, freshMs = 0 } = wishes;
+  const options = client.defaultQueryOptions<Value, Problem, Value, Value, readonly string[]>({
+    queryKey: [key, 'value'],
+    queryFn: ({ signal }) => readOf(read, signal),
+    enabled: isWanted,
+    staleTime: freshMs,
+    refetchInterval: everyMs ?? false,
+    refetchOnWindowFocus: everyMs === undefined ? false : 'always',
+  });
+  options._optimisticResults = 'optimistic';
+  const [observer] = useState(() => new QueryObserver(client, options));
+  const result = observer.getOptimisticResult(options);
+  useDraw((draw) => observer.subscribe(draw), observer);
+  useLayoutEffect(() => observer.setOptions(options));
+  const reload = useCallback(() => void observer.refetch({ cancelRefetch: true }), [observer]);
+  return {
+    value: result.data,
+    problem: result.error ?? undefined,
+    isLoading: result.isFetching,
+    atMs: result.dataUpdatedAt === 0 ? undefined : result.dataUpdatedAt,
+    reload,
+  };
 }
 
 interface Page<Item> {
@@ -104,88 +122,57 @@ export interface Pages<Item, First = Page<Item>> {
   readonly reload: () => void;
 }
 
-interface PagesState<Item, First> {
-  readonly key: string;
-  readonly items?: readonly Item[] | undefined;
-  readonly first?: First | undefined;
-  readonly atMs?: number | undefined;
-  readonly next?: string | undefined;
-  readonly problem?: Problem | undefined;
-  readonly isLoading: boolean;
+/** Keeps the pages that were read for a person who comes back to the place. */
+function useKept(key: readonly string[]): void {
+  useMemo(() => {
+    if (!place.read().isReturn) client.removeQueries({ queryKey: key, type: 'inactive' });
+  }, [key[0]]);
 }
 
-function keptOf<Item, First>(
-  key: string,
-  isItems: (value: unknown) => value is PagesState<Item, First>,
-): PagesState<Item, First> | undefined {
-  const value = place.read().isReturn ? left.get(key) : undefined;
-  return isItems(value) ? value : undefined;
-}
+type Cursor = string | undefined;
+type Read<First> = InfiniteData<First, Cursor>;
 
 /** Reads a list page by page. Under another key, and after an error, nothing of the rows before is shown. */
 export function usePages<Item, First extends Page<Item> = Page<Item>>(
   key: string,
   read: (cursor: string | undefined, signal: AbortSignal) => Promise<First>,
 ): Pages<Item, First> {
-  // only this hook keeps values, each under the key of its read
-  const isItems = (value: unknown): value is PagesState<Item, First> => value !== undefined;
-  const [state, set] = useState<PagesState<Item, First>>(() => keptOf(key, isItems) ?? { key, isLoading: true });
-  const [request, ask] = useState<{ readonly cursor?: string | undefined; readonly round: number }>({ round: 0 });
-  const reader = useRef(read);
-  reader.current = read;
-  const lastKey = useRef<string | undefined>(undefined);
-  useEffect(() => {
-    const isNew = lastKey.current !== key;
-    lastKey.current = key;
-    const kept = isNew ? keptOf(key, isItems) : undefined;
-    if (kept !== undefined) {
-      set(kept);
-      return undefined;
-    }
-    const end = new AbortController();
-    const cursor = isNew ? undefined : request.cursor;
-    // what is read again stays until then, and with it the place of the focus
-    set((before) => (before.key === key && before.problem === undefined ? { ...before, isLoading: true } : { key, isLoading: true }));
-    void (async () => {
-      try {
-        const page = await reader.current(cursor, end.signal);
-        if (end.signal.aborted) return;
-        set((before) => {
-          const now = {
-            key,
-            items: [...(cursor === undefined ? [] : (before.items ?? [])), ...page.items],
-            first: cursor === undefined ? page : before.first,
-            atMs: cursor === undefined ? Date.now() : before.atMs,
-            next: page.next,
-            isLoading: false,
-          };
-          keep(key, now);
-          return now;
-        });
-      } catch (error) {
-        if (!end.signal.aborted) set({ key, problem: problemFrom(error), isLoading: false });
-      }
-    })();
-    return () => end.abort();
-  }, [key, request]);
-  const back = useObserved(returned);
-  const hasFailed = useRef(false);
-  hasFailed.current = state.problem !== undefined;
-  useEffect(() => {
-    if (hasFailed.current) ask(({ round }) => ({ round: round + 1 }));
-  }, [back]);
-  const shown: PagesState<Item, First> = state.key === key ? state : { key, isLoading: true };
-  const { next } = shown;
+  const queryKey = [key, 'pages'] as const;
+  useKept(queryKey);
+  const options: DefaultedInfiniteQueryObserverOptions<First, Problem, Read<First>, readonly string[], Cursor> = {
+    queryKey,
+    queryHash: hashKey(queryKey),
+    queryFn: ({ pageParam, signal }) => readOf((ends) => read(pageParam, ends), signal),
+    initialPageParam: undefined,
+    getNextPageParam: (last) => last.next,
+    // to come back is not to ask again
+    staleTime: Number.POSITIVE_INFINITY,
+    structuralSharing: false,
+    refetchOnReconnect: false,
+    throwOnError: false,
+    _optimisticResults: 'optimistic',
+  };
+  const [observer] = useState(() => new InfiniteQueryObserver<First, Problem, Read<First>, readonly string[], Cursor>(client, options));
+  const result = observer.getOptimisticResult(options);
+  useDraw((draw) => observer.subscribe(draw), observer);
+  useLayoutEffect(() => observer.setOptions(options));
+  const { data, error } = result;
+  const items = useMemo(() => data?.pages.flatMap((page) => page.items), [data]);
+  const more = useCallback(() => void observer.fetchNextPage({ cancelRefetch: false }), [observer]);
+  const reload = useCallback(() => {
+    const first = (before: Read<First> | undefined) =>
+      before && { pages: before.pages.slice(0, 1), pageParams: before.pageParams.slice(0, 1) };
+    client.setQueryData<Read<First>>(queryKey, first);
+    void observer.refetch();
+  }, [observer, key]);
+  const failed = error ?? undefined;
   return {
-    items: shown.items,
-    first: shown.first,
-    atMs: shown.atMs,
-    problem: shown.problem,
-    isLoading: shown.isLoading,
-    more: next === undefined ? undefined : () => ask(({ round }) => ({ cursor: next, round: round + 1 })),
-    reload: () => {
-      left.delete(key);
-      ask(({ round }) => ({ round: round + 1 }));
-    },
+    items: failed === undefined ? items : undefined,
+    first: failed === undefined ? data?.pages[0] : undefined,
+    atMs: result.dataUpdatedAt === 0 ? undefined : result.dataUpdatedAt,
+    problem: failed,
+    isLoading: result.isFetching,
+    more: result.hasNextPage ? more : undefined,
+    reload,
   };
 }

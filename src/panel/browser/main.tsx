@@ -1,6 +1,15 @@
 /** The panel: what administrators click and data engineers search. */
 import { render } from 'preact';
+import { loadAhead, loadPage } from './pages.tsx';
+import { place } from './place.ts';
 import { Shell } from './shell.tsx';
+import { showTheme } from './theme.ts';
+
+// while the registry says who the person is; what fails is said where the page would be
+loadPage(place.read().page).catch(() => undefined);
+
+showTheme();
+loadAhead();
 
 const root = document.querySelector('#panel');
 if (root !== null) render(<Shell />, root);

@@ -1,7 +1,7 @@
 /** What is shown in place of an empty list: what each clause leaves out, what the bucket lacks, and the question for one key. */
 import { useState } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
-import { isDoubtful, type AsOf } from './as-of.tsx';
+import { isDoubtful, type AsOf } from './agreement.tsx';
 import { Field, Form } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Link, Text } from './parts.tsx';
@@ -62,9 +62,12 @@ function Without({ search, understood }: { readonly search: Search; readonly und
   }
   const { value } = useLoaded(`without ${JSON.stringify(requestOf(search))}`, read);
   if (value === undefined) return <Busy>Counting without each filter…</Busy>;
+  // what finds nothing either is no way on
+  const found = value.filter(({ count }) => count !== undefined && count > 0);
+  if (found.length === 0) return <p>Nor does any without one of the filters.</p>;
   return (
     <ul aria-label="Without one of the filters">
-      {value.map(({ clause, count }) => (
+      {found.map(({ clause, count }) => (
         <li key={clause.position}>
           <Link page="search" choices={choicesOf(without(search, clause))} isRow>
             Without <Text>{clause.text}</Text>: {countShown(count)}
@@ -86,8 +89,7 @@ async function countOf(search: Search, signal: AbortSignal): Promise<number | un
   }
 }
 
-function countShown(count: number | undefined): string {
-  if (count === undefined) return 'not possible';
+function countShown(count = 0): string {
   return count > COUNT_MAX ? `more than ${numberText(COUNT_MAX)}` : numberText(count);
 }
 

@@ -1,7 +1,7 @@
 /** One object: what the index holds, what S3 reports now, and why a search finds it or does not. */
 import type { Explanation } from '../../api/objects.ts';
 import { call, type AnswerTo } from './api.ts';
-import { copiedCommand, copiedKey, copiedUri, shellWord } from './copied.ts';
+import { copiedCommand, copiedKey, copiedUri } from './copied.ts';
 import { useLoaded } from './load.ts';
 import { sameChoices } from './search-place.ts';
 import { CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
@@ -12,14 +12,23 @@ interface ObjectName {
 }
 
 export function ObjectPage({ bucket, name }: ObjectName) {
-  const read = (signal: AbortSignal): Promise<AnswerTo<'GET /v1/buckets/{bucket}/explain'>> =>
-    call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal);
-  const loaded = useLoaded(`object ${bucket} ${name}`, read);
   return (
     <>
       <h1 class="key">
         <Text>{name}</Text>
       </h1>
+      <ObjectView bucket={bucket} name={name} />
+    </>
+  );
+}
+
+/** What is known of an object, without its heading. */
+export function ObjectView({ bucket, name }: ObjectName) {
+  const read = (signal: AbortSignal): Promise<AnswerTo<'GET /v1/buckets/{bucket}/explain'>> =>
+    call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal);
+  const loaded = useLoaded(`object ${bucket} ${name}`, read);
+  return (
+    <>
       <p>
         in{' '}
         <Link page="bucket" choices={{ bucket }}>
@@ -30,9 +39,6 @@ export function ObjectPage({ bucket, name }: ObjectName) {
         <CopyButton copied={copiedKey(name)}>Copy key</CopyButton>
         <CopyButton copied={copiedUri(bucket, name)}>Copy URI</CopyButton>
         <CopyButton copied={copiedCommand(bucket, name)}>Copy aws command</CopyButton>
-        <CopyButton copied={{ text: `tally explain ${shellWord(bucket)} -- ${shellWord(name)}`, isJson: false }}>
-          Copy explain command
-        </CopyButton>
       </p>
       <Shown loaded={loaded} busy="Asking the index and S3…">
         {(value) => (
@@ -43,7 +49,7 @@ export function ObjectPage({ bucket, name }: ObjectName) {
             <Comparison of={value} />
             <MoreFacts of={value} />
             <SameBytes of={value} />
-            <button type="button" class="outline" onClick={loaded.reload}>
+            <button type="button" class="outline small" onClick={loaded.reload}>
               Ask again
             </button>
           </>
@@ -108,14 +114,12 @@ function agreementText(agrees: Explanation['agrees']): string {
   return agrees === 'unknown' ? 'not known' : agrees ? 'yes' : 'no';
 }
 
-function MoreFacts({ of: { agrees, index, storage, clocks } }: { readonly of: Explanation }) {
+function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanation }) {
   return (
     <Details
       of={[
         ['Index and S3 agree', agreementText(agrees)],
         ...(index === undefined ? [] : writtenFacts(index)),
-        ['Clock of the document', clocks.document !== undefined && String(clocks.document)],
-        ['Floor of the bucket', clocks.floor !== 0 && String(clocks.floor)],
         [
           'S3 answered',
           'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,

@@ -1,6 +1,6 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
 import type { Copied } from './copied.ts';
@@ -20,40 +20,51 @@ interface LinkProps {
   readonly children: ComponentChildren;
   readonly isRow?: boolean;
   readonly isCurrent?: boolean;
+  /** What it leads to is shown beside what is shown now. */
+  readonly isBeside?: boolean;
+  /** What the key `c` copies while the focus is here. */
+  readonly copied?: Copied;
 }
 
 /** A link to a place. */
-export function Link({ page, choices, children, isRow, isCurrent }: LinkProps) {
+export function Link({ page, choices, children, isRow, isCurrent, isBeside, copied }: LinkProps) {
   const href = hrefOf(page, choices);
   function follow(event: MouseEvent): void {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    go(href);
+    go(href, isBeside);
   }
   return (
-    <a href={href} onClick={follow} data-row={isRow} aria-current={isCurrent === true ? 'page' : undefined}>
+    <a
+      href={href}
+      onClick={follow}
+      data-row={isRow}
+      data-copy={copied?.text}
+      data-json={copied?.isJson}
+      aria-current={isCurrent === true ? 'page' : undefined}
+    >
       {children}
     </a>
   );
 }
 
-/** A time with its zone, and how long ago it was. */
+/** How long ago a time was; the time itself, with its zone, is said to those who point at it. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
   const inZone = useObserved(zone);
   if (at === undefined || at === null) return <span class="quiet">never</span>;
   return (
-    <time dateTime={at}>
-      {timeText(at, inZone)} <small class="quiet">({agoText(at, Date.now())})</small>
+    <time dateTime={at} title={timeText(at, inZone)}>
+      {agoText(at, Date.now())}
     </time>
   );
 }
 
-/** A size, with its exact number of bytes for those who point at it, move the focus there, or copy it. */
+/** A size, with its exact number of bytes for those who point at it or hear it. */
 export function Size({ bytes }: { readonly bytes: number | undefined }) {
   if (bytes === undefined) return <span class="quiet">unknown</span>;
   if (bytes < 1_024) return <span>{sizeText(bytes)}</span>;
   return (
-    <span class="size" tabIndex={0}>
+    <span class="size" title={`${numberText(bytes)} bytes`}>
       {sizeText(bytes)} <small class="exact">({numberText(bytes)} bytes)</small>
     </span>
   );
@@ -130,22 +141,26 @@ export function Failure({ problem, retry }: { readonly problem: Problem; readonl
 
 export function Busy({ children = 'Loading…' }: { readonly children?: string | undefined }) {
   return (
-    <p aria-busy="true" class="quiet">
+    <p aria-busy="true" class="quiet busy">
       {children}
     </p>
   );
 }
 
-/** A wide table scrolls sideways, and the page around it does not. */
-export function Table({
-  label,
-  heads,
-  children,
-}: {
+interface TableProps {
   readonly label: string;
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
-}) {
+}
+
+/** A wide table scrolls sideways, and the page around it does not. On a telephone each row is a card, whose cells say what they are. */
+export function Table({ label, heads, children }: TableProps) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  useLayoutEffect(() => {
+    for (const row of body.current?.rows ?? []) {
+      for (const [place, cell] of [...row.cells].entries()) if (cell.tagName === 'TD') cell.dataset['label'] = heads[place] ?? '';
+    }
+  });
   return (
     <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
       <table>
@@ -158,7 +173,7 @@ export function Table({
             ))}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        <tbody ref={body}>{children}</tbody>
       </table>
     </div>
   );
@@ -236,52 +251,47 @@ export function Dialog({ title, onClose, children }: DialogProps) {
 
 interface LiveProps {
   readonly atMs: number | undefined;
-  readonly isPaused: boolean;
-  readonly onPause: (isPaused: boolean) => void;
   readonly problem?: Problem | undefined;
 }
 
-/** When a view that is read again and again was last read, and the switch that stops it. */
-export function Live({ atMs, isPaused, onPause, problem }: LiveProps) {
+/** When a view that is read again and again was last read. */
+export function Live({ atMs, problem }: LiveProps) {
   const nowMs = useNow();
   return (
     <p class="live">
-      <button type="button" class="outline small" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
-        Pause updates
-      </button>{' '}
-      <small class="quiet">
-        {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
-        {problem !== undefined && `; the latest attempt failed: ${printable(problem.message)}`}
-      </small>
+      {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
+      {problem !== undefined && (
+        <>
+          ; the latest attempt failed: <Text>{problem.message}</Text>
+        </>
+      )}
     </p>
   );
 }
 
 /** The time, for what shows how long something is ago. */
+const now = observed(Date.now());
+setInterval(() => now.set(Date.now()), 1_000);
+
 export function useNow(): number {
-  const [nowMs, set] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => set(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  return nowMs;
+  return useObserved(now);
 }
 
 interface ShownProps<Value> {
   readonly loaded: Loaded<Value>;
-  /** Of a view that is read again and again. */
-  readonly live?: { readonly isPaused: boolean; readonly onPause: (isPaused: boolean) => void };
+  /** It is read again and again. */
+  readonly isLive?: boolean;
   readonly busy?: string;
   readonly children: (value: Value) => ComponentChildren;
 }
 
 /** A value that is read: until it is there, that it is being read, or why it cannot be. */
-export function Shown<Value>({ loaded: { value, problem, atMs, reload }, live, busy, children }: ShownProps<Value>) {
+export function Shown<Value>({ loaded: { value, problem, atMs, reload }, isLive, busy, children }: ShownProps<Value>) {
   if (value === undefined) return problem === undefined ? <Busy>{busy}</Busy> : <Failure problem={problem} retry={reload} />;
   return (
     <>
-      {live !== undefined && <Live atMs={atMs} problem={problem} {...live} />}
       {children(value)}
+      {isLive === true && <Live atMs={atMs} problem={problem} />}
     </>
   );
 }

@@ -2,10 +2,12 @@
 import { observed } from './observed.ts';
 
 export const pages = {
+  overview: 'Overview',
   buckets: 'Buckets',
   bucket: 'Bucket',
   doctor: 'Doctor',
   search: 'Search',
+  usage: 'Usage',
   object: 'Object',
   jobs: 'Jobs',
   job: 'Job',
@@ -13,12 +15,14 @@ export const pages = {
   letters: 'Dead letters',
   keys: 'API keys',
   'all-keys': 'All API keys',
+  access: 'Access',
   users: 'Users',
   audit: 'Audit',
   health: 'Health',
   unknown: 'No such page',
 } as const;
 export type PageName = keyof typeof pages;
+export const pageNames = Object.keys(pages).filter(isPage);
 
 export type Choices = Readonly<Record<string, string>>;
 
@@ -29,6 +33,16 @@ export interface Place {
   readonly href: string;
   /** Whether the person came back to it: then it looks as it was left. */
   readonly isReturn: boolean;
+  /** Whether the address names no page. */
+  readonly isHome: boolean;
+}
+
+/** Links of before usage was a page lead to it. */
+function pageOf(query: URLSearchParams): PageName {
+  const page = query.get('page');
+  if (page === null) return 'overview';
+  if (page === 'search' && query.get('view') === 'folders') return 'usage';
+  return isPage(page) ? page : 'unknown';
 }
 
 function isPage(name: string | null): name is PageName {
@@ -37,9 +51,8 @@ function isPage(name: string | null): name is PageName {
 
 function read(isReturn: boolean): Place {
   const query = new URLSearchParams(location.search);
-  const page = query.get('page');
   const choices = Object.fromEntries([...query].filter(([name]) => name !== 'page'));
-  return { page: page === null ? 'buckets' : isPage(page) ? page : 'unknown', choices, href: location.search, isReturn };
+  return { page: pageOf(query), choices, href: location.search, isReturn, isHome: query.get('page') === null };
 }
 
 export const place = observed<Place>(read(false));
@@ -79,14 +92,14 @@ export function scrollOf(href: string): number {
   return scrolled.get(href) ?? 0;
 }
 
-/** Goes to a place; Back returns. */
-export function go(href: string): void {
+/** Goes to a place; Back returns. `isSamePage`: something beside what is shown changes, which stays where it is. */
+export function go(href: string, isSamePage = false): void {
   rememberScroll();
   leftBy.set(place.read().href, href);
   if (leftBy.size > SCROLLED_MAX) leftBy.delete(leftBy.keys().next().value ?? '');
   history.pushState(null, '', href);
-  place.set(read(false));
-  scrollTo(0, 0);
+  place.set({ ...read(false), isReturn: isSamePage });
+  if (!isSamePage) scrollTo(0, 0);
 }
 
 /** Puts another address in the place of this one. */

@@ -291,6 +291,8 @@ function PlanDocument({ plan, wish, left, onWish }: DocumentProps) {
   );
 }
 
+const ACTIONS = { create: 'Make', change: 'Change', remove: 'Remove' } as const;
+
 function Step({
   change: { part, action, name, before, after, side },
   isDone,
@@ -300,7 +302,7 @@ function Step({
 }) {
   return (
     <li>
-      {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text> {isDone && <span class="state good">done</span>}
+      {ACTIONS[action]} {partTexts[part]} <Text>{name}</Text> {isDone && <span class="state good">done</span>}
       <SideLine of={side} />
       <details>
         <summary>Show the difference</summary>

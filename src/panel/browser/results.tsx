@@ -1,24 +1,35 @@
 /** The objects that a search finds, in the order that was chosen. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import type { SortField } from '../../domain/search/conditions.ts';
 import type { StoredObject } from '../../api/search.ts';
+import { Agreement } from './agreement.tsx';
 import { call, type AnswerTo, type Problem } from './api.ts';
-import { AsOfAll, AsOfLines } from './as-of.tsx';
-import { idOf } from './copied.ts';
-import { CopyCell, SearchActions, SelectCell, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
+import { copiedKey, idOf } from './copied.ts';
+import { CopyMenu, SearchMenu, SelectCell, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
 import { useLoaded, usePages, type Pages } from './load.ts';
 import { NothingFound } from './nothing-found.tsx';
-import { Link, Listed, Size, Text, Time } from './parts.tsx';
+import { Busy, Failure, Link, Size, Text, Time } from './parts.tsx';
+import { go, hrefOf } from './place.ts';
+import { onlyValueIn, withField } from './query-text.ts';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
-import { choicesOf, requestOf, type Search } from './search-place.ts';
+import { choicesOf, opening, pageOf, requestOf, type Search } from './search-place.ts';
+import { useVirtualRows } from './virtual.ts';
 import { countText, numberText } from './words.ts';
 
-/** Some screens; more by a click. */
-const PAGE = 200;
+const PAGE = 500;
+/** As many rows as a list has; what is beyond is found by a jump. */
+export const ROWS_MAX = 20_000;
+/** The next page is read when so many rows are left below. */
+const AHEAD = 250;
+
+const ROW_PX = 32;
+/** On a telephone a row has two lines. */
+const CARD_PX = 60;
+const phone = matchMedia('(max-width: 640px)');
 
 type Answer = AnswerTo<'GET /v1/objects'>;
-type Found = Pages<StoredObject, Answer>;
+export type Found = Pages<StoredObject, Answer>;
 
 /** Reads what a search finds. The first page has the total, and how far the index can be relied on. */
 function useObjects(search: Search): Found {
@@ -49,12 +60,13 @@ export function Results({ search, label, folder, isPart, onProblem }: ResultsPro
   useEffect(() => onProblem(problem, reload), [problem, first]);
   if (mistakeOf(problem) !== undefined) return null;
   return (
-    <section aria-labelledby={id}>
-      <h2 id={id}>{label}</h2>
-      {isDeletedSearch(search) && <p>Deleted objects are shown for seven days after they were deleted.</p>}
+    <section aria-labelledby={id} class="results">
+      <h2 id={id} class={isPart === true ? undefined : 'unseen'}>
+        {label}
+      </h2>
       {first !== undefined && isPart !== true && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
+      {isDeletedSearch(search) && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
       <Rows found={found} search={search} folder={folder} />
-      {first !== undefined && first.items.length > 0 && <SearchActions search={search} total={totalText(first.total)} />}
     </section>
   );
 }
@@ -66,12 +78,11 @@ interface RowsProps {
 }
 
 function Rows({ found, search, folder }: RowsProps) {
-  const { first } = found;
-  return (
-    <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />}>
-      {(objects) => <ObjectTable objects={objects} search={search} folder={folder} />}
-    </Listed>
-  );
+  const { problem, items = [], first, isLoading, more, reload } = found;
+  if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
+  if (items.length > 0) return <ObjectTable found={found} objects={items} search={search} folder={folder} />;
+  if (isLoading || more !== undefined) return <Busy />;
+  return <NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />;
 }
 
 /** The chips, the agreement and the number of all results, above another view of them. */
@@ -81,21 +92,56 @@ export function Overview({ search }: { readonly search: Search }) {
     call('GET /v1/objects', { query: { ...query, limit: 1, as_of: 'true', total: 'true' } }, signal);
   // what is wrong with the query is shown for the view below
   const { value, atMs } = useLoaded(`overview ${JSON.stringify(query)}`, read);
-  return value === undefined ? null : <Above search={search} first={value} atMs={atMs ?? Date.now()} />;
+  return value === undefined ? null : <Above search={search} first={value} atMs={atMs ?? Date.now()} isList={false} />;
 }
 
-function Above({ search, first, atMs }: { readonly search: Search; readonly first: Answer; readonly atMs: number }) {
+interface AboveProps {
+  readonly search: Search;
+  readonly first: Answer;
+  readonly atMs: number;
+  readonly isList?: boolean;
+}
+
+/** One line: what was understood, how much was found, how far it can be relied on, and what can be done with all of it. */
+function Above({ search, first, atMs, isList = true }: AboveProps) {
   const { as_of: of = [], total, understood = [] } = first;
   return (
-    <>
+    <div class="summary">
       <Chips search={search} understood={understood} />
-      {of.length > 0 ? <AsOfLines of={of} atMs={atMs} /> : <AsOfAll key={String(atMs)} />}
-      {total !== undefined && total.value > 0 && (
-        <p role="status">
-          <strong>{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>
-        </p>
-      )}
+      <Total of={total} />
+      <Agreement of={of} atMs={atMs} />
+      {isList && <ListActs search={search} first={first} />}
+    </div>
+  );
+}
+
+function Total({ of: total }: { readonly of: Answer['total'] }) {
+  if (total === undefined || total.value === 0) return null;
+  return <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>;
+}
+
+function ListActs({ search, first: { items, total } }: Pick<AboveProps, 'search' | 'first'>) {
+  return (
+    <>
+      {search.sort === 'key' && !isDeletedSearch(search) && <JumpTo search={search} />}
+      {items.length > 0 && <SearchMenu search={search} total={totalText(total)} />}
     </>
+  );
+}
+
+/** Leads to any key, however many rows are before it. */
+function JumpTo({ search }: { readonly search: Search }) {
+  return (
+    <form
+      class="jump"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const [key] = new FormData(event.currentTarget).values();
+        if (typeof key === 'string' && key !== '') go(hrefOf('search', choicesOf(jumpedTo(search, key))));
+      }}
+    >
+      <input name="key" aria-label="Jump to a key" placeholder="Jump to a key…" autocomplete="off" spellcheck={false} />
+    </form>
   );
 }
 
@@ -105,66 +151,128 @@ function totalText(total: Answer['total']): string {
 }
 
 interface TableProps {
+  readonly found: Found;
   readonly objects: readonly StoredObject[];
   readonly search: Search;
   readonly folder: string | undefined;
 }
 
-function ObjectTable({ objects, search, folder }: TableProps) {
+function ObjectTable({ found, objects, search, folder }: TableProps) {
   const selection = useSelection();
-  const isDeleted = isDeletedSearch(search);
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { items, abovePx, belowPx } = useVirtualRows({ count: objects.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
+  const { more, isLoading } = found;
+  const isFull = objects.length >= ROWS_MAX;
+  const lastDrawn = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (!isLoading && !isFull && lastDrawn > objects.length - AHEAD) more?.();
+  }, [lastDrawn, objects.length, isLoading]);
+  const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
   return (
     <>
       <SelectionBar rows={objects} selection={selection} />
-      <div class="scrolled" role="region" aria-label="Objects found" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <SelectAll objects={objects} selection={selection} />
-              <SortHead search={search} field="key">
-                Key
-              </SortHead>
-              <th scope="col">Bucket</th>
-              {isDeleted ? (
-                <SortHead search={search} field="deleted_at">
-                  Deleted
-                </SortHead>
-              ) : (
-                <>
-                  <SortHead search={search} field="size">
-                    Size
-                  </SortHead>
-                  <SortHead search={search} field="last_modified">
-                    Modified
-                  </SortHead>
-                </>
-              )}
-              <th scope="col">Copy</th>
-            </tr>
-          </thead>
-          <tbody>
-            {objects.map((object) => (
-              <ObjectRow key={idOf(object)} of={object} isMarker={object.key === folder} selection={selection} />
-            ))}
+      <div role="region" aria-label="Objects found">
+        <table class={`virtual${isOneBucket ? ' of-one' : ''}`} aria-rowcount={more === undefined ? objects.length + 1 : -1}>
+          <Heads objects={objects} search={search} selection={selection} isOneBucket={isOneBucket} />
+          <tbody ref={body}>
+            <Space px={abovePx} />
+            {items.map(({ index }) => {
+              const object = objects[index];
+              return (
+                object !== undefined && (
+                  <ObjectRow
+                    key={index}
+                    of={object}
+                    index={index}
+                    search={search}
+                    isMarker={object.key === folder}
+                    isOneBucket={isOneBucket}
+                    selection={selection}
+                  />
+                )
+              );
+            })}
+            <Space px={belowPx} />
           </tbody>
         </table>
       </div>
+      {isLoading && <Busy />}
+      {isFull && more !== undefined && <Beyond search={search} last={objects.at(-1)} />}
     </>
   );
 }
 
-function SelectAll({ objects, selection }: { readonly objects: readonly StoredObject[]; readonly selection: Selection }) {
+/** What stands for rows that are not drawn. */
+export function Space({ px }: { readonly px: number }) {
+  return px <= 0 ? null : <tr aria-hidden="true" class="space" style={{ height: `${px}px` }} />;
+}
+
+/** The search from a key on. */
+function jumpedTo(search: Search, key: string): Search {
+  return { ...search, query: withField(search.query, { name: 'key', operator: '>=' }, [key]), open: undefined };
+}
+
+/** After the last row of a list that is full. */
+function Beyond({ search, last }: { readonly search: Search; readonly last: StoredObject | undefined }) {
+  if (last === undefined) return null;
   return (
-    <td>
-      <input
-        type="checkbox"
-        aria-label={`Select all ${objects.length} that are shown`}
-        checked={objects.every((each) => selection.has(idOf(each)))}
-        onChange={(event) => {
-          for (const each of objects) selection.toggle(idOf(each), event.currentTarget.checked);
-        }}
-      />
-    </td>
+    <p class="quiet">
+      A list ends after {numberText(ROWS_MAX)} rows.{' '}
+      {search.sort === 'key' && search.order === 'asc' && (
+        <Link page="search" choices={choicesOf(jumpedTo(search, last.key))}>
+          Continue from the last key
+        </Link>
+      )}
+    </p>
+  );
+}
+
+interface HeadsProps {
+  readonly objects: readonly StoredObject[];
+  readonly search: Search;
+  readonly selection: Selection;
+  readonly isOneBucket: boolean;
+}
+
+function Heads({ objects, search, selection, isOneBucket }: HeadsProps) {
+  return (
+    <thead>
+      <tr>
+        <td class="select">
+          <input
+            type="checkbox"
+            aria-label={`Select all ${objects.length} that are shown`}
+            checked={objects.every((each) => selection.has(idOf(each)))}
+            onChange={(event) => selection.toggle(objects.map(idOf), event.currentTarget.checked)}
+          />
+        </td>
+        <SortHead search={search} field="key">
+          Key
+        </SortHead>
+        {!isOneBucket && (
+          <th scope="col" class="bucket">
+            Bucket
+          </th>
+        )}
+        {isDeletedSearch(search) ? (
+          <SortHead search={search} field="deleted_at">
+            Deleted
+          </SortHead>
+        ) : (
+          <>
+            <SortHead search={search} field="size">
+              Size
+            </SortHead>
+            <SortHead search={search} field="last_modified">
+              Modified
+            </SortHead>
+          </>
+        )}
+        <th scope="col" class="copies">
+          <span class="unseen">Copy</span>
+        </th>
+      </tr>
+    </thead>
   );
 }
 
@@ -177,11 +285,12 @@ interface HeadProps {
 /** A heading that sorts by its column, and the other way round when it does already. */
 function SortHead({ search, field, children }: HeadProps) {
   const isSorted = search.sort === field;
-  const order = isSorted && search.order === 'asc' ? 'desc' : 'asc';
+  // of sizes and times the largest and latest are asked for first
+  const isDown = isSorted ? search.order === 'asc' : field !== 'key';
   const sorted = search.order === 'asc' ? 'ascending' : 'descending';
   return (
-    <th scope="col" class={field === 'key' ? 'key' : undefined} aria-sort={isSorted ? sorted : undefined}>
-      <Link page="search" choices={choicesOf({ ...search, sort: field, order })}>
+    <th scope="col" class={field === 'key' ? 'key' : field} aria-sort={isSorted ? sorted : undefined}>
+      <Link page={pageOf(search)} choices={choicesOf({ ...search, sort: field, order: isDown ? 'desc' : 'asc', open: undefined })}>
         {children}
         {isSorted && <span aria-hidden="true"> {search.order === 'asc' ? '↑' : '↓'}</span>}
       </Link>
@@ -191,39 +300,65 @@ function SortHead({ search, field, children }: HeadProps) {
 
 interface RowProps {
   readonly of: StoredObject;
+  readonly index: number;
+  readonly search: Search;
   readonly isMarker: boolean;
+  readonly isOneBucket: boolean;
   readonly selection: Selection;
 }
 
-function ObjectRow({ of, isMarker, selection }: RowProps) {
+function ObjectRow({ of, index, search, isMarker, isOneBucket, selection }: RowProps) {
   const { bucket, key, size, last_modified: modified, deleted, deleted_at: deletedAt } = of;
+  const isOpen = search.open?.key === key && search.open.bucket === bucket;
   return (
-    <tr>
+    <tr aria-rowindex={index + 2} class={isOpen ? 'open' : undefined}>
       <SelectCell of={of} selection={selection} />
       <th scope="row" class="key">
-        <Link page="object" choices={{ bucket, key }} isRow>
-          <Text>{key}</Text>
-        </Link>
+        {search.view === 'list' ? (
+          <Link page="search" choices={opening(search, { bucket, key })} isRow isBeside copied={copiedKey(key)}>
+            <KeyText of={key} />
+          </Link>
+        ) : (
+          <Link page="object" choices={{ bucket, key }} isRow copied={copiedKey(key)}>
+            <KeyText of={key} />
+          </Link>
+        )}
         {isMarker && <small class="quiet"> (the marker of this folder)</small>}
       </th>
-      <td>
-        <Text>{bucket}</Text>
-      </td>
+      {!isOneBucket && (
+        <td class="bucket">
+          <Text>{bucket}</Text>
+        </td>
+      )}
       {deleted ? (
-        <td>
+        <td class="deleted_at">
           <Time at={deletedAt} />
         </td>
       ) : (
         <>
-          <td>
+          <td class="size">
             <Size bytes={size} />
           </td>
-          <td>
+          <td class="last_modified">
             <Time at={modified} />
           </td>
         </>
       )}
-      <CopyCell of={of} />
+      <td class="copies">
+        <CopyMenu of={of} />
+      </td>
     </tr>
+  );
+}
+
+/** A key in one line: where there is no room, its folders give way before its name. */
+function KeyText({ of }: { readonly of: string }) {
+  const cut = of.lastIndexOf('/') + 1;
+  if (cut === 0 || cut === of.length) return <Text>{of}</Text>;
+  return (
+    <>
+      <Text>{of.slice(0, cut)}</Text>
+      <Text>{of.slice(cut)}</Text>
+    </>
   );
 }

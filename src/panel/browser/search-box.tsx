@@ -2,16 +2,17 @@
 import { useId, useState } from 'preact/hooks';
 import { locationOf } from '../../domain/search/location.ts';
 import type { AnswerTo, Problem } from './api.ts';
-import { Field, Form, Select } from './form.tsx';
+import { Field, Select } from './form.tsx';
 import { Link, Text } from './parts.tsx';
 import { go, hrefOf, place } from './place.ts';
 import { asksForDeleted, clauseOf, isReadable, valueIn, withField, withoutPart, type FieldPlace } from './query-text.ts';
-import { choicesOf, searchHref, type Search } from './search-place.ts';
+import { choicesOf, pageOf, searchHref, type Search } from './search-place.ts';
 import { sizeText, timeText, zone, zoneName } from './words.ts';
 import { useObserved } from './observed.ts';
 
 const HINT =
   'Words of the key, "exact parts", patterns such as *.tar.gz, and filters: ext:pdf size>1G modified<7d -word. Or paste an s3:// address, an ARN or a link to an object.';
+const EXAMPLE = 'Words, "exact parts", *.tar.gz, ext:pdf size>1G modified<7d, or an s3:// address';
 
 interface BoxProps {
   readonly search: Search;
@@ -29,26 +30,33 @@ function destinationOf(text: string, search: Search): string {
   const { bucket, key } = location;
   if (key !== '' && !key.endsWith('/')) return hrefOf('object', { bucket, key });
   const fields = [`bucket:${bucket}`, ...(key === '' ? [] : [clauseOf({ name: 'prefix', operator: ':' }, [key])])];
-  return searchHref({ ...search, view: 'folders', by: 'folder', query: fields.join(' ') });
+  return hrefOf('usage', choicesOf({ ...search, view: 'folders', by: 'folder', query: fields.join(' '), open: undefined }));
 }
 
 export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
   const [typed, setTyped] = useState(search.query);
   const id = useId();
-  async function submit(): Promise<void> {
+  function submit(): void {
     const href = destinationOf(typed.trim(), search);
     if (href === place.read().href) onAgain();
     else go(href);
   }
   return (
-    <Form submit="Search" onSubmit={submit}>
-      <div class="field">
-        <label>
-          Search for
+    <>
+      <form
+        class="search-line"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <label class="box">
+          <span class="unseen">Search for</span>
           <textarea
             id="search-box"
             rows={1}
             value={typed}
+            placeholder={EXAMPLE}
             autocomplete="off"
             spellcheck={false}
             autocapitalize="off"
@@ -64,11 +72,14 @@ export function SearchBox({ search, buckets, mistake, onAgain }: BoxProps) {
             }}
           />
         </label>
-        {mistake !== undefined && <Mistake id={`${id}-mistake`} query={search.query} mistake={mistake} />}
-        <small id={`${id}-hint`}>{HINT}</small>
-      </div>
-      <Filters typed={typed} onType={setTyped} buckets={buckets} />
-    </Form>
+        <small class="unseen" id={`${id}-hint`}>
+          {HINT}
+        </small>
+        <button type="submit">Search</button>
+        <Filters typed={typed} onType={setTyped} buckets={buckets} />
+      </form>
+      {mistake !== undefined && <Mistake id={`${id}-mistake`} query={search.query} mistake={mistake} />}
+    </>
   );
 }
 
@@ -137,39 +148,41 @@ function Filters({ typed, onType, buckets }: FiltersProps) {
   const inZone = useObserved(zone);
   if (!isReadable(typed)) {
     return (
-      <details>
+      <details class="filter-form">
         <summary>Filters</summary>
-        <p>The text has a mistake, such as a quote that is not closed. The filters write into it once it is mended.</p>
+        <p class="panel">The text has a mistake, such as a quote that is not closed. The filters write into it once it is mended.</p>
       </details>
     );
   }
   const bucket = valueIn(typed, BUCKET);
   const names = bucket === '' || buckets.includes(bucket) ? buckets : [bucket, ...buckets];
   return (
-    <details>
+    <details class="filter-form">
       <summary>Filters</summary>
-      <div class="columns">
-        <Select
-          label="Bucket"
-          value={bucket}
-          choices={[['', 'all buckets'], ...names.map((name) => [name, name] as const)]}
-          onChange={(name) => onType(withField(typed, BUCKET, name === '' ? [] : [name]))}
-        />
-        {FIELDS.map(({ label, place: field, placeholder, type = 'text' as const, isList }) => (
-          <Field
-            key={label}
-            label={label}
-            type={type}
-            value={shownValue(typed, field, type)}
-            onChange={(value) => onType(withField(typed, field, valuesOf(value, isList === true)))}
-            {...(placeholder !== undefined && { placeholder })}
+      <div class="panel">
+        <div class="columns">
+          <Select
+            label="Bucket"
+            value={bucket}
+            choices={[['', 'all buckets'], ...names.map((name) => [name, name] as const)]}
+            onChange={(name) => onType(withField(typed, BUCKET, name === '' ? [] : [name]))}
           />
-        ))}
+          {FIELDS.map(({ label, place: field, placeholder, type = 'text' as const, isList }) => (
+            <Field
+              key={label}
+              label={label}
+              type={type}
+              value={shownValue(typed, field, type)}
+              onChange={(value) => onType(withField(typed, field, valuesOf(value, isList === true)))}
+              {...(placeholder !== undefined && { placeholder })}
+            />
+          ))}
+        </div>
+        <small>
+          Dates are in {inZone === 'utc' || zoneName() === '' ? 'UTC' : zoneName()}. The filters write into the box; Search applies it.
+          Content type, tags and metadata need a bucket that is enriched with them.
+        </small>
       </div>
-      <small>
-        Dates are in {inZone === 'utc' || zoneName() === '' ? 'UTC' : zoneName()}. The filters write into the box; Search applies it.
-        Content type, tags and metadata need a bucket that is enriched with them.
-      </small>
     </details>
   );
 }
@@ -199,7 +212,7 @@ export function Chips({ search, understood }: { readonly search: Search; readonl
           <span>
             <Text>{chipText(clause, inZone)}</Text>
           </span>
-          <Link page="search" choices={choicesOf(without(search, clause))}>
+          <Link page={pageOf(search)} choices={choicesOf(without(search, clause))}>
             <span aria-hidden="true">✕</span>
             <span class="unseen">
               Remove <Text>{clause.text}</Text>

@@ -24,14 +24,22 @@ export interface Search {
   readonly order: SortOrder;
   /** The zone of the dates in the query; empty: UTC. It is a part of the address, so that a link finds the same everywhere. */
   readonly tz: string;
+  /** The object that is shown beside the results. */
+  readonly open?: OpenObject | undefined;
+}
+
+export interface OpenObject {
+  readonly bucket: string;
+  readonly key: string;
 }
 
 export type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
 /** The search that an address asks for. */
 export function searchOf(choices: Choices): Search {
-  const { view, by, sort, order, tz = '' } = choices;
+  const { view, by, sort, order, tz = '', in: bucket, key } = choices;
   return {
+    ...(bucket !== undefined && key !== undefined && { open: { bucket, key } }),
     query: choices['query'] ?? textOf(choices),
     view: views.find((each) => each === view) ?? 'list',
     by: groups.find((each) => each === by) ?? 'folder',
@@ -52,17 +60,29 @@ function textOf({ q = '', bucket = '', prefix = '', extension = '' }: Choices): 
   return withClauses('', ...clauses, q.replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, ' '));
 }
 
+/** The page on which a search is shown. */
+export function pageOf({ view }: Search): 'usage' | 'search' {
+  return view === 'folders' ? 'usage' : 'search';
+}
+
+/** The same search with another one, or none, of its objects beside it. */
+export function opening(search: Search, open?: OpenObject): Choices {
+  return choicesOf({ ...search, open });
+}
+
 /** The choices of an address for this search; what is usual is left out. */
 export function choicesOf(search: Search): Choices {
   const { query, view, by, tz } = search;
   const { sort, order } = sortable(search);
   const chosen = {
     query,
-    view: view === 'list' ? '' : view,
+    view: view === 'changes' ? view : '',
     by: view === 'folders' && by !== 'folder' ? by : '',
     sort: sort === 'key' ? '' : sort,
     order: order === 'asc' ? '' : order,
     tz,
+    in: search.open?.bucket ?? '',
+    key: search.open?.key ?? '',
   };
   return Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== ''));
 }

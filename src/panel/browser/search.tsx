@@ -1,27 +1,24 @@
 /** Search: one box, and what it finds as a list, by folder, or as it changes. All of it is in the address, so that it is a link. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { call, type Problem } from './api.ts';
+import { useBuckets } from './all-buckets.ts';
+import type { Problem } from './api.ts';
 import { Changes } from './changes.tsx';
-import { Folders } from './folders.tsx';
-import { useLoaded } from './load.ts';
+import { Drawer } from './drawer.tsx';
+import { Facets } from './facets-list.tsx';
 import { useObserved } from './observed.ts';
 import { Link } from './parts.tsx';
 import { replacePlace, type Choices } from './place.ts';
-import { forDeleted, forLive, withField } from './query-text.ts';
+import { forDeleted, forLive } from './query-text.ts';
 import { Results } from './results.tsx';
 import { isDeletedSearch, mistakeOf, SearchBox } from './search-box.tsx';
 import { choicesOf, requestOf, searchHref, searchOf, type Search } from './search-place.ts';
-import { dayText, zone, zoneName } from './words.ts';
-
-/** Names beyond the largest page are typed: all buckets of a large installation would be megabytes. */
-const NAMES_MAX = 1_000;
-const readNames = (signal: AbortSignal) => call('GET /v1/buckets', { query: { limit: NAMES_MAX } }, signal);
+import { zone, zoneName } from './words.ts';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
   const key = JSON.stringify(requestOf(search));
-  const loaded = useLoaded('names of buckets', readNames);
-  const buckets = loaded.value?.items.map(({ bucket }) => bucket) ?? [];
+  // names beyond the largest page are typed
+  const buckets = useBuckets().value?.items.map(({ bucket }) => bucket) ?? [];
   const [failed, setFailed] = useState<{ readonly key: string; readonly problem: Problem | undefined }>();
   const again = useRef<() => void>(() => undefined);
   const onProblem = useCallback(
@@ -35,10 +32,16 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
   const mistake = failed?.key === key ? mistakeOf(failed.problem) : undefined;
   return (
     <>
-      <h1>Search</h1>
+      <h1 class="unseen">Search</h1>
       <SearchBox key={search.query} search={search} buckets={buckets} mistake={mistake} onAgain={() => again.current()} />
-      <Ways search={search} />
-      <Found search={search} buckets={buckets} onProblem={onProblem} />
+      <div class={search.open === undefined ? 'search-body' : 'search-body opened'}>
+        <div class="beside">
+          <Ways search={search} />
+          {search.view === 'list' && mistake === undefined && <Facets search={search} />}
+        </div>
+        <Found search={search} buckets={buckets} onProblem={onProblem} />
+        {search.open !== undefined && <Drawer key={`${search.open.bucket} ${search.open.key}`} search={search} of={search.open} />}
+      </div>
     </>
   );
 }
@@ -53,8 +56,9 @@ function Found({ search, buckets, onProblem }: FoundProps) {
   switch (search.view) {
     case 'list':
       return <Results search={search} label={isDeletedSearch(search) ? 'Deleted objects' : 'Objects'} onProblem={onProblem} />;
+    // it is a page of its own
     case 'folders':
-      return <Folders search={search} buckets={buckets} onProblem={onProblem} />;
+      return null;
     case 'changes':
       return <Changes search={search} buckets={buckets} />;
   }
@@ -70,48 +74,31 @@ function useZone(search: Search): void {
   }, [inZone]);
 }
 
-/** The same search in other ways, and what people look for most. */
+/** The same search in other ways. */
 function Ways({ search }: { readonly search: Search }) {
   const isDeleted = isDeletedSearch(search);
-  const live: Search = { ...search, query: forLive(search.query), tz: zoneName() };
-  const deleted: Search = { ...search, view: 'list', query: forDeleted(search.query), tz: zoneName() };
-  const today = withField(deleted.query, { name: 'deleted', operator: '>=' }, [dayText(Date.now())]);
+  const live: Search = { ...search, query: forLive(search.query), tz: zoneName(), open: undefined };
   const ways: readonly (readonly [name: string, to: Search, isCurrent: boolean])[] = [
-    ['List', { ...live, view: 'list' }, search.view === 'list' && !isDeleted],
-    ['Folders', { ...live, view: 'folders' }, search.view === 'folders'],
+    ['Objects', { ...live, view: 'list' }, search.view === 'list' && !isDeleted],
     ['Changes', { ...live, view: 'changes' }, search.view === 'changes'],
-    ['Deleted', deleted, search.view === 'list' && isDeleted],
-  ];
-  const quick: readonly (readonly [name: string, to: Search])[] = [
-    ['Largest', { ...live, view: 'list', sort: 'size', order: 'desc' }],
-    ['Oldest', { ...live, view: 'list', sort: 'last_modified', order: 'asc' }],
-    ['Newest', { ...live, view: 'list', sort: 'last_modified', order: 'desc' }],
-    ['Deleted today', { ...deleted, query: today, sort: 'deleted_at', order: 'desc' }],
+    ['Deleted', { ...live, view: 'list', query: forDeleted(search.query) }, search.view === 'list' && isDeleted],
   ];
   return (
-    <>
-      <nav aria-label="Ways to look at it">
-        <ul class="switch">
-          {ways.map(([name, to, isCurrent]) => (
-            <li key={name}>
-              <Link page="search" choices={choicesOf(to)} isCurrent={isCurrent}>
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <nav aria-label="Quick links">
-        <ul class="switch quick">
-          {quick.map(([name, to]) => (
-            <li key={name}>
-              <Link page="search" choices={choicesOf(to)}>
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-    </>
+    <nav aria-label="Ways to look at it">
+      <ul class="switch">
+        {ways.map(([name, to, isCurrent]) => (
+          <li key={name}>
+            <Link page="search" choices={choicesOf(to)} isCurrent={isCurrent}>
+              {name}
+            </Link>
+          </li>
+        ))}
+        <li>
+          <Link page="usage" choices={choicesOf({ ...live, view: 'folders' })}>
+            Usage
+          </Link>
+        </li>
+      </ul>
+    </nav>
   );
 }

@@ -25,6 +25,6 @@ const RETURN_LENGTH_MAX = 1_000;
 export function loginAddress(): string {
   const back = `${location.pathname}${location.search}`;
   return addressOf('GET /login/authorize', {
-    query: { return_to: back.length <= RETURN_LENGTH_MAX ? back : `${location.pathname}${hrefOf('buckets')}` },
+    query: { return_to: back.length <= RETURN_LENGTH_MAX ? back : `${location.pathname}${hrefOf('search')}` },
   }).href;
 }

@@ -1,49 +1,18 @@
 /** What surrounds every page: who the person is, where they can go, and how the registry answers. */
-import type { ComponentChildren } from 'preact';
-import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
-import type { ApiKey } from '../../api/api-keys.ts';
+import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';
-import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Key, type Problem } from './api.ts';
-import { AllKeysPage } from './all-keys.tsx';
-import { AuditPage } from './audit.tsx';
-import { BucketPage } from './bucket.tsx';
-import { BucketsPage } from './buckets.tsx';
-import { DoctorPage } from './doctor.tsx';
+import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
+import { Banners } from './banners.tsx';
 import { keepFocus } from './focus.ts';
-import { GapsPage } from './gaps.tsx';
-import { HealthPage } from './health.tsx';
-import { JobPage } from './job.tsx';
-import { JobsPage } from './jobs.tsx';
-import { daysLeft, endsSoon, KeysPage } from './keys.tsx';
-import { LettersPage } from './letters.tsx';
-import { useLoaded, visible } from './load.ts';
-import { ObjectPage } from './object.tsx';
+import { visible } from './load.ts';
 import { useObserved } from './observed.ts';
-import { announce, Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
-import { go, hrefOf, leftByOf, pages, place, scrollOf, type PageName, type Place } from './place.ts';
-import { SearchPage } from './search.tsx';
+import { Guarded, loadPage, Page } from './pages.tsx';
+import { Announcements, Busy, Dialog, Failure } from './parts.tsx';
+import { go, hrefOf, leftByOf, pages, place, scrollOf, type Place } from './place.ts';
+import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
-import { listen, shortcuts, shortcutTexts } from './shortcuts.ts';
-import { UsersPage } from './users.tsx';
-import { zone } from './words.ts';
-
-/** The pages of the navigation, each with an operation that it cannot do without. */
-const navigation: readonly (readonly [page: PageName, needs: Key])[] = [
-  ['buckets', 'GET /v1/buckets'],
-  ['search', 'GET /v1/objects'],
-  ['jobs', 'GET /v1/jobs'],
-  ['gaps', 'GET /v1/gaps'],
-  ['letters', 'GET /v1/dead-letters'],
-  ['keys', 'GET /v1/api-keys'],
-  ['all-keys', 'GET /v1/admin/api-keys'],
-  ['users', 'GET /v1/admin/users'],
-  ['audit', 'GET /v1/admin/audit'],
-  ['health', 'GET /readyz'],
-];
-
-/** As many parts of buckets as fit into a line or two. */
-const SHOWN_PARTS = 5;
+import { listen, shortcutTexts } from './shortcuts.ts';
 
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
@@ -153,17 +122,28 @@ function LoginOffer() {
   );
 }
 
-function Frame() {
+/** Shows the search, with the focus in its box. */
+async function toSearch(): Promise<void> {
+  // what cannot be loaded is said by the page
+  await loadPage('search').catch(() => undefined);
+  if (place.read().page !== 'search') go(hrefOf('search'));
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
+}
+
+/** Where the person is. The home of a person who only reads is the search. */
+function usePlace(): Place {
   const here = useObserved(place);
+  return here.isHome && !may('GET /v1/gaps') ? { ...here, page: 'search' } : here;
+}
+
+function Frame() {
+  const here = usePlace();
   const [isHelp, setHelp] = useState(false);
   useEffect(
     () =>
       listen({
         toHelp: () => setHelp(true),
-        toSearch: () => {
-          if (place.read().page !== 'search') go(hrefOf('search'));
-          requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
-        },
+        toSearch: () => void toSearch(),
       }),
     [],
   );
@@ -176,30 +156,24 @@ function Frame() {
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
   }, [here]);
   return (
-    <>
+    <div class="frame">
       <a class="skip" href="#content">
         Skip to the content
       </a>
-      <Header onHelp={() => setHelp(true)} page={here.page} />
-      <ConnectionBanner />
-      <AccessBanner />
-      <KeysBanner />
-      <main id="content" tabIndex={-1}>
-        <Guarded href={here.href}>
-          <Page at={here} />
-        </Guarded>
-      </main>
+      <Rail onHelp={() => setHelp(true)} page={here.page} />
+      <div class="stage">
+        <TopBar />
+        <Banners />
+        <main id="content" tabIndex={-1}>
+          <Guarded href={here.href}>
+            <Page at={here} />
+          </Guarded>
+        </main>
+      </div>
       <Announcements />
       {isHelp && <HelpDialog onClose={() => setHelp(false)} />}
-    </>
+    </div>
   );
-}
-
-/** A page that cannot be drawn says so, and does not take the others with it. */
-function Guarded({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
-  const [error, reset] = useErrorBoundary();
-  useEffect(() => reset(), [href]);
-  return error === undefined ? <>{children}</> : <Failure problem={problemFrom(error)} retry={reset} />;
 }
 
 /** Shows a place as it was left: scrolled to where it was, with the focus on the row that was opened. */
@@ -216,187 +190,6 @@ const TITLE_LENGTH_MAX = 200;
 function titleOf({ page, choices }: Place): string {
   const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
   return about === undefined ? pages[page] : `${printable(about, TITLE_LENGTH_MAX)} · ${pages[page]}`;
-}
-
-function Page({ at: { page, choices, href } }: { readonly at: Place }) {
-  const { bucket = '', key = '', id = '' } = choices;
-  switch (page) {
-    case 'buckets':
-      return <BucketsPage />;
-    case 'bucket':
-      return <BucketPage key={href} name={bucket} />;
-    case 'doctor':
-      return may('GET /v1/buckets/{bucket}/doctor') ? <DoctorPage key={href} bucket={bucket} /> : <NotPermitted />;
-    case 'search':
-      return <SearchPage choices={choices} />;
-    case 'object':
-      return <ObjectPage bucket={bucket} name={key} />;
-    case 'jobs':
-      return may('GET /v1/jobs') ? <JobsPage bucket={bucket} /> : <NotPermitted />;
-    case 'job':
-      return may('GET /v1/jobs/{id}') ? <JobPage key={id} id={id} /> : <NotPermitted />;
-    case 'gaps':
-      return may('GET /v1/gaps') ? <GapsPage choices={choices} /> : <NotPermitted />;
-    case 'unknown':
-      return <UnknownPage />;
-    case 'letters':
-    case 'keys':
-    case 'all-keys':
-    case 'users':
-    case 'audit':
-    case 'health':
-      return <AdminPage page={page} choices={choices} />;
-  }
-}
-
-function AdminPage({
-  page,
-  choices,
-}: {
-  readonly page: Exclude<PageName, 'buckets' | 'bucket' | 'doctor' | 'search' | 'object' | 'jobs' | 'job' | 'gaps' | 'unknown'>;
-  readonly choices: Place['choices'];
-}) {
-  const needs = navigation.find(([each]) => each === page)?.[1];
-  if (needs !== undefined && !may(needs)) return <NotPermitted />;
-  switch (page) {
-    case 'letters':
-      return <LettersPage />;
-    case 'keys':
-      return <KeysPage />;
-    case 'all-keys':
-      return <AllKeysPage choices={choices} />;
-    case 'users':
-      return <UsersPage />;
-    case 'audit':
-      return <AuditPage choices={choices} />;
-    case 'health':
-      return <HealthPage />;
-  }
-}
-
-function UnknownPage() {
-  return (
-    <>
-      <h1>No such page</h1>
-      <p>
-        The address names a page that the panel does not have. <Link page="buckets">Show the buckets</Link>
-      </p>
-    </>
-  );
-}
-
-function NotPermitted() {
-  return (
-    <>
-      <h1>Not permitted</h1>
-      <p>This page needs other rights than yours{session.read()?.kind === 'local' ? ': a login, and this registry has none' : ''}.</p>
-    </>
-  );
-}
-
-function Header({ page, onHelp }: { readonly page: PageName; readonly onHelp: () => void }) {
-  const inZone = useObserved(zone);
-  const keys = useObserved(shortcuts);
-  const known = session.read();
-  async function logOut(): Promise<void> {
-    try {
-      await call('POST /login/logout', {});
-      session.set(undefined);
-      sessionEnded.set(true);
-    } catch (error) {
-      announce(problemFrom(error).message);
-    }
-  }
-  return (
-    <header class="top">
-      <strong class="brand">Tally</strong>
-      <div class="person">
-        <button type="button" class="outline small" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
-          Times: {inZone === 'utc' ? 'UTC' : 'local'}
-        </button>
-        <button
-          type="button"
-          class="outline small"
-          aria-pressed={keys === 'on'}
-          onClick={() => shortcuts.set(keys === 'on' ? 'off' : 'on')}
-        >
-          Shortcuts
-        </button>
-        <button type="button" class="outline small" onClick={onHelp}>
-          Help
-        </button>
-        {known !== undefined && (
-          <small>
-            <Text>{known.user.email}</Text>
-            {known.user.email_verified === false && ' (not verified)'} ({known.role})
-          </small>
-        )}
-        {known?.kind === 'session' && (
-          <button type="button" class="outline small" onClick={() => void logOut()}>
-            Log out
-          </button>
-        )}
-      </div>
-      <nav aria-label="Pages">
-        <ul>
-          {navigation
-            .filter(([, needs]) => may(needs))
-            .map(([each]) => (
-              <li key={each}>
-                <Link page={each} isCurrent={each === page}>
-                  {pages[each]}
-                </Link>
-              </li>
-            ))}
-        </ul>
-      </nav>
-    </header>
-  );
-}
-
-function ConnectionBanner() {
-  const answers = useObserved(connection);
-  return (
-    <div role="status">
-      {answers === 'lost' && (
-        <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
-      )}
-      {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
-    </div>
-  );
-}
-
-/** What a person may read who does not read everything, so that nobody takes a part for the whole. */
-function AccessBanner() {
-  const { value } = useLoaded('access', (signal) => call('GET /v1/access', {}, signal));
-  if (value === undefined || value.reads.includes('*')) return null;
-  const { reads, advice } = value;
-  const more = reads.length - SHOWN_PARTS;
-  return (
-    <aside class="banner" aria-label="What you may read">
-      {advice ?? (
-        <>
-          You may read <Text>{reads.slice(0, SHOWN_PARTS).join(', ')}</Text>
-          {more > 0 && ` and ${more} more`}: searches, sums and changes are of these only.
-        </>
-      )}
-    </aside>
-  );
-}
-
-function KeysBanner() {
-  const isAsked = may('GET /v1/api-keys');
-  const read = async (signal: AbortSignal): Promise<readonly ApiKey[]> =>
-    isAsked ? (await call('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, signal)).items.filter(endsSoon) : [];
-  const { value = [] } = useLoaded('keys that end soon', read);
-  const [first] = value;
-  if (first === undefined) return null;
-  return (
-    <aside class="banner" aria-label="Keys that end soon">
-      Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
-      {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
-    </aside>
-  );
 }
 
 function HelpDialog({ onClose }: { readonly onClose: () => void }) {

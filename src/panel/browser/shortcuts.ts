@@ -1,5 +1,6 @@
 /** Keys for people who use the page all day. They do nothing while something is typed, and can be switched off. */
 import { remembered } from './observed.ts';
+import { copy } from './parts.tsx';
 
 export const shortcuts = remembered('tally-shortcuts', ['on', 'off']);
 
@@ -51,7 +52,10 @@ export function listen({ toSearch, toHelp }: Acts): () => void {
     j: () => move(1),
     k: () => move(-1),
     e: () => currentRow()?.click(),
-    c: () => currentRow()?.closest('tr')?.querySelector<HTMLButtonElement>('td.copies button')?.click(),
+    c: () => {
+      const { copy: text, json } = currentRow()?.dataset ?? {};
+      if (text !== undefined) void copy({ text, isJson: json === 'true' });
+    },
   };
   function press(event: KeyboardEvent): void {
     if (shortcuts.read() === 'off' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;

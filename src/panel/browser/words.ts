@@ -11,13 +11,6 @@ export function zoneName(): string {
   return name === 'UTC' ? '' : name;
 }
 
-/** The day on which a moment is in the zone in which times are shown. */
-export function dayText(ms: number): string {
-  const at = new Date(ms);
-  if (zone.read() === 'utc') return at.toISOString().slice(0, 10);
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-}
-
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
 /** A size as people read it: 1.5 GiB. */

@@ -13,6 +13,7 @@ import type {
   ObservedTopic,
   ObservedTrail,
 } from '../../domain/provisioning/observed.ts';
+import type { ListedRule } from '../../domain/provisioning/shared-rule.ts';
 import type { Selectors } from '../../domain/provisioning/trail.ts';
 import type { Rule, Subscription } from '../../domain/provisioning/wiring.ts';
 
@@ -54,6 +55,8 @@ export interface AwsReads {
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus. */
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
+  /** The rules on the default bus whose names begin so. */
+  rulesNamed(at: At, prefix: string, signal?: AbortSignal): Promise<readonly ListedRule[]>;
   /** The rules on the default bus whose patterns name the bucket, with their targets. */
   rulesAbout(at: At, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
   /** The key with this ID, ARN or alias, and its policy. */
@@ -96,6 +99,7 @@ export interface AwsWrites {
   setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void>;
   subscribe(subscription: Subscription, signal?: AbortSignal): Promise<void>;
   setSubscription(subscription: OwnedSubscription, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
+  /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
   putRule(at: At, rule: Rule, tags: Tags, signal?: AbortSignal): Promise<void>;
   putTarget(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Removes the rule's target and the rule. Either may be gone already, as with the functions below. */

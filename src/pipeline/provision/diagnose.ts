@@ -15,6 +15,7 @@ import { completeTopic, missingFamilies } from '../../domain/provisioning/overla
 import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
 import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
 import { planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
+import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
 import { withRole, type Roles } from '../../domain/provisioning/side.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -136,7 +137,8 @@ export function createDiagnose({
       const command = commandOf('bucket apply', record.bucket);
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
-    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return withPlanFirst(findings, plan);
+    if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)
+      return withPlanFirst(findings, plan);
     return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
   }
 

@@ -1,10 +1,10 @@
 /** The plan of a wish as code: a script for the AWS CLI, or a template. */
+import { defined } from '../../domain/defined.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { emitScript } from '../../domain/provisioning/emitting/aws-cli.ts';
 import { cloudFormationOf } from '../../domain/provisioning/emitting/cloudformation.ts';
-import { formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
+import { codeRuleOf, formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { terraformOf } from '../../domain/provisioning/emitting/terraform.ts';
-import { existing, withLetters } from '../../domain/provisioning/facts.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
@@ -88,18 +88,17 @@ function refuseBlocked({ findings, token }: Plan): void {
 }
 
 /**
- * The wiring as an apply would write it. A rule that was made by hand, the policy of an open topic of others and the selectors
- * of a trail that records the bucket stay as they are, and a target keeps a dead-letter queue that nothing else names.
+ * The wiring as an apply would write it, but for the rule. A rule that was made by hand, the policy of an open topic of others and
+ * the selectors of a trail that records the bucket stay as they are.
  */
-function asFound({ wish, wiring, changes }: Plan, observed: Observed): Wiring {
-  const { rule, topic, selector, ...rest } = wiring;
+function asFound({ wish, changes }: Plan, observed: Observed): Wiring {
+  const { rule: _, topic, selector, ...rest } = wiringOf(wish);
   const isWritten = topic !== undefined && (topic.isForeign !== true || changes.some(({ part }) => part === 'topic-policy'));
   const isRecorded = observed.trails?.some(({ selectors }) => selectors !== undefined && recordsBucket(selectors, wish)) === true;
-  const found = existing(observed.rule)?.targets.find(({ id }) => id === rule?.target.id);
   return {
     ...rest,
     ...(isWritten && { topic }),
     ...(selector !== undefined && !isRecorded && { selector }),
-    ...(rule !== undefined && observed.handMadeRule === undefined && { rule: withLetters(rule, found) }),
+    ...defined({ rule: codeRuleOf(wish, observed) }),
   };
 }

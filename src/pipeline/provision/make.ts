@@ -2,7 +2,6 @@
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import { existing, subscriptionAttributes } from '../../domain/provisioning/facts.ts';
 import { isOwn, tagsOf } from '../../domain/provisioning/names.ts';
-import type { ObservedRule } from '../../domain/provisioning/observed.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
 import {
   canonicalStatement,
@@ -12,10 +11,11 @@ import {
   sameStatements,
   type Policy,
 } from '../../domain/provisioning/policy.ts';
-import { ruleRemoval, topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
+import { topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { partsPlace, sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, sidsOf, wiringOf, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
+import { createMakeRules } from './make-rules.ts';
 import { changedMeanwhile } from './changed-meanwhile.ts';
 
 type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
@@ -30,6 +30,8 @@ export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
  * others wrote in them must have stayed.
  */
 export function createMakeParts(aws: Provisioner) {
+  const rules = createMakeRules(aws);
+
   async function setPolicy(
     wish: Wish,
     arn: string,
@@ -79,20 +81,6 @@ export function createMakeParts(aws: Provisioner) {
     });
   }
 
-  /** A rule that exists must still be this registry's, and as the plan has seen it. */
-  async function putRule(wish: Wish, { rule, before }: Part<'rule'>, signal?: AbortSignal): Promise<void> {
-    const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
-    if (canonicalJson(present) !== canonicalJson(before) || (present !== undefined && !isOwn(present.tags, wish))) return;
-    await aws.putRule(partsPlace(wish), rule, tagsOf(wish, wish.bucket), signal);
-  }
-
-  async function putTarget(wish: Wish, { rule, before }: Part<'target'>, signal?: AbortSignal): Promise<void> {
-    const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
-    if (present === undefined || !isOwn(present.tags, wish)) return;
-    if (canonicalJson(targetOf(rule, present)) !== canonicalJson(before)) return;
-    await aws.putTarget(partsPlace(wish), rule, signal);
-  }
-
   /** The queue must not get the events of a topic that has become another registry's. */
   async function subscribe(wish: Wish, subscription: Subscription, signal?: AbortSignal): Promise<void> {
     const { topic } = wiringOf(wish);
@@ -112,12 +100,6 @@ export function createMakeParts(aws: Provisioner) {
     const present = found === 'absent' ? undefined : existing(found.subscription);
     if (present?.arn !== name || canonicalJson(subscriptionAttributes(present, wanted)[0]) !== canonicalJson(before)) return;
     await aws.setSubscription({ arn: name, owner: present.owner }, after, signal);
-  }
-
-  async function removeRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<void> {
-    const observed = { rule: await aws.ruleOf(partsPlace(wish), rule.name, signal) };
-    const step = ruleRemoval({ wish, wiring: wiringOf(wish), observed });
-    if (step !== undefined && 'part' in step) await aws.removeRule(partsPlace(wish), rule, signal);
   }
 
   async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
@@ -142,17 +124,17 @@ export function createMakeParts(aws: Provisioner) {
           if (change.action === 'create') return subscribe(wish, change.subscription, signal);
           return changeSubscription(wish, change, signal);
         case 'rule':
-          return putRule(wish, change, signal);
+          return change.action === 'remove' ? rules.leave(wish, change, signal) : rules.put(wish, change, signal);
         case 'trail':
           return setSelectors(wish, change, signal);
         case 'target':
-          return putTarget(wish, change, signal);
+          return rules.putTarget(wish, change, signal);
       }
     },
     async remove(wish: Wish, removal: RemovablePart, signal?: AbortSignal): Promise<void> {
       switch (removal.part) {
         case 'rule':
-          return removeRule(wish, removal.rule, signal);
+          return rules.leave(wish, removal, signal);
         case 'topic':
           return deleteTopic(wish, removal.name, signal);
         case 'queue':
@@ -167,10 +149,6 @@ export function createMakeParts(aws: Provisioner) {
       }
     },
   };
-}
-
-function targetOf(rule: Rule, { targets }: ObservedRule): ObservedRule['targets'][number] | undefined {
-  return targets.find(({ id }) => id === rule.target.id);
 }
 
 async function queuePolicy(aws: Provisioner, queueArn: string, signal?: AbortSignal): Promise<string | undefined> {

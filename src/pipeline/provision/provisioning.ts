@@ -22,6 +22,7 @@ import { createEmit } from './emit.ts';
 import { createDiagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
+import { createMembersOf } from './members.ts';
 import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
@@ -83,6 +84,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
+  const membersOf = createMembersOf(state);
 
   /** The wish of a request about parts that are to be made. */
   async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
@@ -92,7 +94,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   }
 
   const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
-  const observe = createObserve(aws);
+  const observe = createObserve(aws, membersOf);
   const emit = createEmit({ aws, observe });
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
@@ -157,7 +159,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       readBucketQueue: readByDaemon,
       wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
-      observe: createObserve(reads),
+      observe: createObserve(reads, membersOf),
       roles,
     }),
   };

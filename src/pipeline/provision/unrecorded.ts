@@ -39,7 +39,7 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
 
   async function hasRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
     if ((await aws.ruleOf(partsPlace(wish), rule.name, signal)) !== 'absent') return true;
-    // a rule that a person made for the bucket uses the same topic, queue and statements
+    // a shared rule, or one that a person made for the bucket, uses the same topic, queue and statements
     const made = await aws.rulesAbout(partsPlace(wish), wish.bucket, signal);
     return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
   }

@@ -18,6 +18,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import { shortRegistry, tagsOf } from '../../../src/domain/provisioning/names.ts';
+import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
 import { parsePolicy, type Policy } from '../../../src/domain/provisioning/policy.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -69,7 +70,7 @@ async function startWorld(aws: TestAws, source: BucketSource) {
   const gaps = createGapReports({ ...store, clock, telemetry });
   await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
   const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
-  const observe = createObserve(provisioner);
+  const observe = createObserve(provisioner, async () => []);
   const provisioning = createProvisioning({
     state: store.state,
     aws: provisioner,
@@ -81,11 +82,14 @@ async function startWorld(aws: TestAws, source: BucketSource) {
   });
   const request = { bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) };
   const { wish, wiring } = (await provisioning.plan(request)).plan;
+  const { rule } = wiringOf(wish);
 
   /** The text with names that mean the same in every world. */
   function named(text: string): string {
     const names: readonly (readonly [string | undefined, string])[] = [
+      // an apply names the bucket in a shared rule, and code makes its own
       [wiring.rule?.name, 'RULE'],
+      [rule?.name, 'RULE'],
       [topicArn, 'TOPIC'],
       [bucket, 'BUCKET'],
       [installation, 'INSTALLATION'],
@@ -101,11 +105,11 @@ async function startWorld(aws: TestAws, source: BucketSource) {
     request,
     provisioning,
     wish,
-    rule: wiring.rule,
+    rule,
     /** All that was read about the wish. */
     async state(): Promise<Readonly<Record<string, unknown>>> {
-      const { topic, queues, notification, ...rest } = await observe(wish);
-      const { xml: _, ...configuration } = notification;
+      const { topic, queues, notification, sharedRule: _, ...rest } = await observe(wish);
+      const { xml: __, ...configuration } = notification;
       const policyOf = (text: string | undefined): Policy['Statement'] | undefined => parsePolicy(text)?.Statement;
       const state = {
         ...rest,
@@ -119,6 +123,7 @@ async function startWorld(aws: TestAws, source: BucketSource) {
       };
       const isSubscription = (value: unknown): boolean => typeof value === 'string' && /:[0-9a-f-]{36}$/.test(value);
       const text = JSON.stringify(state, (name, value: unknown) => {
+        if (name === 'tally:bucket') return undefined;
         if (isSubscription(value)) return 'SUBSCRIPTION';
         return name === 'pattern' && typeof value === 'string' ? (JSON.parse(value) as unknown) : value;
       });

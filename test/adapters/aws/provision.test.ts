@@ -112,7 +112,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   }
 
   // each source, whole: flow/connections-story.test.ts
-  it.each(['notification', 'eventbridge'] as const)(
+  it.each(['notification'] as const)(
     'of another deployment with the same name stays as it is for %s, and both can be told apart',
     async (source) => {
       const production = await startWorld();
@@ -124,7 +124,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       const before = await parts();
       const { plan: theirs } = await staging.provisioning.plan({ bucket, source });
       expect(theirs.wish.registry).not.toBe(plan.wish.registry);
-      const code = source === 'notification' ? 'connect.topic-foreign' : 'connect.rule-foreign';
+      const code = 'connect.topic-foreign';
       expect(theirs.findings).toContainEqual(
         expect.objectContaining({ code, blocks: true, what: expect.stringContaining(plan.wish.registry) }),
       );

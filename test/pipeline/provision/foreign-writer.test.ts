@@ -6,7 +6,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import type { ObservedRule, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { advancedSelector, type AdvancedSelector } from '../../../src/domain/provisioning/trail.ts';
@@ -21,6 +20,7 @@ import {
   REGISTRY,
   ROUTED_ARN,
   TOPIC_ARN,
+  sharedRuleName,
 } from '../../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirStatement } from './world.ts';
 import { isLong } from '../../support/breadth.ts';
@@ -94,7 +94,7 @@ function refusalOf(call: string, refusal: (typeof refusals)[number]): Error | un
 /** The other teams and their parts, as they must be there in the end. */
 function createOthers({ aws }: World, source: Source) {
   const topicArn = source === 'routed' ? ROUTED_ARN : TOPIC_ARN;
-  const ruleName = ruleNameOf(INSTALLATION, 'photos', source);
+  const ruleName = source === 'eventbridge' || source === 'routed' ? sharedRuleName(source) : '';
   const entries: NotificationEntry[] = [];
   let statements: string[] = ['Theirs'];
   let topicStatements: string[] = [];

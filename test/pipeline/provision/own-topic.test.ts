@@ -1,6 +1,7 @@
 /** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -311,6 +312,10 @@ describe('the script of a plan', () => {
     await world.apply();
     delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
     await world.provisioning.remove('photos', { keepAws: true });
+    // as a script of before has made it
+    const [[shared, rule] = []] = [...world.aws.parts.rules];
+    world.aws.parts.rules.delete(shared!);
+    world.aws.parts.rules.set(ruleNameOf(INSTALLATION, 'photos', 'routed'), rule!);
     expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
   });
 });

@@ -6,7 +6,8 @@ import type { NotificationConfiguration, NotificationEntry } from '../../../src/
 import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
-import type { Wish } from '../../../src/domain/provisioning/wiring.ts';
+import { candidatesOf } from '../../../src/domain/provisioning/shared-rule.ts';
+import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
@@ -42,6 +43,12 @@ export const wish: Wish = {
   queueArn: QUEUE_ARN,
   deadLetterArn: LETTERS_ARN,
 };
+
+/** The first shared rule for buckets with this source. */
+export function sharedRuleName(source: 'eventbridge' | 'routed'): string {
+  const { rule } = wiringOf({ ...wish, source });
+  return candidatesOf({ ...wish, source }, rule!, []).open[0]!;
+}
 
 interface Topic {
   policy: string;
@@ -179,6 +186,12 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
+    rulesNamed: (_region, prefix) =>
+      call('rulesNamed', false, () =>
+        [...parts.rules].flatMap(([name, { pattern }]) =>
+          name.startsWith(prefix) ? [{ name, ...(pattern !== undefined && { pattern }) }] : [],
+        ),
+      ),
     rulesAbout: (_region, bucket) =>
       call('rulesAbout', false, () =>
         [...parts.rules].flatMap(([name, rule]) => (rule.pattern?.includes(JSON.stringify(bucket)) === true ? [{ name, ...rule }] : [])),
@@ -221,13 +234,19 @@ export function createFakeAws(): FakeAws {
           }),
         });
       }),
-    putRule: (_region, { name, pattern }, tags) =>
+    putRule: (_region, { name, pattern, isDisabled = false }, tags) =>
       call(
         'putRule',
         true,
         // EventBridge ignores the tags if the rule exists
         () =>
-          void parts.rules.set(name, { targets: [], tags, ...parts.rules.get(name), pattern: JSON.stringify(pattern), isEnabled: true }),
+          void parts.rules.set(name, {
+            targets: [],
+            tags,
+            ...parts.rules.get(name),
+            pattern: JSON.stringify(pattern),
+            isEnabled: !isDisabled,
+          }),
       ),
     putTarget: (_region, { name, target }) =>
       call('putTarget', true, () => {

@@ -298,7 +298,7 @@ export function createFakeControl(): FakeControl {
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
     getFacets: () => facets,
-    getUsage: () => usage,
+    getUsage: ({ query }) => ((query as { cursor?: string }).cursor === undefined ? usage : { items: usage.items }),
     getSeries: () => series,
     getGrowth: () => growth,
     listChanges: () => ({ items: [objectDocument] }),

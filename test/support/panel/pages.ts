@@ -29,14 +29,23 @@ const machineAndAdmin: readonly PanelCaller[] = ['local', 'admin'];
 const chooseLetter = (page: Page): Promise<void> => page.getByRole('checkbox', { name: 'Choose letter-1' }).check();
 
 export const panelPages: readonly PanelPage[] = [
+  { name: 'overview', heading: 'Overview', callers: machineAndAdmin },
   { name: 'buckets', heading: 'Buckets', callers: everyone, dialogs: [{ opener: /^Add bucket/ }] },
   {
     name: 'bucket',
     choices: { bucket: 'photos' },
     heading: 'Bucket photos',
     callers: everyone,
+    dialogs: [{ opener: /^Re-Index and Repair/ }],
+  },
+  { name: 'bucket', choices: { bucket: 'photos', tab: 'usage' }, heading: 'Bucket photos', callers: everyone },
+  { name: 'bucket', choices: { bucket: 'photos', tab: 'activity' }, heading: 'Bucket photos', callers: everyone },
+  {
+    name: 'bucket',
+    choices: { bucket: 'photos', tab: 'settings' },
+    heading: 'Bucket photos',
+    callers: everyone,
     dialogs: [
-      { opener: /^Re-Index and Repair/ },
       {
         opener: /^Save…/,
         before: async (page) => {
@@ -53,13 +62,15 @@ export const panelPages: readonly PanelPage[] = [
   { name: 'doctor', choices: { bucket: 'photos' }, heading: 'Doctor of photos', callers: machineAndAdmin },
   { name: 'unknown', heading: 'No such page', callers: everyone },
   { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
-  { name: 'search', choices: { query: 'bucket:photos', view: 'folders' }, heading: 'Search', callers: everyone },
+  { name: 'search', choices: { query: 'cat', in: 'photos', key: HOSTILE }, heading: 'Search', callers: everyone },
+  { name: 'usage', choices: { query: 'bucket:photos' }, heading: 'Usage', callers: everyone },
+  { name: 'usage', heading: 'Usage', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
   { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
-  { name: 'jobs', heading: 'Jobs', callers: machineAndAdmin },
-  { name: 'job', choices: { id: 'job-1' }, heading: 'Job job-1', callers: machineAndAdmin },
-  { name: 'gaps', heading: 'Gaps', callers: machineAndAdmin },
+  { name: 'jobs', heading: 'Activity', callers: machineAndAdmin },
+  { name: 'job', choices: { id: 'job-1' }, heading: 'Re-index photos', callers: machineAndAdmin },
+  { name: 'gaps', heading: 'Activity', callers: machineAndAdmin },
   {
     name: 'letters',
     heading: 'Dead letters',
@@ -73,9 +84,16 @@ export const panelPages: readonly PanelPage[] = [
     dialogs: [{ opener: /^Create key/ }, { opener: /^A secret has leaked/ }, { opener: /^Revoke/ }],
   },
   { name: 'all-keys', heading: 'All API keys', callers: machineAndAdmin, dialogs: [{ opener: /^Revoke/ }] },
+  {
+    name: 'access',
+    choices: { part: 'photos', person: '0aB1cD2eF3gH4iJ5kL6mN7' },
+    heading: 'Access',
+    callers: machineAndAdmin,
+    dialogs: [{ opener: /^Add grant/ }, { opener: /^Remove/ }],
+  },
   { name: 'users', heading: 'Users', callers: ['admin'], dialogs: [{ opener: /^Make an administrator/ }, { opener: /^Disable/ }] },
   { name: 'audit', heading: 'Audit', callers: machineAndAdmin },
-  { name: 'health', heading: 'Health', callers: machineAndAdmin, dialogs: [{ opener: /^Help/ }] },
+  { name: 'health', heading: 'Health', callers: machineAndAdmin },
 ];
 
 /** The query that leads to a page. */

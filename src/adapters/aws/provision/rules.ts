@@ -14,6 +14,7 @@ import {
 } from '@aws-sdk/client-eventbridge';
 import { FaultError } from '../../../domain/fault.ts';
 import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
+import type { ListedRule } from '../../../domain/provisioning/shared-rule.ts';
 import type { Target } from '../../../domain/provisioning/wiring.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
@@ -33,7 +34,7 @@ export function createEventsProvision({
 }: {
   readonly clientFor: ClientFor;
   readonly writerFor: ClientFor;
-}): Pick<Provisioner, 'ruleOf' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
+}): Pick<Provisioner, 'ruleOf' | 'rulesNamed' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
   return {
     async ruleOf(at, name, signal) {
       const client = await clientFor(at);
@@ -58,6 +59,20 @@ export function createEventsProvision({
         throw error;
       }
     },
+    async rulesNamed(at, prefix, signal) {
+      const client = await clientFor(at);
+      const found: ListedRule[] = [];
+      let NextToken: string | undefined;
+      for (let page = 0; page < PAGES_MAX; page += 1) {
+        const command = new ListRulesCommand({ NamePrefix: prefix, Limit: 100, ...(NextToken !== undefined && { NextToken }) });
+        const answer = await asking('ListRules', 'events:ListRules', () => client.send(command, optionsOf(signal)), signal);
+        for (const { Name: name = '', EventPattern: pattern } of answer.Rules ?? [])
+          found.push({ name, ...(pattern !== undefined && { pattern }) });
+        ({ NextToken } = answer);
+        if (NextToken === undefined) break;
+      }
+      return found;
+    },
     async rulesAbout(at, bucket, signal) {
       const client = await clientFor(at);
       const options = optionsOf(signal);
@@ -76,12 +91,12 @@ export function createEventsProvision({
       }
       throw new FaultError('connect.unavailable', `ListRules ${at.region}: the default bus has more than ${PAGES_MAX * 100} rules`);
     },
-    async putRule(at, { name, pattern }, tags, signal) {
+    async putRule(at, { name, pattern, isDisabled }, tags, signal) {
       const client = await writerFor(at);
       const command = new PutRuleCommand({
         Name: name,
         EventPattern: JSON.stringify(pattern),
-        State: 'ENABLED',
+        State: isDisabled === true ? 'DISABLED' : 'ENABLED',
         // ignored if the rule exists
         Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
       });

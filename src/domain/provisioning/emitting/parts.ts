@@ -12,7 +12,8 @@ import { parseArn, tagsOf, type Tags } from '../names.ts';
 import type { Plan } from '../planning/plan.ts';
 import type { Policy } from '../policy.ts';
 import { recordsBucket } from '../trail.ts';
-import { partsPlace, sidsOf, type Rule, type Subscription, type Wish } from '../wiring.ts';
+import { isPlaced } from '../shared-rule.ts';
+import { partsPlace, sidsOf, wiringOf, type Rule, type Subscription, type Wish } from '../wiring.ts';
 
 export const emitFormats = ['aws-cli', 'cloudformation', 'terraform'] as const;
 export type EmitFormat = (typeof emitFormats)[number];
@@ -46,8 +47,8 @@ export interface Template {
 }
 
 /** Returns the parts, and what no template can own. */
-export function templateOf({ wish, wiring }: Plan, observed: Facts['observed']): Template {
-  const facts = { wish, wiring, observed };
+export function templateOf({ wish }: Pick<Plan, 'wish'>, observed: Facts['observed']): Template {
+  const facts = { wish, wiring: wiringOf(wish), observed };
   const all = [...topicParts(facts), ...queueParts(facts), ...subscriptionParts(facts), ...ruleParts(facts)];
   const parts = all.filter((part) => isHere(part, wish));
   const elsewhere = all.filter((part) => !isHere(part, wish));
@@ -85,12 +86,23 @@ function subscriptionParts({ wiring: { subscription } }: Facts): readonly Part[]
   return subscription === undefined ? [] : [{ kind: 'subscription', subscription }];
 }
 
-function ruleParts({ wish, wiring: { rule }, observed }: Facts): readonly Part[] {
-  // a second rule beside one that was made by hand would send every event twice
-  if (rule === undefined || observed.handMadeRule !== undefined) return [];
-  const present = existing(observed.rule);
-  const target = present?.targets.find(({ id }) => id === rule.target.id);
-  return [{ kind: 'rule', rule: withLetters(rule, target), tags: tagsOf(wish, wish.bucket), exists: present !== undefined }];
+function ruleParts({ wish, observed }: Facts): readonly Part[] {
+  const rule = codeRuleOf(wish, observed);
+  if (rule === undefined) return [];
+  const exists = observed.sharedRule === undefined && existing(observed.rule) !== undefined;
+  return [{ kind: 'rule', rule, tags: tagsOf(wish, wish.bucket), exists }];
+}
+
+/**
+ * The rule that code makes: the bucket's own, because code that owned a shared one would take the events of other buckets away. It
+ * keeps a dead-letter queue that nothing else names. Undefined: another rule sends the events, and a second one would send them twice.
+ */
+export function codeRuleOf(wish: Wish, observed: Facts['observed']): Rule | undefined {
+  const { rule } = wiringOf(wish);
+  if (rule === undefined || observed.handMadeRule !== undefined) return undefined;
+  if (observed.sharedRule !== undefined) return isPlaced(wish, observed) ? undefined : rule;
+  const target = existing(observed.rule)?.targets.find(({ id }) => id === rule.target.id);
+  return withLetters(rule, target);
 }
 
 /** The ARN of the part, or of what it is a part of. */
@@ -123,6 +135,12 @@ function elsewhereText(part: Part): string {
   return `the ${part.kind} ${arnOf(part)}, which is in another region or account`;
 }
 
+function sharedRuleText(wish: Wish, observed: Facts['observed']): readonly string[] {
+  const { sharedRule } = observed;
+  if (sharedRule === undefined || !isPlaced(wish, observed)) return [];
+  return [`the rule ${sharedRule.name}, which sends the events of ${wish.bucket} with those of other buckets`];
+}
+
 function sharedWithOthers({ wish, wiring, observed }: Facts): readonly string[] {
   const { notification, trails = [] } = observed;
   const isOff = wiring.eventBridge && notification.ok && !notification.configuration.eventBridge;
@@ -130,6 +148,7 @@ function sharedWithOthers({ wish, wiring, observed }: Facts): readonly string[] 
   return [
     ...(isOff ? [`the switch by which ${wish.bucket} sends its events to EventBridge, in its notification configuration`] : []),
     ...(wiring.selector !== undefined && !isRecorded ? [`the selector of ${wish.bucket} in a trail`] : []),
+    ...sharedRuleText(wish, observed),
     ...(wiring.topic?.isForeign === true ? [`the statements of Tally in the policy of ${wiring.topic.arn}`] : []),
   ];
 }

@@ -26,8 +26,10 @@ import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type Notif
 import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
 import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
+import { formerRuleExit, type RuleExit } from '../removal.ts';
+import { placedWiring } from '../shared-rule.ts';
 import { sideOfFinding } from './sides.ts';
-import { isElsewhere, sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { isElsewhere, sidsOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -50,6 +52,7 @@ export type Change =
       readonly after: Readonly<Record<string, string>>;
     }
   | { readonly part: 'rule'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedRule }
+  | ({ readonly action: 'remove' } & RuleExit)
   | { readonly part: 'target'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedTarget }
   | { readonly part: 'trail'; readonly action: 'change'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | {
@@ -74,7 +77,7 @@ export interface Plan {
 
 /** Makes the plan. */
 export function planOf(wish: Wish, observed: Observed): Plan {
-  const wiring = wiringOf(wish);
+  const wiring = placedWiring(wish, observed);
   const facts = { wish, wiring, observed };
   const notification = notificationChange(facts);
   const changes = [
@@ -161,7 +164,15 @@ function ruleChanges(facts: Facts): readonly Change[] {
   if (rule === undefined || observed.handMadeRule !== undefined || isRuleForeign(facts)) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
-  return [...ruleChange(rule, present), ...targetChange(rule, target)];
+  return [...ruleChange(rule, present), ...targetChange(rule, target), ...formerRules(facts)];
+}
+
+/** The bucket leaves the rules that it was named in before once another one sends its events. */
+function formerRules({ wish, observed }: Facts): readonly Change[] {
+  return (observed.formerRules ?? []).flatMap((former): readonly Change[] => {
+    const exit = formerRuleExit(wish, former);
+    return exit === undefined || 'reason' in exit ? [] : [{ ...exit, action: 'remove' }];
+  });
 }
 
 function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Change[] {

@@ -1,0 +1,63 @@
+/** What groups of objects are called, and where their names lead. */
+import type { AnswerTo } from './api.ts';
+import { ageTexts } from './ages.ts';
+import { Link, Text } from './parts.tsx';
+import { clauseOf, withClauses, withField } from './query-text.ts';
+import { choicesOf, type Group, type Search } from './search-place.ts';
+
+export type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
+
+export const groupNames: Readonly<Record<Group, string>> = {
+  folder: 'Folder',
+  class: 'Storage class',
+  extension: 'Extension',
+  age: 'Age',
+};
+
+export function inFolder(search: Search, prefix: string): Search {
+  return { ...search, query: withField(search.query, { name: 'prefix', operator: ':' }, prefix === '' ? [] : [prefix]) };
+}
+
+/** The name of one folder, without those that it is in. Keys may have folders without a name. */
+export function FolderName({ children }: { readonly children: string }) {
+  return children === '/' ? <em>(no name)/</em> : <Text>{children}</Text>;
+}
+
+interface GroupNameProps {
+  readonly group: Usage;
+  readonly search: Search;
+  readonly prefix: string;
+}
+
+/** The name of a group, which leads into the folder, or to the objects of the group. */
+export function GroupName({ group: { name }, search, prefix }: GroupNameProps) {
+  if (name === undefined) return <em>{search.by === 'folder' ? 'in this folder itself' : `no ${groupNames[search.by].toLowerCase()}`}</em>;
+  if (search.by === 'folder') {
+    return (
+      <Link page="usage" choices={choicesOf(inFolder(search, name))} isRow>
+        <FolderName>{name.slice(prefix.length)}</FolderName>
+      </Link>
+    );
+  }
+  const clauses = clausesOf(search.by, name);
+  return (
+    <Link page="search" choices={choicesOf({ ...search, view: 'list', query: withClauses(search.query, ...clauses) })} isRow>
+      <Text>{search.by === 'age' ? (ageTexts[name] ?? name) : name}</Text>
+    </Link>
+  );
+}
+
+/** What finds each age, without what is younger. */
+const ageClauses: Readonly<Record<string, readonly string[]>> = {
+  '1d': ['modified<1d'],
+  '7d': ['modified>=1d', 'modified<7d'],
+  '30d': ['modified>=7d', 'modified<30d'],
+  '90d': ['modified>=30d', 'modified<90d'],
+  '365d': ['modified>=90d', 'modified<365d'],
+  older: ['modified>=365d'],
+};
+
+function clausesOf(by: Exclude<Group, 'folder'>, name: string): readonly string[] {
+  if (by === 'age') return ageClauses[name] ?? [];
+  return [clauseOf({ name: by === 'class' ? 'class' : 'ext', operator: ':' }, [name])];
+}

@@ -1,0 +1,396 @@
+/**
+ * A registry with ten buckets and trouble, for pictures of the panel and for what takes long: a denied bucket, held deletions, a
+ * closing gap, a running job, broken wiring. Everything is derived from the number of the bucket or the object, so that it is the
+ * same each time; times count from the start of the process.
+ */
+import type { Bucket } from '../../../src/api/buckets.ts';
+import type { Verbs } from '../../../src/api/contract.ts';
+import type { Diagnosis } from '../../../src/api/connections.ts';
+import type { DeadLetter } from '../../../src/api/dead-letters.ts';
+import type { Gap } from '../../../src/api/gaps.ts';
+import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
+import type { StoredObject } from '../../../src/api/search.ts';
+import { createFakeControl } from '../fakes/control.ts';
+
+const startedMs = Date.now();
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** The moment so long before the start. */
+const ago = (ms: number): string => new Date(startedMs - ms).toISOString();
+
+const healthy: Bucket = {
+  bucket: 'acme-data-lake',
+  region: 'eu-west-1',
+  account: '210987654321',
+  source: 'notification',
+  versioning: { status: 'enabled', observed_at: ago(HOUR_MS) },
+  enrich: 'head',
+  floor: 1_767_000_000_000_000,
+  status: { state: 'ok', severity: 'ok', sentence: 'No known difference; compared 2 days ago' },
+  gaps: 0,
+  created_at: ago(90 * DAY_MS),
+  created_by: 'alice@acme.example',
+  checked_at: ago(HOUR_MS),
+  last_event_at: ago(MINUTE_MS),
+  last_compared_at: ago(2 * DAY_MS),
+  wiring: { state: 'ok', since: ago(80 * DAY_MS), checked_at: ago(20 * MINUTE_MS), findings: [] },
+  lifecycle: { rules: 'known', expiring: 1, checked_at: ago(HOUR_MS) },
+};
+
+type Trouble = Partial<Bucket> & Pick<Bucket, 'bucket'>;
+
+const troubles: readonly Trouble[] = [
+  { bucket: 'acme-data-lake', gaps: 1 },
+  {
+    bucket: 'acme-partner-drop',
+    status: {
+      state: 'events_lost',
+      severity: 'bad',
+      sentence: 'Access denied: allow s3:ListBucket on acme-partner-drop',
+      since: ago(3 * HOUR_MS),
+      act: { kind: 'doctor', command: 'tally bucket doctor acme-partner-drop' },
+    },
+    gaps: 1,
+    last_event_at: ago(3 * HOUR_MS),
+    wiring: {
+      state: 'broken',
+      since: ago(3 * HOUR_MS),
+      checked_at: ago(12 * MINUTE_MS),
+      findings: [{ code: 'connect.denied', what: 'S3 denies s3:GetBucketNotification on acme-partner-drop' }],
+    },
+  },
+  {
+    bucket: 'acme-invoices',
+    status: {
+      state: 'deletions_held',
+      severity: 'bad',
+      sentence: '1,035 deletions wait for a person: objects that are deleted in S3 may be found',
+      since: ago(5 * HOUR_MS),
+      act: { kind: 'jobs', command: 'tally reindex jobs acme-invoices' },
+    },
+    gaps: 1,
+  },
+  {
+    bucket: 'acme-clickstream',
+    source: 'eventbridge',
+    status: {
+      state: 'events_unproven',
+      severity: 'bad',
+      sentence: 'No event has arrived since it was connected',
+      since: ago(40 * MINUTE_MS),
+      act: { kind: 'doctor', command: 'tally bucket doctor acme-clickstream' },
+    },
+    last_event_at: undefined,
+    last_compared_at: ago(30 * MINUTE_MS),
+    created_at: ago(40 * MINUTE_MS),
+    wiring: {
+      state: 'broken',
+      since: ago(30 * MINUTE_MS),
+      checked_at: ago(8 * MINUTE_MS),
+      findings: [{ code: 'connect.rule-missing', what: 'the rule tally-0a1b2c3d-acme-clickstream is missing' }],
+    },
+  },
+  {
+    bucket: 'acme-media-masters',
+    source: 'topic',
+    status: {
+      state: 'gap_open',
+      severity: 'warning',
+      sentence: 'A job closes its gap: a bulk delete under renders/2025/',
+      since: ago(25 * MINUTE_MS),
+      act: { kind: 'gaps', command: 'tally gaps acme-media-masters' },
+    },
+    gaps: 1,
+  },
+  { bucket: 'acme-ml-datasets', enrich: 'tags' },
+  { bucket: 'acme-backups', source: 'routed', last_event_at: ago(4 * HOUR_MS) },
+  { bucket: 'acme-web-assets' },
+  { bucket: 'acme-audit-trail', last_event_at: ago(3 * MINUTE_MS) },
+  { bucket: 'acme-scratch', versioning: { status: 'never', observed_at: ago(HOUR_MS) } },
+];
+
+export const troubledBuckets: readonly Bucket[] = troubles.map((trouble) => ({ ...healthy, ...trouble }));
+
+const wholeJob: Job = {
+  id: 'job-7f3k2m9q4x',
+  bucket: 'acme-data-lake',
+  prefix: '',
+  mode: 'apply',
+  requested_by: 'alice@acme.example',
+  state: 'running',
+  phase: 'comparing',
+  created_at: ago(16 * MINUTE_MS),
+  started_at: ago(15 * MINUTE_MS),
+  comparing_at: ago(14 * MINUTE_MS),
+  covers_before: ago(15 * MINUTE_MS),
+  documents_at_start: 48_200_000,
+  progress: 0.43,
+  objects_per_s: 24_600,
+  ranges: { cut: 64, done: 27, leased: 4 },
+  cursor: 'events/2026/08/14/part-00231.parquet',
+  cost_usd: 0.104,
+  counts: {
+    ...zeroCounts,
+    listed: 20_726_000,
+    scanned: 20_725_400,
+    equal: 20_724_110,
+    missing: 1_204,
+    stale: 686,
+    phantom: 604,
+    written: 1_890,
+    tombstones: 604,
+    bytes_listed: 48_100_000_000_000,
+    list_requests: 20_770,
+  },
+};
+
+const heldJob: Job = {
+  ...wholeJob,
+  id: 'job-2b8n5c1w7z',
+  bucket: 'acme-invoices',
+  requested_by: 'schedule',
+  state: 'paused',
+  paused_because: 'deletion-limit',
+  created_at: ago(6 * HOUR_MS),
+  started_at: ago(6 * HOUR_MS),
+  documents_at_start: 812_000,
+  progress: 0.98,
+  ranges: { cut: 8, done: 7, leased: 0 },
+  deletions: { limit: 1_000, reserved: 1_000, waiting: 1_035 },
+  counts: { ...zeroCounts, listed: 810_900, equal: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035, list_requests: 812 },
+};
+
+const doneJob: Job = {
+  ...wholeJob,
+  id: 'job-9d4h6v3t8y',
+  bucket: 'acme-web-assets',
+  mode: 'report',
+  requested_by: 'schedule',
+  state: 'done',
+  created_at: ago(2 * DAY_MS),
+  started_at: ago(2 * DAY_MS),
+  finished_at: ago(2 * DAY_MS - 4 * MINUTE_MS),
+  progress: 1,
+  ranges: { cut: 8, done: 8, leased: 0 },
+  counts: { ...zeroCounts, listed: 1_204_000, scanned: 1_204_000, equal: 1_204_000, list_requests: 1_204 },
+};
+
+const closingJob: Job = {
+  ...wholeJob,
+  id: 'job-5s1e8r6p0u',
+  bucket: 'acme-media-masters',
+  prefix: 'renders/2025/',
+  requested_by: 'gap',
+  phase: 'waiting',
+  waits_until: new Date(startedMs + 2 * MINUTE_MS).toISOString(),
+  progress: undefined,
+  counts: undefined,
+  ranges: { cut: 0, done: 0, leased: 0 },
+};
+
+export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, doneJob];
+
+const gapOf = (bucket: string, more: Partial<Gap>): Gap => ({
+  id: `gap:${bucket}`,
+  bucket,
+  kind: 'loss',
+  reason: 'messages expired in the queue',
+  first_seen_at: ago(3 * HOUR_MS),
+  last_seen_at: ago(2 * HOUR_MS),
+  opened_at: ago(3 * HOUR_MS),
+  reported_at: ago(2 * HOUR_MS),
+  count: 12,
+  state: 'open',
+  ...more,
+});
+
+const gaps: readonly Gap[] = [
+  gapOf('acme-data-lake', { state: 'closing', job_id: wholeJob.id, reason: 'a re-index was requested' }),
+  gapOf('acme-partner-drop', { waits: { reason: 'S3 denies s3:ListBucket on acme-partner-drop' } }),
+  gapOf('acme-invoices', {
+    kind: 'held-deletes',
+    reason: 'a job held back 1,035 deletions',
+    held_deletes: 1_035,
+    count: 1_035,
+    held: true,
+  }),
+  gapOf('acme-media-masters', {
+    kind: 'bulk-delete',
+    state: 'closing',
+    prefix: 'renders/2025/',
+    job_id: closingJob.id,
+    reason: 'a bulk delete without its keys',
+  }),
+];
+
+const letters: readonly DeadLetter[] = [
+  { id: 'c1f0d3a2-7be9', sent_at: ago(3 * HOUR_MS), fault: 'message.not-json', reason: 'Unexpected end of JSON input', size_bytes: 214 },
+  { id: '8a62e51c-03d4', sent_at: ago(5 * HOUR_MS), fault: 'record.key-missing', reason: 'record 1 has no key', size_bytes: 1_180 },
+];
+
+const brokenRule: Diagnosis['findings'] = [
+  {
+    code: 'connect.rule-missing',
+    severity: 'broken',
+    what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
+    why: 'EventBridge sends no events of this bucket to Tally',
+    fix: 'tally bucket apply acme-clickstream',
+    blocks: false,
+  },
+];
+
+const FOLDERS = ['events', 'exports', 'invoices', 'models', 'raw', 'renders', 'reports', 'snapshots'] as const;
+const ENDS = ['parquet', 'csv', 'json', 'jpg', 'pdf', 'tar.gz'] as const;
+
+/** How many objects a search finds in all. */
+export const TROUBLED_OBJECTS = 40_000;
+
+/** The object with this number in the order of keys. */
+export function troubledObject(index: number): StoredObject {
+  const folder = FOLDERS[Math.floor((index * FOLDERS.length) / TROUBLED_OBJECTS)] ?? 'raw';
+  const day = String(1 + (Math.floor(index / 400) % 28)).padStart(2, '0');
+  const key = `${folder}/2026/${day}/part-${String(index).padStart(6, '0')}.${ENDS[index % ENDS.length] ?? 'bin'}`;
+  return {
+    bucket: troubledBuckets[index % 3 === 0 ? 5 : 0]?.bucket ?? '',
+    key,
+    size: ((index * 7_919) % 97_000) * 1_234 + 512,
+    etag: `e${index}`,
+    last_modified: ago(((index * 31) % 9_000) * 10 * MINUTE_MS),
+    storage_class: index % 5 === 0 ? 'GLACIER' : 'STANDARD',
+    deleted: false,
+    clock: 1_767_323_045_000_000,
+    settled: true,
+    source: 'native',
+    indexed_at: ago(((index * 31) % 9_000) * 10 * MINUTE_MS),
+  };
+}
+
+function pageFrom(begin: number, size: number) {
+  const end = Math.min(TROUBLED_OBJECTS, begin + size);
+  const items = Array.from({ length: Math.max(0, end - begin) }, (_, place) => troubledObject(begin + place));
+  return { items, ...(end < TROUBLED_OBJECTS && { next: `page-${end}` }) };
+}
+
+/** Answers of the registry with trouble. */
+export function troubledVerbs(): Partial<Verbs> {
+  const { verbs } = createFakeControl();
+  const bucketOf = (name: string): Bucket => troubledBuckets.find(({ bucket }) => bucket === name) ?? healthy;
+  return {
+    ...verbs,
+    listBuckets: async () => ({
+      items: troubledBuckets,
+      unconnected: [{ bucket: 'acme-legacy', count: 1_204, first_seen_at: ago(9 * DAY_MS), last_seen_at: ago(6 * MINUTE_MS) }],
+    }),
+    getBucket: async ({ params }) => bucketOf(params.bucket),
+    listJobs: async () => ({ items: troubledJobs.toReversed() }),
+    getJob: async ({ params }) => troubledJobs.find(({ id }) => id === params.id) ?? wholeJob,
+    listGaps: async ({ query }) => ({ items: gaps.filter(({ bucket }) => query.bucket === undefined || bucket === query.bucket) }),
+    listDeadLetters: async () => ({ items: letters }),
+    diagnoseBucket: async ({ params: { bucket } }) => {
+      const findings = bucket === 'acme-clickstream' ? brokenRule : [];
+      return { bucket, status: findings.length > 0 ? 'broken' : 'ok', findings };
+    },
+    explainObject: async ({ params: { bucket }, query: { key } }) => {
+      const index = { ...troubledObject(Number(/(\d+)\D*$/.exec(key)?.[1] ?? 0)), bucket, key };
+      const { size = 0, etag = '', last_modified: modified = ago(0) } = index;
+      return {
+        bucket,
+        key,
+        index,
+        storage: {
+          state: { present: true, size_bytes: size, etag, last_modified: modified, storage_class: 'STANDARD', content_type: 'image/jpeg' },
+          observed_at: ago(0),
+        },
+        clocks: { document: index.clock, floor: 0 },
+        agrees: true,
+        sentence: 'A search finds it: the index and S3 agree.',
+        bucket_status: bucketOf(bucket).status,
+      };
+    },
+    getOwnAccess: async () => ({ reads: ['*'] }),
+    searchObjects: async ({ query }) => ({
+      ...pageFrom(Number(/\d+$/.exec(query.cursor ?? '0')?.[0] ?? 0), query.limit),
+      ...(query.cursor === undefined && {
+        total: { value: 10_000, exact: false },
+        understood:
+          query.query === undefined || query.query === ''
+            ? []
+            : [{ field: 'words', negated: false, values: [query.query], text: query.query, position: 0 }],
+        as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
+      }),
+    }),
+    getSeries: async ({ query: { hours = 24 } }) => seriesOf(hours),
+    getGrowth: async ({ query: { bucket = '', days } }) => ({
+      recording: true,
+      items: [
+        {
+          bucket,
+          days: Array.from({ length: days }, (_, place) => ({
+            day: ago((days - place) * DAY_MS).slice(0, 10),
+            objects: 400_000 + place * 900,
+            bytes: 0.9e12 + place * 1.1e9 + wave(place) * 4e9,
+          })),
+        },
+      ],
+    }),
+    getFacets: async () => ({
+      objects: TROUBLED_OBJECTS,
+      bytes: 2.4e12,
+      bucket: groupsOf('bucket', ['acme-data-lake', 'acme-ml-datasets']),
+      extension: groupsOf('ext', ENDS),
+      class: groupsOf('class', ['STANDARD', 'GLACIER']),
+      size: groupsOf('size', ['1K', '1M', '100M', '1G']),
+      age: groupsOf('modified', ['1d', '7d', '30d', '90d']),
+    }),
+    getUsage: async ({ query: { by, prefix = '' } }) => {
+      if (by !== 'folder') return { items: usageBy[by] };
+      return {
+        items: [
+          { objects: 14, bytes: 3_000_000_000 },
+          ...FOLDERS.map((name, place) => ({ name: `${prefix}${name}/`, objects: 90_000 * (place + 1), bytes: 4e11 / (place + 1) ** 1.4 })),
+        ],
+      };
+    },
+  };
+}
+
+/** Something that looks like days and nights. */
+const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
+
+const groupsOf = (field: string, names: readonly string[]) => ({
+  groups: names.map((name, place) => ({
+    name,
+    objects: Math.round(TROUBLED_OBJECTS / (place + 1.4)),
+    bytes: 1e12 / (place + 1),
+    filter: `${field}:${name}`,
+  })),
+});
+
+function seriesOf(hours: number) {
+  const stepS = hours <= 3 ? 60 : hours <= 26 ? 300 : 3_600;
+  const steps = Math.floor((hours * 3_600) / stepS);
+  const points = Array.from({ length: steps }, (_, place) => ({
+    at: ago((steps - place) * stepS * 1_000),
+    events: Math.round(wave(place) * 7 * stepS),
+    lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
+    lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
+    statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 6, gap_open: 1, events_lost: 1, deletions_held: 1, events_unproven: 1 },
+  }));
+  return { from: ago(hours * HOUR_MS), to: ago(0), step_s: stepS, recording: true, points, busiest: [] };
+}
+
+const usageBy = {
+  class: [
+    { name: 'STANDARD', objects: 310_000, bytes: 6e11 },
+    { name: 'GLACIER', objects: 120_000, bytes: 3e11 },
+    { name: 'STANDARD_IA', objects: 40_000, bytes: 0.8e11 },
+  ],
+  extension: ENDS.map((name, place) => ({ name, objects: 120_000 - place * 15_000, bytes: 4e11 / (place + 1) })),
+  age: ['1d', '7d', '30d', '90d', '365d', 'older'].map((name, place) => ({
+    name,
+    objects: 10_000 * (place + 1),
+    bytes: 0.4e11 * (place + 1),
+  })),
+} as const;
