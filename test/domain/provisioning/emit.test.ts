@@ -264,3 +264,42 @@ describe('the script, run with the trail of the settings', () => {
     expect(written({ AdvancedEventSelectors: [theirs] }, { AdvancedEventSelectors: [theirs, { ...theirs, Name: 'more' }] })).toEqual([]);
   });
 });
+
+describe('the script, at the notification configuration', () => {
+  const theirs = {
+    QueueConfigurations: [{ Id: 'theirs', QueueArn: 'arn:aws:sqs:us-east-1:123456789012:q', Events: ['s3:ObjectTagging:*'] }],
+  };
+  const [before = ''] = scriptOf({}).split('# the topic, and who');
+  const [, own = ''] = scriptOf({}).split('# the notification configuration');
+
+  /** Runs this part alone, on a bucket that has these configurations, read after read; returns what it wrote. */
+  function write(...reads: readonly object[]) {
+    const answers = reads.map((read, index) => `${index}) printf '%s' '${JSON.stringify(read)}' ;;`).join('\n');
+    // each read is in a subshell, so the count is in a file
+    const aws = `aws() {
+      case "$2" in
+        get-bucket-notification-configuration) COUNT=$(cat "$FOLDER/count" 2> /dev/null || echo 0); echo $((COUNT + 1)) > "$FOLDER/count"
+          case "$COUNT" in ${answers}
+          esac ;;
+        put-bucket-notification-configuration) cat "$FOLDER/after.json" >&3 ;;
+      esac
+    }`;
+    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
+    const input = `jq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${before}\n# ${own}`;
+    const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
+    return { status, written: output[3] ?? '' };
+  }
+
+  it('adds its own beside those of others', () => {
+    const { status, written } = write(theirs, theirs);
+    expect(status).toBe(0);
+    expect(JSON.parse(written)).toMatchObject({ ...theirs, TopicConfigurations: [{ Id: MARK }] });
+  });
+
+  it('writes nothing if others have changed it since it was read, and nothing that is there already', () => {
+    expect(write(theirs, {})).toEqual({ status: 1, written: '' });
+    const { written } = write(theirs, theirs);
+    const present = JSON.parse(written) as object;
+    expect(write(present, present)).toEqual({ status: 0, written: '' });
+  });
+});
