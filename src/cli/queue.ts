@@ -29,7 +29,9 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     const { prefix, apply } = options;
     const plan = await cli.withQueuePair((pair, signal) => (apply === true ? pair.apply(prefix, signal) : pair.plan(prefix, signal)));
     const isRefused = plan.queues.some(({ state }) => state === 'different');
-    cli.print(options, plan, () => (apply === true && !isRefused ? exportsText(plan) : planText(plan)));
+    // a shell evaluates what --apply prints
+    if (apply === true && isRefused && options.json !== true) cli.hint(options, planText(plan));
+    else cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
     cli.hint(options, nextText(cli, options, plan));
     if (isRefused) cli.endWith(exitCodes.failure);
   });

@@ -131,13 +131,14 @@ export function isOfEarlierName(id: string, owner: Owner): boolean {
 }
 
 /**
- * The name by which SNS of a region calls services of another region. Regions that must be enabled first have a separate one.
+ * The names by which SNS of a region calls a queue of another region. Where one of both must be enabled first, that region is in
+ * the name: that of the queue if it is one, else that of the topic.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html
  */
 export function snsPrincipals(topicRegion: string, queueRegion: string): readonly string[] {
-  return topicRegion !== queueRegion && OPT_IN.has(topicRegion)
-    ? ['sns.amazonaws.com', `sns.${topicRegion}.amazonaws.com`]
-    : ['sns.amazonaws.com'];
+  if (topicRegion === queueRegion) return ['sns.amazonaws.com'];
+  const optIn = [queueRegion, topicRegion].filter((region) => OPT_IN.has(region));
+  return ['sns.amazonaws.com', ...optIn.map((region) => `sns.${region}.amazonaws.com`)];
 }
 
 const OPT_IN = new Set([

@@ -30,7 +30,8 @@ export function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): 
       if (recorded.has(record.bucket) || record.bucket === like.bucket) continue;
       for (const wish of waysOf(like, record)) {
         // one bucket that uses a part is enough
-        const uses = `${wish.source} ${wish.region} ${wish.topicArn ?? ''}`;
+        const { region, account } = partsPlace(wish);
+        const uses = `${wish.source} ${region} ${account} ${wish.topicArn ?? ''}`;
         if (!found.has(uses) && (await isWired(wish, signal))) found.set(uses, wish);
       }
     }

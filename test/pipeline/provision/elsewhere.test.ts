@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
-import { parseArn, prefixOf } from '../../../src/domain/provisioning/names.ts';
+import { parseArn, prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
-import { interruptAt, startWorld, theirs } from './world.ts';
+import { interruptAt, newRecord, startWorld, theirs } from './world.ts';
 
 const FAR = 'af-south-1';
 const OTHER = '999999999999';
@@ -226,6 +226,33 @@ describe('what could not be delivered to a bucket of another region', () => {
     await world.apply();
     expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(true);
   });
+});
+
+it.each(['eventbridge', 'routed'] as const)(
+  'a removal leaves what a script made for another bucket of the account, also if one of the account of the queue comes first: %s',
+  async (source) => {
+    const world = await startWorld({ photos: { account: OTHER }, roles });
+    await world.agree({ source });
+    const rule = world.aws.parts.rules.get(ourRule(world))!;
+    for (const [bucket, account] of [['archive', ACCOUNT] as const, ['videos', OTHER] as const]) {
+      await updateRecord(world.state, refs.bucket(bucket), () => ({ ...newRecord(bucket, world.clock.nowMs()), account, source }));
+      world.aws.parts.rules.set(ruleNameOf(INSTALLATION, bucket, source), rule);
+    }
+    await world.provisioning.remove('photos', { keepAws: false });
+    const topic = `arn:aws:sns:${REGION}:${OTHER}:${prefixOf(INSTALLATION)}-routed`;
+    expect(world.aws.parts.topics.get(topic)?.subscriptions.size).toBe(1);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`:${OTHER}:`);
+  },
+);
+
+it.each([
+  [REGION, 'eu-west-1', []],
+  [FAR, FAR, []],
+  [FAR, REGION, [FAR]],
+  [REGION, FAR, [FAR]],
+  [FAR, 'eu-south-1', ['eu-south-1', FAR]],
+])('SNS of %s calls a queue of %s by the regions that must be enabled first', (topicRegion, queueRegion, named) => {
+  expect(snsPrincipals(topicRegion, queueRegion)).toEqual(['sns.amazonaws.com', ...named.map((region) => `sns.${region}.amazonaws.com`)]);
 });
 
 it('a bucket of another partition of AWS is refused', async () => {
