@@ -8,7 +8,7 @@
  */
 import { z } from 'zod';
 import { fingerprintOf } from './canonical.ts';
-import { jsonOf } from './facts.ts';
+import { jsonOf, samePattern } from './facts.ts';
 import { prefixOf } from './names.ts';
 import type { Observed, ObservedRule } from './observed.ts';
 import { wiringOf, type Rule, type Wiring, type Wish } from './wiring.ts';
@@ -128,6 +128,13 @@ function sharedRuleOf(wish: Wish, own: Rule, { name, buckets }: SharedRule): Rul
 export function isPlaced({ bucket }: Pick<Wish, 'bucket'>, { sharedRule, rule }: Pick<Observed, 'sharedRule' | 'rule'>): boolean {
   if (rule === undefined || rule === 'absent') return false;
   return sharedRule === undefined || sharedRule.buckets.includes(bucket);
+}
+
+/** Whether a rule does what it must for the buckets that its pattern names, of which there may be too few. */
+export function isOnlyShort(wish: Pick<Wish, 'source'>, rule: Rule, present: ObservedRule | undefined): boolean {
+  const buckets = bucketsIn(wish, present?.pattern);
+  if (present === undefined || buckets === undefined) return false;
+  return present.isEnabled && samePattern({ ...rule, pattern: withBuckets(wish, rule.pattern, buckets) }, present.pattern);
 }
 
 /** A shared rule without the bucket, otherwise as it was found: `last` if it has no other one, `unknown` if its pattern has another form. */

@@ -36,6 +36,7 @@ import { openChangeGap } from '../gaps/changed-connection.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait, type Outwait } from './patience.ts';
+import { openGapsOfOthers } from './restored.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 
@@ -155,6 +156,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       refuse(plan, connection, at.options);
       if (change === undefined || change.part === 'notification') return 'made';
       const begun = await begin(seen);
+      await openGapsOfOthers({ state, clock }, plan, change);
       const ended = await attempt(at, change, begun);
       if (typeof ended === 'object') return ended;
       made = ended === 'made' ? partName(change) : undefined;

@@ -326,6 +326,18 @@ describe('an apply', () => {
   });
 });
 
+it('an apply that restores what others need as well opens their gaps', async () => {
+  const world = await startWorld();
+  await world.apply();
+  const gap = await world.gap();
+  await world.clock.advance(60_000);
+  await world.apply({ bucket: 'videos' });
+  expect(await world.gap()).toEqual(gap);
+  world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.clear();
+  await world.apply({ bucket: 'videos' });
+  expect((await world.gap())?.notBeforeMs).toBeGreaterThan(gap?.notBeforeMs ?? 0);
+});
+
 describe('a removal', () => {
   it('leaves what another bucket uses, and the last one takes it away', async () => {
     const world = await startWorld();

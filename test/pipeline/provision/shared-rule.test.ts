@@ -45,6 +45,8 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     const world = await startWorld();
     await world.agree({ source });
     const neighbour = watch(world, source, 'photos');
+    const gap = await world.gap();
+    await world.clock.advance(60_000);
     for (const bucket of ['videos', 'music']) {
       if (bucket === 'music') await connect(world, bucket);
       await world.agree({ bucket, source });
@@ -58,6 +60,7 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
       expect(plan.changes).toEqual([]);
       expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
     }
+    expect(await world.gap()).toEqual(gap);
     await world.provisioning.remove('videos', { keepAws: false });
     await world.provisioning.remove('music', { keepAws: false });
     expect(neighbour.missing()).toEqual([]);
@@ -133,8 +136,12 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     const record = (await readRecord(world.state, refs.bucket('photos')))!;
     const found = await world.provisioning.diagnose({ ...record, source });
     expect(found).toContainEqual(expect.objectContaining({ code: 'connect.rule-pattern', severity: 'broken' }));
+    const before = await world.gap('videos');
+    await world.clock.advance(60_000);
     await world.agree({ source });
     expect(rulesOf(world, source)).toEqual({ [name]: ['photos', 'videos'] });
+    // the watch of the other bucket has not seen it
+    expect((await world.gap('videos'))?.notBeforeMs).toBeGreaterThan(before?.notBeforeMs ?? 0);
     world.aws.parts.rules.set(name, { ...rule, pattern: '{"source":["aws.s3"]}' });
     expect(await world.provisioning.remove('photos', { keepAws: false })).toContainEqual({
       name,
