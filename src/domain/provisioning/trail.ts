@@ -84,7 +84,12 @@ function basicSelector(wish: Bucket): BasicSelector {
 
 function isOurs(selector: BasicSelector | AdvancedSelector, wish: Bucket): boolean {
   if ('FieldSelectors' in selector) return 'Name' in selector && selector.Name === selectorName(wish);
-  return canonicalJson(selector) === canonicalJson(basicSelector(wish));
+  return canonicalJson(asWritten(selector)) === canonicalJson(basicSelector(wish));
+}
+
+/** CloudTrail answers each basic selector with an empty list that was not written. */
+function asWritten({ ExcludeManagementEventSources: excluded, ...selector }: BasicSelector): BasicSelector {
+  return Array.isArray(excluded) && excluded.length > 0 ? { ...selector, ExcludeManagementEventSources: excluded } : selector;
 }
 
 /** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */

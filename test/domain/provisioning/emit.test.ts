@@ -261,6 +261,7 @@ describe('the script, run with the trail of the settings', () => {
   it('writes nothing where the selector is there, or where others write at the moment', () => {
     expect(written({ AdvancedEventSelectors: [theirs, advancedSelector(routed)] })).toEqual([]);
     expect(written({ EventSelectors: basic })).toEqual([]);
+    expect(written({ EventSelectors: basic.map((each) => ({ ...each, ExcludeManagementEventSources: [] })) })).toEqual([]);
     expect(written({ AdvancedEventSelectors: [theirs] }, { AdvancedEventSelectors: [theirs, { ...theirs, Name: 'more' }] })).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import type { NotificationConfiguration, NotificationEntry } from '../../../src/
 import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
+import type { Selectors } from '../../../src/domain/provisioning/trail.ts';
 import { candidatesOf } from '../../../src/domain/provisioning/shared-rule.ts';
 import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
@@ -28,6 +29,12 @@ export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
+
+/** CloudTrail answers each basic selector with an empty list that was not written. */
+function answered(selectors: Selectors): Selectors {
+  if (selectors.kind === 'advanced') return selectors;
+  return { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
+}
 
 /** A bucket `photos` that is to send notifications. */
 export const wish: Wish = {
@@ -264,7 +271,7 @@ export function createFakeAws(): FakeAws {
         [...parts.trails.values()].filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket)),
       ),
     putSelectors: (arn, selectors) =>
-      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
+      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors: answered(selectors) })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
     unsubscribe: ({ arn }) =>
       call('unsubscribe', true, () => {

@@ -181,7 +181,8 @@ selectors() { aws cloudtrail get-event-selectors --region "$TRAIL_REGION" --trai
 BEFORE=$(selectors)
 AFTER=$(jq -cS --arg name ${quoted(selectorName(wish))} --argjson advanced ${quoted(selector)} --argjson basic ${quoted(basic)} '
   if (.AdvancedEventSelectors | length) > 0 then .AdvancedEventSelectors |= ([.[] | select(.Name != $name)] + [$advanced])
-  else .EventSelectors |= ([.[] | select(. != $basic)] + [$basic]) end' <<< "$BEFORE")
+  elif any(.EventSelectors[]; (if .ExcludeManagementEventSources == [] then del(.ExcludeManagementEventSources) else . end) == $basic) then .
+  else .EventSelectors += [$basic] end' <<< "$BEFORE")
 if [ "$AFTER" != "$BEFORE" ]; then
   NOW=$(selectors)
   if [ "$NOW" != "$BEFORE" ]; then
