@@ -166,7 +166,7 @@ describe('the script for a bucket of another account and region', () => {
   const elsewhere = { bucketAccount: OTHER, partsAccount: OTHER, region: 'eu-west-1' } as const;
 
   /** The commands of the AWS CLI that it sends, each with its profile, on an AWS that has the topic and the rule already. */
-  async function commandsOf(script: string, profiles: Readonly<Record<string, string>>) {
+  async function commandsOf(script: string, profiles: Readonly<Record<string, string>>, hasUndelivered = false) {
     const folder = await mkdtemp(join(tmpdir(), 'tally-emit-'));
     const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' }) ?? 'jq';
     const tags = JSON.stringify([{ Key: 'tally:registry', Value: REGISTRY }]);
@@ -176,6 +176,8 @@ case "$4" in
   get-topic-attributes|get-queue-attributes) printf '%s' '{"Statement":[]}' ;;
   list-tags-for-resource) printf '%s' '${tags}' ;;
   list-subscriptions-by-topic) printf '%s' '{"Subscriptions":[]}' ;;
+  create-queue) touch '${folder}/made' ;;
+  get-queue-url) case "$*" in *-undelivered*) [ -n '${hasUndelivered ? 'yes' : ''}' ] || [ -e '${folder}/made' ] || { echo '(AWS.SimpleQueueService.NonExistentQueue)' >&2; exit 254; } ;; esac ;;
   get-bucket-notification-configuration) printf '%s' '{}' ;;
 esac`;
     await writeFile(join(folder, 'aws'), aws, { mode: 0o755 });
@@ -206,6 +208,11 @@ esac`;
     ) as unknown;
     expect(JSON.parse(policy ?? '')).toEqual({ Statement: wanted });
     expect(of('theirs').has('events put-rule')).toBe(source !== 'notification');
+  });
+
+  it('leaves the queue for what cannot be delivered as it is where there is one', async () => {
+    const { status, calls } = await commandsOf(scriptOf(elsewhere), { BUCKET_PROFILE: 'theirs', QUEUE_PROFILE: 'ours' }, true);
+    expect({ status, made: calls.filter((call) => call.endsWith('create-queue')) }).toEqual({ status: 0, made: [] });
   });
 
   it('ends before it writes if a profile is not named', async () => {

@@ -119,8 +119,13 @@ ${side}aws sqs set-queue-attributes --region ${quoted(region)} --queue-url "$QUE
 /** A queue that exists keeps its attributes. */
 function undeliveredText({ region, ...wish }: Wish, arn: string): string {
   const name = parseArn(arn)?.resource ?? '';
+  const side = onQueueSide({ region, ...wish });
+  const queue = `--region ${quoted(region)} --queue-name ${quoted(name)}`;
   return `# the queue for what SNS and EventBridge of this region cannot deliver
-${onQueueSide({ region, ...wish })}aws sqs create-queue --region ${quoted(region)} --queue-name ${quoted(name)} --attributes MessageRetentionPeriod=1209600 > /dev/null`;
+if ! FOUND=$(${side}aws sqs get-queue-url ${queue} 2>&1); then
+  case "$FOUND" in *NonExistentQueue* | *QueueDoesNotExist*) ;; *) echo "$FOUND" >&2; exit 1 ;; esac
+  ${side}aws sqs create-queue ${queue} --attributes MessageRetentionPeriod=1209600 > /dev/null
+fi`;
 }
 
 function subscriptionText(wish: Wish, { topicArn, queueArn, deadLetterArn }: NonNullable<Wiring['subscription']>): string {
