@@ -2,6 +2,7 @@
 import { admits, type Delivery } from '../denials.ts';
 import { queueDeliveries, topicDeliveries, type Delivered } from '../deliveries.ts';
 import type { Facts } from '../facts.ts';
+import { parseArn } from '../names.ts';
 import type { ObservedKey } from '../observed.ts';
 import { parsePolicy } from '../policy.ts';
 import { blocking, type Check, type Finding } from './finding.ts';
@@ -33,17 +34,17 @@ interface Encrypted {
   readonly senders: readonly Delivery[];
 }
 
-function findingOf({ wish, observed }: Facts, at: Encrypted): Finding | undefined {
+function findingOf({ observed }: Facts, at: Encrypted): Finding | undefined {
   const found = observed.keys?.find(({ key }) => key === at.key);
   if (isManagedByAws(at.key) || found?.isManagedByAws === true) return managed(at);
   const services = at.senders.map(({ service }) => service);
-  if (found === undefined) return unchecked(wish.region, at, 'it was not read', services);
-  if ('reason' in found) return unchecked(wish.region, at, found.reason, services);
+  if (found === undefined) return unchecked(at, 'it was not read', services);
+  if ('reason' in found) return unchecked(at, found.reason, services);
   const judged = (answer: ReturnType<typeof judge>): readonly string[] =>
     at.senders.filter((sender) => judge(found, sender) === answer).map(({ service }) => service);
   const [refused, open] = [judged('refused'), judged('unknown')];
   if (refused.length > 0) return denied(at, found.arn, refused);
-  return open.length === 0 ? undefined : unchecked(wish.region, at, 'its policy has conditions that cannot be judged here', open);
+  return open.length === 0 ? undefined : unchecked(at, 'its policy has conditions that cannot be judged here', open);
 }
 
 /** The keys that AWS makes for SNS and SQS. Their policies admit no service. */
@@ -80,11 +81,11 @@ function denied({ arn, key }: Encrypted, keyArn: string, services: readonly stri
   };
 }
 
-function unchecked(region: string, { arn, key }: Encrypted, reason: string, services: readonly string[]): Finding {
+function unchecked({ arn, key }: Encrypted, reason: string, services: readonly string[]): Finding {
   return {
     code: 'connect.kms-unchecked',
     severity: 'degraded',
-    what: `${arn} is encrypted with the key ${key} in ${region}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
+    what: `${arn} is encrypted with the key ${key} in ${parseArn(arn)?.region ?? ''}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
     why: 'the services that send must be allowed to use the key, or messages are lost without an error',
     fix: JSON.stringify(statementFor(services)),
     blocks: false,
