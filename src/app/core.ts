@@ -169,7 +169,12 @@ export async function createCore(
   });
   const { state, objects } = store;
   const gaps = createGapReports({ state, clock, telemetry });
-  const topics = createSnsTopics({ clientFor: aws.snsFor });
+  const roles = connectRoles(settings);
+  const accounts = accountClients(settings, addresses, { roles, clientOptions });
+  // the daemon's own permissions are those that reading in the accounts of its queues takes
+  const own = new Set(queueUrls.bucket.map(accountIn));
+  const readsOf = (account: string): AwsClients => (own.has(account) ? aws : (accounts.of(account) ?? aws));
+  const topics = createSnsTopics({ clientFor: aws.snsFor, readerFor: ({ account, region }) => readsOf(account).snsFor(region) });
   const isEmbedded = isEmbeddedServer(addresses);
   const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry, isEmbedded });
   const deadLetters = createDeadLetters({
@@ -184,14 +189,10 @@ export async function createCore(
   let wake = (): void => undefined;
   const jobIsDue = (): void => wake();
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
-  const roles = connectRoles(settings);
-  const accounts = accountClients(settings, addresses, { roles, clientOptions });
-  // the daemon's own permissions are those that reading in the accounts of its queues takes
-  const own = new Set(queueUrls.bucket.map(accountIn));
   const provisioning = createProvisioning({
     state,
     aws: createProvisioner({ aws, awsOf: (account) => accounts.of(account) ?? aws, queueUrl, clock }),
-    reads: createProvisioner({ aws, awsOf: (account) => (own.has(account) ? aws : (accounts.of(account) ?? aws)), queueUrl, clock }),
+    reads: createProvisioner({ aws, awsOf: readsOf, queueUrl, clock }),
     roles,
     storage,
     clock,

@@ -5,7 +5,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { TopicClient } from '../../pipeline/ports/queues.ts';
 import { errorText } from './clients.ts';
 
-const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]{1,256}$/;
+const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):(\d{12}):[A-Za-z0-9_.-]{1,256}$/;
 
 /** The error names with which SNS reports that a topic does not exist. */
 const MISSING = new Set(['NotFound', 'NotFoundException']);
@@ -13,7 +13,15 @@ const MISSING = new Set(['NotFound', 'NotFoundException']);
 const ASK_TIMEOUT_MS = 5_000;
 
 /** Creates the client. */
-export function createSnsTopics({ clientFor }: { readonly clientFor: (region: string) => SNSClient }): TopicClient {
+export function createSnsTopics({
+  clientFor,
+  readerFor = ({ region }) => clientFor(region),
+}: {
+  /** With the credentials of the process, whose queue is subscribed. */
+  readonly clientFor: (region: string) => SNSClient;
+  /** With those for the account of the topic. */
+  readonly readerFor?: (at: { readonly account: string; readonly region: string }) => SNSClient;
+}): TopicClient {
   return {
     async confirm(topicArn, token, signal) {
       const region = TOPIC_ARN.exec(topicArn)?.[1];
@@ -27,11 +35,11 @@ export function createSnsTopics({ clientFor }: { readonly clientFor: (region: st
       }
     },
     async isMissing(topicArn, signal) {
-      const region = TOPIC_ARN.exec(topicArn)?.[1];
-      if (region === undefined) return false;
+      const [, region, account] = TOPIC_ARN.exec(topicArn) ?? [];
+      if (region === undefined || account === undefined) return false;
       const limit = AbortSignal.any([AbortSignal.timeout(ASK_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])]);
       try {
-        await clientFor(region).send(new GetTopicAttributesCommand({ TopicArn: topicArn }), { abortSignal: limit });
+        await readerFor({ account, region }).send(new GetTopicAttributesCommand({ TopicArn: topicArn }), { abortSignal: limit });
         return false;
       } catch (error) {
         signal?.throwIfAborted();

@@ -17,9 +17,23 @@ const NAME_LENGTH_MAX = 100;
 type Named = Pick<StoredObject, 'bucket' | 'key'>;
 
 /** Copies what a row is about. */
-export function CopyMenu({ of: { bucket, key } }: { readonly of: Named }) {
+export function CopyMenu({ of }: { readonly of: Named }) {
   return (
-    <Menu label={`Copy ${printable(key, NAME_LENGTH_MAX)}`} look="plain outline small" shown="⋯">
+    <Menu label={copyLabel(of.key)} look="plain outline small" shown="⋯">
+      <CopyActs of={of} />
+    </Menu>
+  );
+}
+
+/** What a screen reader says of the button that opens the menu. */
+export function copyLabel(key: string): string {
+  return `Copy ${printable(key, NAME_LENGTH_MAX)}`;
+}
+
+/** What the menu of a row has. */
+export function CopyActs({ of: { bucket, key } }: { readonly of: Named }) {
+  return (
+    <>
       <button type="button" onClick={() => void copy(copiedKey(key))}>
         Copy key
       </button>
@@ -29,7 +43,7 @@ export function CopyMenu({ of: { bucket, key } }: { readonly of: Named }) {
       <button type="button" onClick={() => void copy(copiedCommand(bucket, key))}>
         Copy aws command
       </button>
-    </Menu>
+    </>
   );
 }
 

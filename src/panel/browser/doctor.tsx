@@ -34,8 +34,8 @@ export function DoctorPage({ bucket }: { readonly bucket: string }) {
         </>
       )}
       <p class="links">
-        <Link page="bucket" choices={{ bucket }}>
-          Its page, with Indexing and notifications
+        <Link page="bucket" choices={{ bucket, tab: 'settings' }}>
+          Its settings
         </Link>
       </p>
     </>

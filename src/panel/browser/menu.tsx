@@ -60,7 +60,8 @@ function put(panel: HTMLElement, button: HTMLElement): void {
   panel.style.left = `${Math.max(SPACE, left + width > innerWidth ? right - width : left)}px`;
 }
 
-function Opened({ beside, onDone, onClose, children }: OpenedProps) {
+/** The panel of a button. */
+export function Opened({ beside, onDone, onClose, children }: OpenedProps) {
   const panel = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const { current } = panel;

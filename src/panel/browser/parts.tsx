@@ -26,18 +26,27 @@ interface LinkProps {
   readonly copied?: Copied;
 }
 
+type Follow = (event: MouseEvent & { readonly currentTarget: HTMLAnchorElement }) => void;
+
+/** Goes where the link leads, unless the browser is to open it elsewhere. */
+function following(isBeside: boolean): Follow {
+  return (event) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    go(event.currentTarget.getAttribute('href') ?? '', isBeside);
+  };
+}
+
+export const followLink = following(false);
+export const followBeside = following(true);
+
 /** A link to a place. */
 export function Link({ page, choices, children, isRow, isCurrent, isBeside, copied }: LinkProps) {
   const href = hrefOf(page, choices);
-  function follow(event: MouseEvent): void {
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    go(href, isBeside);
-  }
   return (
     <a
       href={href}
-      onClick={follow}
+      onClick={isBeside === true ? followBeside : followLink}
       data-row={isRow}
       data-copy={copied?.text}
       data-json={copied?.isJson}

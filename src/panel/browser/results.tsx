@@ -1,21 +1,24 @@
 /** The objects that a search finds, in the order that was chosen. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { SortField } from '../../domain/search/conditions.ts';
 import type { StoredObject } from '../../api/search.ts';
 import { Agreement } from './agreement.tsx';
 import { call, type AnswerTo, type Problem } from './api.ts';
-import { copiedKey, idOf } from './copied.ts';
-import { CopyMenu, SearchMenu, SelectCell, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
+import { idOf } from './copied.ts';
+import { CopyActs, SearchMenu, SelectionBar, useSelection, type Selection } from './copy-actions.tsx';
 import { useLoaded, usePages, type Pages } from './load.ts';
 import { NothingFound } from './nothing-found.tsx';
-import { Busy, Failure, Link, Size, Text, Time } from './parts.tsx';
+import { Opened } from './menu.tsx';
+import { objectRow, type Copying } from './object-row.tsx';
+import { useObserved } from './observed.ts';
+import { Busy, Failure, Link } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { onlyValueIn, withField } from './query-text.ts';
 import { Chips, isDeletedSearch, mistakeOf } from './search-box.tsx';
-import { choicesOf, opening, pageOf, requestOf, type Search } from './search-place.ts';
+import { choicesOf, pageOf, requestOf, type Search } from './search-place.ts';
 import { useVirtualRows } from './virtual.ts';
-import { countText, numberText } from './words.ts';
+import { countText, numberText, zone } from './words.ts';
 
 const PAGE = 500;
 /** As many rows as a list has; what is beyond is found by a jump. */
@@ -159,6 +162,8 @@ interface TableProps {
 
 function ObjectTable({ found, objects, search, folder }: TableProps) {
   const selection = useSelection();
+  const inZone = useObserved(zone);
+  const [copying, setCopying] = useState<Copying>();
   const body = useRef<HTMLTableSectionElement>(null);
   const { items, abovePx, belowPx } = useVirtualRows({ count: objects.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
   const { more, isLoading } = found;
@@ -168,6 +173,7 @@ function ObjectTable({ found, objects, search, folder }: TableProps) {
     if (!isLoading && !isFull && lastDrawn > objects.length - AHEAD) more?.();
   }, [lastDrawn, objects.length, isLoading]);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
+  const shown = { search, isOneBucket, inZone, select: selection.toggle, openMenu: setCopying };
   return (
     <>
       <SelectionBar rows={objects} selection={selection} />
@@ -179,23 +185,24 @@ function ObjectTable({ found, objects, search, folder }: TableProps) {
             {items.map(({ index }) => {
               const object = objects[index];
               return (
-                object !== undefined && (
-                  <ObjectRow
-                    key={index}
-                    of={object}
-                    index={index}
-                    search={search}
-                    isMarker={object.key === folder}
-                    isOneBucket={isOneBucket}
-                    selection={selection}
-                  />
-                )
+                object !== undefined &&
+                objectRow(object, index, { ...shown, isMarker: object.key === folder, isSelected: selection.has(idOf(object)) })
               );
             })}
             <Space px={belowPx} />
           </tbody>
         </table>
       </div>
+      {copying !== undefined && (
+        <Opened
+          key={idOf(copying.of)}
+          beside={{ current: copying.button }}
+          onDone={() => setCopying(undefined)}
+          onClose={() => setCopying(undefined)}
+        >
+          <CopyActs of={copying.of} />
+        </Opened>
+      )}
       {isLoading && <Busy />}
       {isFull && more !== undefined && <Beyond search={search} last={objects.at(-1)} />}
     </>
@@ -295,70 +302,5 @@ function SortHead({ search, field, children }: HeadProps) {
         {isSorted && <span aria-hidden="true"> {search.order === 'asc' ? '↑' : '↓'}</span>}
       </Link>
     </th>
-  );
-}
-
-interface RowProps {
-  readonly of: StoredObject;
-  readonly index: number;
-  readonly search: Search;
-  readonly isMarker: boolean;
-  readonly isOneBucket: boolean;
-  readonly selection: Selection;
-}
-
-function ObjectRow({ of, index, search, isMarker, isOneBucket, selection }: RowProps) {
-  const { bucket, key, size, last_modified: modified, deleted, deleted_at: deletedAt } = of;
-  const isOpen = search.open?.key === key && search.open.bucket === bucket;
-  return (
-    <tr aria-rowindex={index + 2} class={isOpen ? 'open' : undefined}>
-      <SelectCell of={of} selection={selection} />
-      <th scope="row" class="key">
-        {search.view === 'list' ? (
-          <Link page="search" choices={opening(search, { bucket, key })} isRow isBeside copied={copiedKey(key)}>
-            <KeyText of={key} />
-          </Link>
-        ) : (
-          <Link page="object" choices={{ bucket, key }} isRow copied={copiedKey(key)}>
-            <KeyText of={key} />
-          </Link>
-        )}
-        {isMarker && <small class="quiet"> (the marker of this folder)</small>}
-      </th>
-      {!isOneBucket && (
-        <td class="bucket">
-          <Text>{bucket}</Text>
-        </td>
-      )}
-      {deleted ? (
-        <td class="deleted_at">
-          <Time at={deletedAt} />
-        </td>
-      ) : (
-        <>
-          <td class="size">
-            <Size bytes={size} />
-          </td>
-          <td class="last_modified">
-            <Time at={modified} />
-          </td>
-        </>
-      )}
-      <td class="copies">
-        <CopyMenu of={of} />
-      </td>
-    </tr>
-  );
-}
-
-/** A key in one line: where there is no room, its folders give way before its name. */
-function KeyText({ of }: { readonly of: string }) {
-  const cut = of.lastIndexOf('/') + 1;
-  if (cut === 0 || cut === of.length) return <Text>{of}</Text>;
-  return (
-    <>
-      <Text>{of.slice(0, cut)}</Text>
-      <Text>{of.slice(cut)}</Text>
-    </>
   );
 }

@@ -20,10 +20,23 @@ const TEST_TIMEOUT_MS = 600_000;
 
 type Source = 'notification' | 'eventbridge';
 
+const OTHER_ACCOUNT = '222222222222';
+
 async function printed(env: Environment, ...args: readonly string[]): Promise<readonly Statement[]> {
   const { code, stdout, stderr } = await runTally(['iam-policy', ...args], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return (JSON.parse(stdout) as { readonly Statement: readonly Statement[] }).Statement;
+}
+
+interface Document {
+  readonly Statement: readonly Statement[];
+}
+
+/** The policies of both accounts. */
+async function printedBoth(env: Environment, ...args: readonly string[]) {
+  const { code, stdout, stderr } = await runTally(['iam-policy', ...args], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as { readonly process: Document; readonly role: Document };
 }
 
 /** The queue's URL as AWS writes it: some emulators name a queue by another form, which names no queue to the printed policy. */
@@ -114,6 +127,68 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       },
     };
   }
+
+  // which requests go to which side is the same for all places that differ
+  it.concurrent.for(['notification', 'eventbridge'] as const)(
+    'is enough on both sides of a bucket of another account and region with the source %s, and used to the last action of its role',
+    { timeout: TEST_TIMEOUT_MS },
+    async (source, { onTestFinished: afterwards }) => {
+      const endpoint = awsEndpoint()!;
+      const [home, there] = [createTestAws(endpoint), createTestAws(endpoint, { region: 'eu-west-1', account: OTHER_ACCOUNT })];
+      afterwards(() => home.dispose());
+      afterwards(() => there.dispose());
+      const letters = await home.createQueue();
+      const queue = await home.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+      const index = await openIndex('sqlite');
+      afterwards(() => index.close());
+      const bucket = await there.createBucket();
+      const settings = {
+        TALLY_QUEUE_URL: queue.url,
+        TALLY_INSTALLATION: randomBytes(4).toString('hex'),
+        TALLY_CONNECT_ROLE_ARN: `arn:aws:iam::${OTHER_ACCOUNT}:role/tally-connect`,
+        TALLY_INGEST_POLLERS: '1',
+        ...index.env,
+      };
+      const reading = { ...settings, TALLY_QUEUE_URL: regularUrl(queue), AWS_ENDPOINT_URL: endpoint };
+      const about = ['--source', source, '--bucket', bucket, '--bucket-account', OTHER_ACCOUNT, '--bucket-region', 'eu-west-1'];
+      const [daemonSide, connectingSide] = [
+        await printedBoth(reading, '--for', 'daemon', ...about),
+        await printedBoth(reading, '--for', 'connecting', ...about),
+      ];
+      expect(daemonSide.role).toEqual(connectingSide.role);
+      // without a role in the account of the queue, the process applies as well
+      const process = [...daemonSide.process.Statement, ...connectingSide.process.Statement];
+      const assumed = daemonSide.role.Statement;
+      const iam = await startIamProxy(endpoint, { process, assumed }, { assumedAccount: OTHER_ACCOUNT });
+      afterwards(() => iam.close());
+      const daemon = await startDaemon({ ...settings, AWS_ENDPOINT_URL: iam.url });
+      afterwards(async () => void (await daemon.stop()));
+
+      async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
+        const answer = await daemon.request(method, path, body);
+        expect({ path, status: answer.status, refused: [...iam.refused], body: answer.body }).toMatchObject({
+          status: expect.any(Number),
+          refused: [],
+        });
+        expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
+        return answer.body;
+      }
+      const ours = `/v1/buckets/${bucket}`;
+      await ask('POST', '/v1/buckets', { bucket, source, bucket_account: OTHER_ACCOUNT, reindex: false });
+      const { token } = (await ask('GET', `${ours}/plan`)) as { readonly token: string };
+      await until('it is applied', async () => {
+        return ((await ask('POST', `${ours}/apply`, { plan: token })) as { readonly state: string }).state === 'applied';
+      });
+      await there.put(bucket, 'delivered.txt', 'x');
+      await until('the index has it', async () =>
+        JSON.stringify(await ask('GET', `/v1/objects?bucket=${bucket}`)).includes('delivered.txt'),
+      );
+      expect(await ask('GET', `${ours}/doctor`)).toMatchObject({ status: 'ok', findings: [] });
+      await ask('DELETE', ours);
+      expect([...iam.refused]).toEqual([]);
+      expect(iam.unused('assumed')).toEqual([]);
+    },
+  );
 
   it('is asked for by each service: what no statement allows is refused in its words', async () => {
     const iam = await startIamProxy(awsEndpoint()!, { process: [], assumed: [] });

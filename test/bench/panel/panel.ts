@@ -58,7 +58,7 @@ const BUCKET = 'demo';
 const OBJECTS = 150;
 
 const pages: readonly (readonly [name: string, query: string])[] = [
-  ['buckets', ''],
+  ['overview', ''],
   ['search', `?page=search&bucket=${BUCKET}`],
 ];
 

@@ -1,4 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emitScript } from '../../../src/domain/provisioning/emitting/aws-cli.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
@@ -158,6 +161,63 @@ describe('the script, run where a topic or rule with its name is there', () => {
   });
 });
 
+describe('the script for a bucket of another account and region', () => {
+  const OTHER = '999999999999';
+  const elsewhere = { bucketAccount: OTHER, partsAccount: OTHER, region: 'eu-west-1' } as const;
+
+  /** The commands of the AWS CLI that it sends, each with its profile, on an AWS that has the topic and the rule already. */
+  async function commandsOf(script: string, profiles: Readonly<Record<string, string>>) {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-emit-'));
+    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' }) ?? 'jq';
+    const tags = JSON.stringify([{ Key: 'tally:registry', Value: REGISTRY }]);
+    const aws = `#!/bin/bash
+echo "$*" >> '${folder}/calls'
+case "$4" in
+  get-topic-attributes|get-queue-attributes) printf '%s' '{"Statement":[]}' ;;
+  list-tags-for-resource) printf '%s' '${tags}' ;;
+  list-subscriptions-by-topic) printf '%s' '{"Subscriptions":[]}' ;;
+  get-bucket-notification-configuration) printf '%s' '{}' ;;
+esac`;
+    await writeFile(join(folder, 'aws'), aws, { mode: 0o755 });
+    const input = `jq() { '${jq}' "$@"; }\n${script}`;
+    const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, ...profiles };
+    const { status, stderr } = spawnSync('bash', ['-s'], { input, env, encoding: 'utf8' });
+    const calls = status === 0 ? await readFile(join(folder, 'calls'), 'utf8') : '';
+    await rm(folder, { recursive: true });
+    const policy = /set-topic-attributes .* --attribute-value (.*)$/m.exec(calls)?.[1];
+    return { status, stderr, policy, calls: calls.split('\n').flatMap((line) => /^--profile (\w+ \w+ [\w-]+)/.exec(line)?.[1] ?? []) };
+  }
+
+  it.each(['notification', 'eventbridge', 'routed'] as const)('reaches each side with its profile, source %s', async (source) => {
+    const { status, stderr, policy, calls } = await commandsOf(scriptOf({ ...elsewhere, source }), {
+      BUCKET_PROFILE: 'theirs',
+      QUEUE_PROFILE: 'ours',
+    });
+    expect({ status, stderr }).toMatchObject({ status: 0, stderr: '' });
+    const of = (profile: string): ReadonlySet<string> =>
+      new Set(calls.flatMap((call) => (call.startsWith(`${profile} `) ? call.slice(profile.length + 1) : [])));
+    const queueSide = ['sqs create-queue', 'sqs get-queue-attributes', 'sqs get-queue-url', 'sqs set-queue-attributes', 'sns subscribe'];
+    expect([...of('ours')].toSorted()).toEqual(queueSide.toSorted());
+    expect([...of('theirs')].filter((call) => call.startsWith('sqs') || call === 'sns subscribe')).toEqual([]);
+    expect(of('theirs')).toContain('sns set-topic-attributes');
+    const { topic } = wiringOf({ ...wish, ...elsewhere, source });
+    const wanted = JSON.parse(
+      JSON.stringify(topic?.statements).replaceAll(/("(?:Service|aws:SourceAccount|aws:SourceArn)":)("[^"]*")/g, '$1[$2]'),
+    ) as unknown;
+    expect(JSON.parse(policy ?? '')).toEqual({ Statement: wanted });
+    expect(of('theirs').has('events put-rule')).toBe(source !== 'notification');
+  });
+
+  it('ends before it writes if a profile is not named', async () => {
+    const { status, stderr, calls } = await commandsOf(scriptOf(elsewhere), { BUCKET_PROFILE: 'theirs' });
+    expect({ failed: status !== 0, calls, stderr }).toEqual({
+      failed: true,
+      calls: [],
+      stderr: expect.stringContaining(`QUEUE_PROFILE: a profile of the account ${ACCOUNT}`),
+    });
+  });
+});
+
 describe('the name of a rule', () => {
   it('fits, and differs by bucket, source and installation', () => {
     const long = ['a'.repeat(63), `${'a'.repeat(62)}b`, 'OLD_Name', 'photos'];
@@ -202,5 +262,44 @@ describe('the script, run with the trail of the settings', () => {
     expect(written({ AdvancedEventSelectors: [theirs, advancedSelector(routed)] })).toEqual([]);
     expect(written({ EventSelectors: basic })).toEqual([]);
     expect(written({ AdvancedEventSelectors: [theirs] }, { AdvancedEventSelectors: [theirs, { ...theirs, Name: 'more' }] })).toEqual([]);
+  });
+});
+
+describe('the script, at the notification configuration', () => {
+  const theirs = {
+    QueueConfigurations: [{ Id: 'theirs', QueueArn: 'arn:aws:sqs:us-east-1:123456789012:q', Events: ['s3:ObjectTagging:*'] }],
+  };
+  const [before = ''] = scriptOf({}).split('# the topic, and who');
+  const [, own = ''] = scriptOf({}).split('# the notification configuration');
+
+  /** Runs this part alone, on a bucket that has these configurations, read after read; returns what it wrote. */
+  function write(...reads: readonly object[]) {
+    const answers = reads.map((read, index) => `${index}) printf '%s' '${JSON.stringify(read)}' ;;`).join('\n');
+    // each read is in a subshell, so the count is in a file
+    const aws = `aws() {
+      case "$2" in
+        get-bucket-notification-configuration) COUNT=$(cat "$FOLDER/count" 2> /dev/null || echo 0); echo $((COUNT + 1)) > "$FOLDER/count"
+          case "$COUNT" in ${answers}
+          esac ;;
+        put-bucket-notification-configuration) cat "$FOLDER/after.json" >&3 ;;
+      esac
+    }`;
+    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
+    const input = `jq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${before}\n# ${own}`;
+    const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
+    return { status, written: output[3] ?? '' };
+  }
+
+  it('adds its own beside those of others', () => {
+    const { status, written } = write(theirs, theirs);
+    expect(status).toBe(0);
+    expect(JSON.parse(written)).toMatchObject({ ...theirs, TopicConfigurations: [{ Id: MARK }] });
+  });
+
+  it('writes nothing if others have changed it since it was read, and nothing that is there already', () => {
+    expect(write(theirs, {})).toEqual({ status: 1, written: '' });
+    const { written } = write(theirs, theirs);
+    const present = JSON.parse(written) as object;
+    expect(write(present, present)).toEqual({ status: 0, written: '' });
   });
 });

@@ -74,7 +74,8 @@ kept() { jq -cn --argjson policy "$1" --argjson ours "$2" '
   def both($one; $more): [$one, $more] | flatten | map(select(. != null)) | unique;
   ([$policy.Statement] | flatten) as $present | $ours | map(. as $one
     | [$present[] | select(.Sid == $one.Sid)] as $known
-    | .Principal.Service |= both(.; [$known[].Principal.Service?] | flatten | map(strings | select(test("^sns[.][a-z0-9-]+[.]amazonaws[.]com$"))))
+    | if .Principal.Service then
+        .Principal.Service |= both(.; [$known[].Principal.Service?] | flatten | map(strings | select(test("^sns[.][a-z0-9-]+[.]amazonaws[.]com$")))) else . end
     | if .Condition.ArnLike["aws:SourceArn"] then .Condition.ArnLike["aws:SourceArn"] |= both(.; [$known[].Condition.ArnLike["aws:SourceArn"]?]) else . end
     | if .Condition.StringEquals["aws:SourceAccount"] then
         .Condition.StringEquals["aws:SourceAccount"] |= both(.; [$known[].Condition.StringEquals["aws:SourceAccount"]?]) else . end)'; }`;
@@ -170,7 +171,7 @@ function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
 function selectorText(wish: Wish, selector: object): string {
   if (wish.trailArn === undefined)
     return `# A trail must record the data events of the bucket: add this advanced selector to those that it has. Writing selectors
-# replaces all of them, so docs/guides/connect.md reads them first.
+# replaces all of them, so read them first: aws cloudtrail get-event-selectors
 # ${JSON.stringify(selector)}`;
   const basic = withSelector({ kind: 'basic', list: [] }, wish).list[0];
   return `# the selector of the bucket, beside those that the trail has: a write replaces all of them
@@ -204,8 +205,12 @@ function notificationText(wish: Wish, { entry, eventBridge }: Wiring): string {
 read_it() { aws s3api get-bucket-notification-configuration --bucket "$BUCKET" --expected-bucket-owner "$OWNER" --output json | jq -S '. // {}'; }
 read_it > "$FOLDER/before.json"
 [ -s "$FOLDER/before.json" ] || echo '{}' > "$FOLDER/before.json"
-jq --arg id ${quoted(markOf(wish))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
-if cmp -s "$FOLDER/before.json" "$FOLDER/after.json"; then
+jq -S --arg id ${quoted(markOf(wish))} --argjson ours ${quoted(ours)} ${quoted(`${change}${eventBridge ? ' | .EventBridgeConfiguration = {}' : ''}`)} "$FOLDER/before.json" > "$FOLDER/after.json"
+# lists have no order
+canonical() { jq -cS 'walk(if type == "array" then sort else . end)' "$1"; }
+BEFORE=$(canonical "$FOLDER/before.json")
+AFTER=$(canonical "$FOLDER/after.json")
+if [ "$BEFORE" = "$AFTER" ]; then
   # a write would send a test event to every destination
   echo "the configuration is right already"
   exit 0
