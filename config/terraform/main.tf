@@ -179,6 +179,13 @@ resource "aws_iam_role" "this" {
   assume_role_policy   = local.trust
   permissions_boundary = var.permissions_boundary
   tags                 = var.tags
+
+  lifecycle {
+    precondition {
+      condition     = length(var.trusted_services) > 0 || var.irsa != null
+      error_message = "Set trusted_services or irsa: otherwise nothing may assume the role."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "this" {

@@ -13,6 +13,11 @@ variable "buckets" {
   description = "The buckets whose events reach the queue. They are in the region of the provider."
   type        = set(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for bucket in var.buckets : can(regex("^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", bucket))])
+    error_message = "The buckets are given by their names, not by their ARNs."
+  }
 }
 
 variable "trusted_services" {
@@ -29,6 +34,11 @@ variable "irsa" {
     service_account = optional(string, "tally")
   })
   default = null
+
+  validation {
+    condition     = var.irsa == null ? true : can(regex("^arn:[a-z-]+:iam::[0-9]{12}:oidc-provider/.+$", var.irsa.provider_arn))
+    error_message = "The provider is named by its ARN: arn:aws:iam::ACCOUNT:oidc-provider/HOST."
+  }
 }
 
 variable "kms_key_arn" {

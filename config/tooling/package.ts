@@ -80,12 +80,10 @@ function needed(): string {
 /** The manifest of what is published: it has no dependencies, because the bundle contains them. */
 function manifest(): object {
   const { name, version, description, keywords, homepage, repository, license, type, engines } = packageJson;
-  return {
-    ...{ name, version, description, keywords, homepage, repository, license, type, engines },
-    bin: { tally: `${PROGRAM}/tally.js` },
-    // npm keeps a package with a scope private otherwise
-    publishConfig: { access: 'public' },
-  };
+  // npm keeps a package with a scope private otherwise
+  const publishConfig = { access: 'public' };
+  const bin = { tally: `${PROGRAM}/tally.js` };
+  return { name, version, description, keywords, homepage, repository, license, type, engines, bin, publishConfig };
 }
 
 /** The folders of the packages of which the bundle contains something. */

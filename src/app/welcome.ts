@@ -18,6 +18,7 @@ export function welcome(
   { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS), program }: Places,
 ): string {
   const search = '/v1/objects?q=readme';
+  const isInContainer = program.startsWith('docker exec ');
   const hasLogin = settings.TALLY_OIDC_ISSUER !== undefined;
   const login = `${settings.TALLY_PUBLIC_URL ?? controlUrl}/login/authorize?return_to=${encodeURIComponent(search)}`;
   return `
@@ -28,13 +29,17 @@ Tally is running with embedded SQS, SNS and S3. Its data is in ${settings.TALLY_
   Control plane  ${controlUrl}
   Health         ${healthUrl}/readyz
 
-Try it from another terminal in this folder:
+Try it from another terminal:
 
-  curl -T README.md ${endpoint}/${bucket}/docs/README.md
+  curl -X PUT -d hello ${endpoint}/${bucket}/docs/README.md
   ${hasLogin ? `${login}   (in a browser: log in, and see what is found)` : `curl '${controlUrl}${search}'`}
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
-Stop it with Ctrl-C. In a container these addresses are those inside of it: from the host use the ports that you published,
-and "${program.startsWith('docker exec ') ? program : 'docker exec CONTAINER tally'} search readme" instead of the control plane, which is never published.
+Stop it with Ctrl-C.${isInContainer ? containerHint(program) : ''}
 `;
+}
+
+function containerHint(program: string): string {
+  return ` These addresses are those inside of the container: from the host use the ports that you published,
+and "${program} search readme" instead of the control plane, which is never published.`;
 }

@@ -259,6 +259,10 @@ describe.skipIf(!runs)('the chart', () => {
     expect(await refusal({ ...least, ingres: { enabled: true } })).toContain('ingres');
     expect(await refusal({ ...least, index: { url: 'https://tally:secret@search.internal:9200' } })).toContain('/index/url');
     expect(await refusal({ ...least, roles: 'apart' })).toContain('/roles');
+    expect(await refusal({ ...least, fullnameOverride: 'Tally_1' })).toContain('/fullnameOverride');
+    expect(await refusal({ ...least, podLabels: { 'app.kubernetes.io/name': 'search' } })).toContain(
+      "invalid propertyName 'app.kubernetes.io/name'",
+    );
   });
 
   it('names all contradictions of the values at once', async () => {
@@ -268,6 +272,15 @@ describe.skipIf(!runs)('the chart', () => {
     const without = await refusal({ ...least, login: { issuer: 'https://id.example.org' }, networkPolicy: { enabled: true } });
     for (const name of ['login.url', 'login.allowed', 'login.trustedProxies', 'networkPolicy.httpFrom'])
       expect(without).toContain(`\n  ${name}: `);
+    const wrong = await refusal({
+      ...least,
+      roles: 'split',
+      autoscaling: { enabled: true, min: 3, max: 2 },
+      serviceAccount: { create: false, roleArn: 'arn:aws:iam::123456789012:role/tally' },
+      settings: { AWS_SECRET_ACCESS_KEY: 'secret' },
+    });
+    for (const name of ['autoscaling.min', 'serviceAccount.create', 'settings.AWS_SECRET_ACCESS_KEY'])
+      expect(wrong).toContain(`\n  ${name}: `);
   });
 
   it('has one Deployment with all roles, or one for each', async () => {
@@ -451,6 +464,11 @@ describe.skipIf(!runs)('the chart', () => {
     const closed = one(await made({ ...least, networkPolicy: { enabled: true } }), 'NetworkPolicy', 'tally');
     expect(closed.spec).toMatchObject({ policyTypes: ['Ingress'] });
     expect(closed.spec).not.toHaveProperty('ingress');
+    // a rule without ports would admit everything
+    const withoutPorts = { networkPolicy: { enabled: true, egress: { enabled: true, ports: [] } } };
+    const { spec: narrow } = one(await made({ ...least, ...withoutPorts }), 'NetworkPolicy', 'tally');
+    const rules = z.object({ egress: z.array(z.object({ ports: z.array(z.unknown()).min(1) })) }).parse(narrow);
+    expect(rules.egress).toHaveLength(2);
   });
 
   it('takes its AWS role by the annotation of IRSA, or by an association of Pod Identity that needs none', async () => {

@@ -17,6 +17,12 @@
 {{- if and $v.autoscaling.enabled (not $v.aws.region) -}}
 {{- $wrong = append $wrong "autoscaling.enabled: needs aws.region" -}}
 {{- end -}}
+{{- if and $v.autoscaling.enabled (gt (int64 $v.autoscaling.min) (int64 $v.autoscaling.max)) -}}
+{{- $wrong = append $wrong "autoscaling.min: is greater than autoscaling.max" -}}
+{{- end -}}
+{{- if and (not $v.serviceAccount.create) (or $v.serviceAccount.roleArn $v.serviceAccount.annotations) -}}
+{{- $wrong = append $wrong "serviceAccount.create: must be true with roleArn or annotations, which belong to the account that the chart makes" -}}
+{{- end -}}
 {{- if $v.login.issuer -}}
 {{- range $name := list "url" "allowed" "trustedProxies" -}}
 {{- if not (get $v.login $name) -}}
@@ -35,6 +41,8 @@
 {{- range $name := keys $v.settings | sortAlpha -}}
 {{- if has $name (list "TALLY_ROLES" "AWS_REGION" "TALLY_QUEUE_URL" "TALLY_INDEX_URL" "TALLY_INDEX_URL_FILE" "TALLY_INDEX_AUTH" "TALLY_INDEX_CA_FILE" "TALLY_TARGET_LAG_S" "TALLY_HTTP_ADDRESS" "TALLY_PUBLIC_URL" "TALLY_TRUSTED_PROXIES" "TALLY_OIDC_ISSUER" "TALLY_OIDC_CLIENT_ID" "TALLY_OIDC_CLIENT_SECRET" "TALLY_OIDC_CLIENT_SECRET_FILE" "TALLY_OIDC_ALLOWED" "TALLY_OIDC_ADMIN_EMAILS" "TALLY_OIDC_ADMIN_CLAIM" "TALLY_GRANTS_FILE" "TALLY_HEALTH_ADDRESS" "TALLY_SHUTDOWN_TIMEOUT_MS") -}}
 {{- $wrong = append $wrong (printf "settings.%s: other values of the chart set this variable" $name) -}}
+{{- else if has $name (list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "TALLY_API_KEY") -}}
+{{- $wrong = append $wrong (printf "settings.%s: put it into a Secret, and name that in extraEnvFrom" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if $wrong -}}
