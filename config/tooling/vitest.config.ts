@@ -45,7 +45,6 @@ const root = new URL('../..', import.meta.url).pathname;
 const longestFirst = [
   'test/deploy/deploy.test.ts',
   'test/flow/fault-matrix.test.ts',
-  'test/docs/connect.test.ts',
   'test/app/openapi.test.ts',
   'test/adapters/aws/iam-policy.test.ts',
   'test/flow/kill.test.ts',
@@ -73,7 +72,6 @@ const longestFirst = [
   'test/flow/panel-connect.test.ts',
   'test/flow/program.test.ts',
   'test/flow/identity-two-registries.test.ts',
-  'test/docs/connect-trail.test.ts',
   'test/pipeline/ingest/worker-matrix.test.ts',
   'test/flow/index-nodes.test.ts',
   'test/flow/traces.test.ts',

@@ -13,6 +13,9 @@ const INTERVALS_MAX = 3;
 /** A shorter silence never is: it may be a pause of a few workers, or of the network. */
 const SILENCE_MIN_MS = HOUR_MS;
 
+/** When the silence has lasted for this much longer, the bucket counts as one that is not written any more: people have seen the status by then. */
+const DORMANT_MS = 30 * DAY_MS;
+
 export const rhythmSchema = z.object({
   /** When the first event arrived that is known. */
   sinceMs: z.number(),
@@ -35,5 +38,6 @@ export function rhythmAfter(known: Rhythm | undefined, event: { readonly atMs: n
 
 /** Whether a silence of this length is unusual. */
 export function isUnusuallyLong(silenceMs: number, { sinceMs, usualIntervalMs }: Rhythm, lastEventAtMs: number): boolean {
-  return lastEventAtMs - sinceMs >= LEARNING_MS && silenceMs > Math.max(SILENCE_MIN_MS, INTERVALS_MAX * usualIntervalMs);
+  const usualMs = Math.max(SILENCE_MIN_MS, INTERVALS_MAX * usualIntervalMs);
+  return lastEventAtMs - sinceMs >= LEARNING_MS && silenceMs > usualMs && silenceMs <= usualMs + DORMANT_MS;
 }

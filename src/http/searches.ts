@@ -15,6 +15,8 @@ export function tooSlow(timeoutMs: number): RequestError {
 
 /** Operations that read much of the index, of which a few run at the same time. */
 const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges', 'getSeries']);
+/** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
+const sums: ReadonlySet<string> = new Set<VerbName>(['getFacets']);
 
 /** A search of a SQLite index occupies the process for some 10 ms. After this many of them, everything else has its turn. */
 const CONCURRENCY = 4;
@@ -26,9 +28,9 @@ export type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, sign
 
 /** Creates the turns of one process. */
 export function createRunVerb(): RunVerb {
-  const turns = new PQueue({ concurrency: CONCURRENCY });
+  const [ofSearches, ofSums] = [new PQueue({ concurrency: CONCURRENCY }), new PQueue({ concurrency: 1 })];
 
-  async function runSearch<Answer>(search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     if (turns.size >= WAITING_MAX) {
       throw new RequestError('request.overloaded', `${WAITING_MAX} searches wait for their turn already: try again in a second`);
     }
@@ -40,5 +42,8 @@ export function createRunVerb(): RunVerb {
     });
   }
 
-  return (name, verb, signal) => inTime(searches.has(name) ? runSearch(verb, signal) : verb(), signal);
+  return (name, verb, signal) => {
+    const turns = searches.has(name) ? ofSearches : sums.has(name) ? ofSums : undefined;
+    return inTime(turns === undefined ? verb() : runInTurn(turns, verb, signal), signal);
+  };
 }

@@ -140,14 +140,14 @@ async function fillRecords({ state }: Pick<Store, 'state'>, { readable, nowMs }:
   const whole = BUCKETS.filter((name) => isWhole(readable, name));
   if (whole.length === 0) return;
   const hourMs = hourOf(nowMs - HOUR_MS);
-  const slotOf = (bucket: string) => ({ at: 0, events: 10 ** Number(bucket.at(-1)), lags: { 3: 10 ** Number(bucket.at(-1)) } });
-  const slots = whole.map(slotOf);
-  const events = slots.reduce((sum, slot) => sum + slot.events, 0);
+  const eventsOf = (bucket: string): number => 10 ** Number(bucket.at(-1));
+  const slotOf = (events: number): [number, number, number[]] => [0, events, [3, events]];
+  const events = whole.reduce((sum, bucket) => sum + eventsOf(bucket), 0);
   await updateRecord(state, refs.series(hourMs, 'worker'), () => ({
     hourMs,
     worker: 'worker',
-    minutes: [{ at: 0, events, lags: { 3: events }, statuses: { ok: 3 } }],
-    busiest: whole.map((bucket) => ({ bucket, slots: [slotOf(bucket)] })),
+    minutes: [{ slot: slotOf(events), statuses: { ok: 3 } }],
+    busiest: whole.map((bucket) => ({ bucket, slots: [slotOf(eventsOf(bucket))] })),
   }));
   for (const bucket of whole) {
     const days = [{ day: dayOf(nowMs), objects: bucket.length, bytes: 1 }];

@@ -1,10 +1,9 @@
-/** Runs the shell blocks of docs/guides/connect.md as a user pastes them, with other values for the variables at their top. */
+/** Runs shell blocks of pages as a user pastes them, with other values for the variables at their top. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { AWS_CLI, openAwsCli } from '../support/servers/aws-cli.ts';
-import { shellBlocks } from './connect-blocks.ts';
 import { MAIN } from '../support/servers/program.ts';
 import { findProgram, runProgram } from './programs.ts';
 
@@ -22,9 +21,7 @@ type Values = Readonly<Record<string, string>>;
 export interface PageShell {
   /** First word of the names that are made. */
   readonly prefix: string;
-  /** Runs every block of a section, and returns what they printed. Throws when a command fails. */
-  run(heading: string, variables?: Values, env?: Values): Promise<string>;
-  /** Runs one block. */
+  /** Runs one block, and returns what it printed. Throws when a command fails. */
   runBlock(block: string, variables?: Values, env?: Values): Promise<string>;
   /** The AWS CLI alone. */
   aws(...words: readonly string[]): Promise<string>;
@@ -79,11 +76,6 @@ cat ${account}
   return {
     prefix,
     runBlock,
-    async run(heading, variables, more) {
-      const outputs: string[] = [];
-      for (const block of shellBlocks(heading)) outputs.push(await runBlock(block, variables, more));
-      return outputs.join('\n');
-    },
     aws: (...words) => bash(['aws', ...words.map((word) => `'${word}'`)].join(' '), folder),
     async dispose() {
       await awsCli.dispose();

@@ -24,14 +24,7 @@ export function permissionsPage(): string {
   );
 }
 
-/** docs/guides/connect.md with a row for each statement of the policy beside it. */
-export function connectPage(): string {
-  const named = new Set(examplePolicy().Statement.map(({ Sid }) => Sid));
-  const rows = permissions.filter(({ sid }) => named.has(sid)).map(({ sid, sources, why }) => [`\`${sid}\``, whyText(why, sources)]);
-  return withTable(textOf('docs/guides/connect.md'), 'permissions', tableText(['statement', 'what it is for'], rows));
-}
-
-/** config/aws/daemon-policy.json: the daemon with every source, with the example names of docs/guides/connect.md. */
+/** config/aws/daemon-policy.json: the daemon with every source, with example names. */
 export function daemonPolicy(): string {
   const isShort = (line: string): boolean => line.length <= WIDTH_MAX;
   const lists = /^( *"?\w*"?:? ?)\[\n([^[\]{}]*?)\n *\](,?)$/gm;
@@ -76,18 +69,13 @@ function examplePolicy(): Policy {
   return { ...policy, Statement: policy.Statement.map(asExample) };
 }
 
-/** The key is known by its alias, and the page's block renames whatever begins with `tally-`, which Tally's own topics must not lose. */
+/** The key is known by its alias; the topics of others may have any name. */
 function asExample(statement: Statement): Statement {
   const { Resource, Condition } = statement;
   if (typeof Resource !== 'string') return statement;
   if (Resource.startsWith(TOPICS)) return { ...statement, Resource: `${TOPICS}*` };
   if (!Resource.includes(':kms:')) return statement;
   return { ...statement, Condition: { ...Condition, 'ForAnyValue:StringEquals': { 'kms:ResourceAliases': 'alias/tally' } } };
-}
-
-function whyText(why: string, sources: readonly string[] | undefined): string {
-  if (sources === undefined) return why;
-  return `${why}; ${sources.length === 1 ? 'the source' : 'the sources'} ${sources.map((source) => `\`${source}\``).join(', ')}`;
 }
 
 function actionsText(actions: readonly string[]): string {

@@ -4,7 +4,7 @@ import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { errorCodesPage } from './error-codes-page.ts';
 import { textOf } from './pages.ts';
-import { connectPage, daemonPolicy, permissionsPage } from './permissions.ts';
+import { daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
 import { terraformPermissions } from './terraform.ts';
 import { alertsPage, metricsPage, tracesPage } from './tables.ts';
@@ -17,7 +17,6 @@ export const pages: Readonly<Record<string, () => string>> = {
   'config/helm/tally/files/dashboard.json': () => textOf('config/monitoring/dashboard.json'),
   'config/terraform/permissions.tf': terraformPermissions,
   'docs/reference/api.md': apiPage,
-  'docs/guides/connect.md': connectPage,
   'docs/reference/permissions.md': permissionsPage,
   'docs/operate/alerts.md': alertsPage,
   'docs/reference/metrics.md': metricsPage,

@@ -50,6 +50,12 @@ describe('a bucket is quiet', () => {
     expect(isUnusuallyLong(18 * HOUR_MS + 1, rhythm, lastMs)).toBe(true);
   });
 
+  it('for thirty days, and then counts as a bucket that is not written any more', () => {
+    const { rhythm, lastMs } = after(every(6 * HOUR_MS, 8));
+    const endMs = 18 * HOUR_MS + 30 * DAY_MS;
+    expect([endMs, endMs + 1].map((silenceMs) => isUnusuallyLong(silenceMs, rhythm, lastMs))).toEqual([true, false]);
+  });
+
   it('not within an hour, and not before its events were seen for a week', () => {
     const busy = after(every(MINUTE_MS, 8));
     expect([HOUR_MS, HOUR_MS + 1].map((silenceMs) => isUnusuallyLong(silenceMs, busy.rhythm, busy.lastMs))).toEqual([false, true]);

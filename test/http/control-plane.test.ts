@@ -18,6 +18,7 @@ import {
   nastyKey,
   objectDocument,
   type FakeControl,
+  facets,
 } from '../support/fakes/control.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -341,6 +342,35 @@ describe('a flood of searches', () => {
   function firstRefusal(searches: readonly Promise<Answer>[]): Promise<Answer> {
     return Promise.any(searches.map(async (search) => ((await search).status === 503 ? search : Promise.reject(new Error('answered')))));
   }
+
+  it('is not held up by facets, of which one is summed at a time', async () => {
+    const gate = Promise.withResolvers<void>();
+    let [running, runningMax] = [0, 0];
+    const slow = createControlPlane({
+      ...parts(),
+      verbs: {
+        ...fake.verbs,
+        async getFacets() {
+          runningMax = Math.max(runningMax, ++running);
+          await gate.promise;
+          running -= 1;
+          return facets;
+        },
+      },
+    });
+    const { port: to } = await slow.listen();
+    try {
+      const waiting = Array.from({ length: 10 }, () => send('GET', '/v1/objects/facets?q=cat', { to }));
+      expect((await send('GET', '/v1/objects?q=cat', { to })).status).toBe(200);
+      expect(running).toBe(1);
+      gate.resolve();
+      expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set([200]));
+      expect(runningMax).toBe(1);
+    } finally {
+      gate.resolve();
+      await slow.close();
+    }
+  });
 
   it('keeps nobody waiting who has gone', async () => {
     expect((await send('GET', '/v1/objects?q=cat')).status).toBe(200);

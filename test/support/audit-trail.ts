@@ -2,7 +2,8 @@
  * The audit trail that LocalStack lacks: tests tell EventBridge of each call as CloudTrail would. Shape: “CloudTrail
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
-import { pageTransformer } from '../docs/connect-blocks.ts';
+import { z } from 'zod';
+import { fencesOf, textOf } from '../docs/pages.ts';
 import type { TestAws } from './servers/aws.ts';
 
 /** One call of S3's API, as a trail tells it. */
@@ -41,10 +42,12 @@ interface Transformer {
   readonly template: string;
 }
 
-const { InputPathsMap, InputTemplate } = pageTransformer();
+const { InputPathsMap, InputTemplate } = z
+  .object({ InputPathsMap: z.record(z.string(), z.string()), InputTemplate: z.string() })
+  .parse(JSON.parse(fencesOf(textOf('docs/guides/shared-notification.md')).find(({ language }) => language === 'json')?.text ?? ''));
 
-/** The input transformer that users are given: docs/guides/connect.md has it. */
-export const documentedTransformer: Transformer = { paths: { ...InputPathsMap }, template: InputTemplate };
+/** The input transformer that users are given: docs/guides/shared-notification.md has it. */
+export const documentedTransformer: Transformer = { paths: InputPathsMap, template: InputTemplate };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */
 export async function tellTrail(aws: TestAws, calls: readonly Call[]): Promise<void> {

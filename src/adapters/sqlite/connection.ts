@@ -5,6 +5,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
+import { addFacetsFunction } from './facets-function.ts';
 import { addFunctions } from './functions.ts';
 import { filesAt, type OpenFiles } from './open-files.ts';
 import { createSchema, hasSchema } from './schema.ts';
@@ -64,6 +65,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
       if (!hasSchema(database)) throw unprepared(path);
       // the log exists since the schema was read
       addFunctions(database);
+      addFacetsFunction(database);
       const openFiles = files.reopened();
       open = { database, session: createSession(database, openFiles.id), files: openFiles };
       wasReplaced = false;

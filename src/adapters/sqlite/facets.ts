@@ -1,22 +1,30 @@
-/** Facets in SQLite: like other sums they read the index of facts in short synchronous calls, each bucket once. */
+/** Facets in SQLite: one pass over the index of facts, or over the documents with the words, in short synchronous calls. */
+import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
-import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetName, type FacetSum } from '../../domain/search/facets.ts';
+import {
+  facetNames,
+  groupsInOrder,
+  largestGroups,
+  objectAges,
+  objectSizes,
+  type FacetName,
+  type FacetSum,
+} from '../../domain/search/facets.ts';
 import type { FacetSums, FacetsQuery } from '../../pipeline/ports/object-usage.ts';
-import { ageSql, wordConditions, type SqlCondition } from './conditions.ts';
+import { matchOf, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
-import { bucketsOf, chunksOf, otherConditions, sqlOf, valuesOf } from './filtered.ts';
+import { addTo, noCounts, type FacetCounts } from './facets-function.ts';
+import { boundsOf, bucketsOf, chunksOf, keyConditions, otherConditions, sqlOf, valuesOf } from './filtered.ts';
 
-const groupSchema = z.object({
-  extension: z.string(),
-  class: z.string(),
-  size: z.string(),
-  age: z.string(),
-  objects: z.number(),
-  bytes: z.number(),
-});
-type Group = z.infer<typeof groupSchema>;
+/** Documents with the words that one call reads, each a row of its table. */
+const WORDS_ROWS = 1_000;
 
-type Sums = Readonly<Record<FacetName, Map<string, FacetSum>>>;
+const groupsSchema = z.array(z.tuple([z.string(), z.number(), z.number()]));
+const sumsSchema = z.object({ sums: z.string() });
+const chunkSchema = z
+  .object({ bucket: groupsSchema, extension: groupsSchema, class: groupsSchema, size: groupsSchema, age: groupsSchema })
+  .strict() satisfies z.ZodType<Record<FacetName, z.infer<typeof groupsSchema>>>;
+const rowidSchema = z.object({ rowid: z.number() });
 
 /** The sums of a search in groups; `too-slow` after its time limit. */
 export async function facetsInSqlite(
@@ -25,68 +33,76 @@ export async function facetsInSqlite(
   signal: AbortSignal | undefined,
 ): Promise<FacetSums | 'too-slow'> {
   const untilMs = performance.now() + query.timeLimitMs;
-  const sums: Sums = { bucket: new Map(), extension: new Map(), class: new Map(), size: new Map(), age: new Map() };
-  for (const bucket of bucketsOf(connection, query, { descending: false, signal })) {
-    const source = { filter: query, descending: false };
-    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
-      addGroups(sums, bucket, groupsOf(connection, query, conditions, signal));
-      if (performance.now() > untilMs) return 'too-slow';
-    }
+  const counts = noCounts();
+  const statements = query.words === undefined ? rangeStatements(connection, query, signal) : wordsStatements(connection, query, signal);
+  for await (const { sql, values } of statements) {
+    const { sums } = connection.use(({ statement }) => sumsSchema.parse(statement(sql).get(...values)), signal);
+    const chunk = chunkSchema.parse(JSON.parse(sums));
+    for (const facet of facetNames) for (const [name, objects, bytes] of chunk[facet]) addTo(counts[facet], name, objects, bytes);
+    if (performance.now() > untilMs) return 'too-slow';
   }
-  return facetsOf(sums, query);
+  return facetsOf(counts, query);
 }
 
-/** The rows of a range by everything that facets are of: few groups, so that one pass over the index is enough. */
-function groupsOf(
+const SUMS = 'SELECT tally_facets(?, bucket, extension, class, size, modified) AS sums';
+
+/** A statement for each range of the index of facts. */
+async function* rangeStatements(
   connection: SqliteConnection,
   query: FacetsQuery,
-  range: readonly SqlCondition[],
   signal: AbortSignal | undefined,
-): readonly Group[] {
-  const conditions = [...range, ...wordConditions(query), ...otherConditions(query)];
-  const [size, age] = [sizeSql(), ageSql(query.nowMs)];
-  // total(), because a sum beyond 2^53 is no number that a program reads from SQLite
-  const sql = `SELECT ifnull(extension, '') AS extension, ifnull(class, '') AS class, ${size.sql} AS size, ${age.sql} AS age,
-      count(*) AS objects, total(bytes) AS bytes FROM (
-        SELECT extension, class, size AS bytes, modified
-        FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
-      ) GROUP BY 1, 2, 3, 4`;
-  return connection.use(
-    ({ statement }) =>
-      statement(sql)
-        .all(...size.values, ...age.values, ...valuesOf(conditions))
-        .map((row) => groupSchema.parse(row)),
-    signal,
-  );
-}
-
-function sizeSql(): SqlCondition {
-  const limits = objectSizes.filter(({ bytes }) => Number.isFinite(bytes));
-  const cases = limits.map(() => 'WHEN bytes < ? THEN ?').join(' ');
-  return {
-    sql: `CASE WHEN bytes IS NULL THEN '' ${cases} ELSE 'larger' END`,
-    values: limits.flatMap(({ name, bytes }) => [bytes, name]),
-  };
-}
-
-function addGroups(sums: Sums, bucket: string, groups: readonly Group[]): void {
-  for (const { extension, class: storageClass, size, age, ...counted } of groups) {
-    addTo(sums.bucket, bucket, counted);
-    addTo(sums.extension, extension, counted);
-    addTo(sums.class, storageClass, counted);
-    addTo(sums.size, size, counted);
-    addTo(sums.age, age, counted);
+): AsyncGenerator<SqlCondition> {
+  for (const bucket of bucketsOf(connection, query, { descending: false, signal })) {
+    const source = { filter: query, descending: false };
+    for await (const range of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
+      const conditions = [...range.conditions, ...otherConditions(query)];
+      yield {
+        sql: `${SUMS} FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`,
+        values: [query.nowMs, ...valuesOf(conditions)],
+      };
+    }
   }
 }
 
-function addTo(sums: Map<string, FacetSum>, name: string, { objects, bytes }: Pick<FacetSum, 'objects' | 'bytes'>): void {
-  const known = sums.get(name);
-  sums.set(name, { name, objects: (known?.objects ?? 0) + objects, bytes: (known?.bytes ?? 0) + bytes });
+/** A statement for each range of the documents that have the words, in the order of their rows. */
+async function* wordsStatements(
+  connection: SqliteConnection,
+  query: FacetsQuery,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SqlCondition> {
+  const match = matchOf(query.words ?? []);
+  const conditions = [
+    query.bucket === undefined
+      ? { sql: 'bucket IN (SELECT name FROM buckets)', values: [] }
+      : { sql: 'bucket IN (SELECT name FROM buckets WHERE name = ?)', values: [query.bucket] },
+    ...keyConditions(query, boundsOf(query)),
+    ...(query.within === undefined ? [] : [withinSql(query.within)]),
+    ...otherConditions(query),
+  ];
+  for (let after: number | undefined = 0; after !== undefined;) {
+    await letOthersRun();
+    const from: number = after;
+    after = connection.use(({ statement }) => {
+      const row = statement('SELECT rowid FROM object_words WHERE object_words MATCH ? AND rowid > ? ORDER BY rowid LIMIT 1 OFFSET ?').get(
+        match,
+        from,
+        WORDS_ROWS - 1,
+      );
+      return row === undefined ? undefined : rowidSchema.parse(row).rowid;
+    }, signal);
+    const until = after ?? Number.MAX_SAFE_INTEGER;
+    yield {
+      // CROSS JOIN fixes the plan: without statistics, the planner would read a whole bucket for a rare word
+      sql: `${SUMS} FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
+        WHERE deleted = 0 AND object_words MATCH ? AND object_words.rowid > ? AND object_words.rowid <= ? AND ${sqlOf(conditions)}`,
+      values: [query.nowMs, match, from, until, ...valuesOf(conditions)],
+    };
+  }
 }
 
-function facetsOf(sums: Sums, { groupsMax }: FacetsQuery): FacetSums {
-  const largest = (facet: FacetName): readonly FacetSum[] => largestGroups([...sums[facet].values()], groupsMax);
-  const all = [...sums.bucket.values()];
+function facetsOf(counts: FacetCounts, { groupsMax }: FacetsQuery): FacetSums {
+  const largest = (facet: FacetName): readonly FacetSum[] => largestGroups([...counts[facet].values()], groupsMax);
+  const all = [...counts.bucket.values()];
   return {
     objects: all.reduce((sum, { objects }) => sum + objects, 0),
     bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -94,8 +110,8 @@ function facetsOf(sums: Sums, { groupsMax }: FacetsQuery): FacetSums {
       bucket: largest('bucket'),
       extension: largest('extension'),
       class: largest('class'),
-      size: groupsInOrder(objectSizes, [...sums.size.values()]),
-      age: groupsInOrder(objectAges, [...sums.age.values()]),
+      size: groupsInOrder(objectSizes, [...counts.size.values()]),
+      age: groupsInOrder(objectAges, [...counts.age.values()]),
     },
   };
 }

@@ -243,7 +243,7 @@ interface KeyBounds {
   readonly upper?: { readonly operator: '<' | '<='; readonly key: string };
 }
 
-function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
+export function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
   const end = firstAfterPrefix(prefix);
   return {
     ...(prefix !== '' && { lower: { operator: '>=', key: prefix } }),
@@ -267,7 +267,7 @@ function placeConditions(bucket: string, filter: ObjectFilter, bounds: KeyBounds
   return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
 
-function keyConditions({ key }: ObjectFilter, { lower, upper }: KeyBounds): readonly SqlCondition[] {
+export function keyConditions({ key }: ObjectFilter, { lower, upper }: KeyBounds): readonly SqlCondition[] {
   return [
     ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
     ...(lower === undefined ? [] : [{ sql: `key ${lower.operator} ?`, values: [lower.key] }]),

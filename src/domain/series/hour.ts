@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { compareKeys } from '../documents/key-order.ts';
-import { addedLags, lagClassOf, type Lags } from './lags.ts';
+import { addedLags, lagClassOf, packedLags, type Lags, type PackedLags } from './lags.ts';
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
@@ -15,20 +15,16 @@ export const SERIES_KEPT_MS = 14 * 24 * HOUR_MS;
 /** The buckets that a record names. */
 export const BUSIEST_MAX = 50;
 
-const lags = z.record(z.string(), z.number());
-const slot = z.object({
-  /** Its place in the hour, from 0. */
-  at: z.number(),
-  events: z.number(),
-  lags,
-});
+/** The place in the hour, from 0, the events, and their lags as they are packed. */
+const slot = z.tuple([z.number(), z.number(), z.array(z.number())]);
 
 export const hourRecordSchema = z.object({
   hourMs: z.number(),
   /** The name of the process, which no other one has. */
   worker: z.string(),
   minutes: z.array(
-    slot.extend({
+    z.object({
+      slot,
       /** How many buckets had each status. Absent: this process did not look in this minute. */
       statuses: z.record(z.string(), z.number()).optional(),
     }),
@@ -91,7 +87,7 @@ export function createHourCounts(hourMs: number): HourCounts {
         worker,
         minutes: ats.map((at) => {
           const statuses = statusesOf.get(at);
-          return { ...slotOf(at, minutes.get(at)), ...(statuses !== undefined && { statuses }) };
+          return { slot: slotOf(at, minutes.get(at)), ...(statuses !== undefined && { statuses }) };
         }),
         busiest: busiestOf(buckets),
       };
@@ -100,7 +96,7 @@ export function createHourCounts(hourMs: number): HourCounts {
 }
 
 function slotOf(at: number, counted: Counted | undefined): Slot {
-  return { at, events: counted?.events ?? 0, lags: Object.fromEntries(counted?.lags ?? []) };
+  return [at, counted?.events ?? 0, packedLags(counted?.lags ?? new Map())];
 }
 
 function busiestOf(buckets: ReadonlyMap<string, ReadonlyMap<number, Counted>>): HourRecord['busiest'] {
@@ -130,14 +126,18 @@ interface Window {
 interface Part {
   readonly atMs: number;
   readonly events: number;
-  readonly lags: Lags;
+  readonly lags: PackedLags;
   readonly statuses?: Readonly<Record<string, number>> | undefined;
+}
+
+function partOf([at, events, lags]: Slot, hourMs: number, lengthMs: number): Part {
+  return { atMs: hourMs + at * lengthMs, events, lags };
 }
 
 /** The steps of all buckets, in order. Steps of which nothing was recorded are missing. */
 export function stepsOf(records: readonly HourRecord[], window: Window): readonly Step[] {
   return added(
-    records.flatMap(({ hourMs, minutes }) => minutes.map((minute) => ({ ...minute, atMs: hourMs + minute.at * MINUTE_MS }))),
+    records.flatMap(({ hourMs, minutes }) => minutes.map(({ slot: each, statuses }) => ({ ...partOf(each, hourMs, MINUTE_MS), statuses }))),
     window,
   );
 }
@@ -148,10 +148,8 @@ export function stepsOf(records: readonly HourRecord[], window: Window): readonl
  */
 export function stepsOfBuckets(records: readonly HourRecord[], isWanted: (bucket: string) => boolean, window: Window): readonly Step[] {
   const parts = records.flatMap(({ hourMs, minutes, busiest }): readonly Part[] => [
-    ...minutes.map(({ at }) => ({ atMs: hourMs + at * MINUTE_MS, events: 0, lags: {} })),
-    ...busiest
-      .filter(({ bucket }) => isWanted(bucket))
-      .flatMap(({ slots }) => slots.map((each) => ({ ...each, atMs: hourMs + each.at * SLOT_MS }))),
+    ...minutes.map(({ slot: each }) => ({ ...partOf(each, hourMs, MINUTE_MS), events: 0, lags: [] })),
+    ...busiest.filter(({ bucket }) => isWanted(bucket)).flatMap(({ slots }) => slots.map((each) => partOf(each, hourMs, SLOT_MS))),
   ]);
   return added(parts, window);
 }
@@ -187,7 +185,7 @@ export function busiestIn(
   for (const { hourMs, busiest } of records) {
     for (const { bucket, slots } of busiest) {
       if (!isWanted(bucket)) continue;
-      for (const { at, events: count } of slots) {
+      for (const [at, count] of slots) {
         const atMs = hourMs + at * SLOT_MS;
         if (atMs > fromMs - SLOT_MS && atMs < toMs) events.set(bucket, (events.get(bucket) ?? 0) + count);
       }

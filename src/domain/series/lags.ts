@@ -21,10 +21,21 @@ function longestOf(lagClass: number): number {
   return SHORTEST_MS * 2 ** (lagClass / CLASSES_OF_DOUBLING);
 }
 
+/** The counts as they are stored: class, count, class, count, …, which takes half of the bytes. */
+export type PackedLags = readonly number[];
+
+export function packedLags(counts: ReadonlyMap<number, number>): number[] {
+  return [...counts].flat();
+}
+
+function pairsOf(packed: PackedLags): readonly (readonly [lagClass: number, count: number])[] {
+  return packed.flatMap((lagClass, at) => (at % 2 === 0 ? [[lagClass, packed[at + 1] ?? 0] as const] : []));
+}
+
 /** The counts of both. */
-export function addedLags(a: Lags, b: Lags): Lags {
+export function addedLags(a: Lags, b: PackedLags): Lags {
   const sum: Record<string, number> = { ...a };
-  for (const [lagClass, count] of Object.entries(b)) sum[lagClass] = (sum[lagClass] ?? 0) + count;
+  for (const [lagClass, count] of pairsOf(b)) sum[lagClass] = (sum[lagClass] ?? 0) + count;
   return sum;
 }
 

@@ -8,10 +8,12 @@ import { Option } from 'commander';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { facetRows } from '../../../src/api/facets.ts';
 import { objectRows } from '../../../src/api/objects.ts';
 import { usageRows } from '../../../src/api/usage.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { createGetFacets } from '../../../src/pipeline/control/facets.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import { mergedParts, type Readable } from '../../../src/domain/access/readable.ts';
@@ -303,10 +305,13 @@ function requestsOf(store: Store, state: Store['state'], readable: Readable): Re
   const clock = systemClock;
   const search = createSearch({ objects: store.objects, state, clock });
   const getUsage = createGetUsage({ usage: store.usage, state, clock });
+  const getFacets = createGetFacets({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
   const summing = (query: Readonly<Record<string, string | number>>) => async () =>
     (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
+  const grouping = (query: Readonly<Record<string, string>>) => async () =>
+    (await getFacets(facetRows['GET /v1/objects/facets'].query.parse({ bucket: BUCKET, ...query }), readable)).objects;
   return {
     'first page': searching({}),
     prefix: searching({ prefix: 'users/user77/' }),
@@ -329,6 +334,10 @@ function requestsOf(store: Store, state: Store['state'], readable: Readable): Re
     'usage by class': summing({ by: 'class' }),
     'usage by age': summing({ by: 'age' }),
     'usage of a query': summing({ query: 'ext:parquet size>1G' }),
+    facets: grouping({}),
+    'facets of a query': grouping({ query: 'ext:parquet size>1G' }),
+    'facets of words': grouping({ q: 'annual report 2025' }),
+    'facets of a rare word': grouping({ q: 'part 00012344' }),
   };
 }
 

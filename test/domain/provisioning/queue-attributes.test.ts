@@ -7,7 +7,7 @@ import { LETTERS_ARN, QUEUE_ARN, wish } from '../../support/fakes/aws-parts.ts';
 
 const DAY_S = 86_400;
 
-/** What the checks of the queues say: those of docs/guides/connect.md, with these differences. */
+/** What the checks of the queues say: those of `tally queue create`, with these differences. */
 function findingsOf(queue: Partial<ObservedQueue> = {}, letters: Partial<ObservedQueue> = {}): readonly Finding[] {
   const redrive = { deadLetterArn: LETTERS_ARN, maxReceiveCount: 20 };
   const queues: readonly ObservedQueue[] = [
@@ -22,7 +22,7 @@ function findingsOf(queue: Partial<ObservedQueue> = {}, letters: Partial<Observe
 const seen = (findings: readonly Finding[]): readonly string[] => findings.map(({ code, severity }) => `${severity} ${code}`);
 
 describe('the checks of how queues keep and deliver messages', () => {
-  it('find nothing in the queues of docs/guides/connect.md, in those that SQS makes by default, and where a store says nothing', () => {
+  it('find nothing in the queues of `tally queue create`, in those that SQS makes by default, and where a store says nothing', () => {
     expect(findingsOf()).toEqual([]);
     expect(findingsOf({ retentionS: 345_600, messageBytesMax: 1_048_576 })).toEqual([]);
     const [{ retentionS: _, delayS: __, messageBytesMax: ___, ...silent }] = [{ retentionS: 1, delayS: 1, messageBytesMax: 1 }];

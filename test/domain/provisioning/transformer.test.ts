@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
+import { documentedTransformer } from '../../support/audit-trail.ts';
 import { minimalTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/transformer.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
@@ -54,10 +54,8 @@ describe.each([
 });
 
 describe('the input transformer', () => {
-  it('of docs/guides/connect.md is Tally’s own', () => {
-    const page = readFileSync(new URL('../../../docs/guides/connect.md', import.meta.url), 'utf8');
-    const [, document = ''] = /<<'JSON'\n([\s\S]*?)\nJSON/.exec(page.slice(page.indexOf('### Steps 6 to 8'))) ?? [];
-    expect(JSON.parse(document)).toEqual({ InputPathsMap: transformer.paths, InputTemplate: transformer.template });
+  it('of docs/guides/shared-notification.md is Tally’s own', () => {
+    expect(documentedTransformer).toEqual(transformer);
   });
 
   it('that is the smallest is the one that was specified', () => {

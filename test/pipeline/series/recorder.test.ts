@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { HOUR_MS, hourOf, hourRecordSchema, MINUTE_MS } from '../../../src/domain/series/hour.ts';
+import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import { createSeries } from '../../../src/pipeline/control/series.ts';
 import { listAllRecords } from '../../../src/pipeline/records/stored.ts';
-import { createSeriesRecorder, type SeriesRecorder } from '../../../src/pipeline/series/recorder.ts';
+import { createSeriesRecorder, noSeries } from '../../../src/pipeline/series/recorder.ts';
+import { repeat } from '../../../src/pipeline/serving/repeat.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { createIngestWorld } from '../../support/worlds/ingest.ts';
@@ -25,7 +28,9 @@ function world() {
     worker: 'worker',
   });
   const events = async (): Promise<readonly number[]> =>
-    (await listAllRecords(state, 'series', hourRecordSchema)).map(({ minutes }) => minutes.reduce((sum, each) => sum + each.events, 0));
+    (await listAllRecords(state, 'series', hourRecordSchema)).map(({ minutes }) =>
+      minutes.reduce((sum, { slot: [, count] }) => sum + count, 0),
+    );
   return { clock, broken, puts, recorder, events };
 }
 
@@ -60,22 +65,34 @@ it('what could not be stored is stored with the next minute, as far back as the 
   expect(await events()).toEqual([2, 3, 1]);
 });
 
-it('an event is counted once, when it is received first, with its lag', async () => {
-  const noted: (readonly [string, number | undefined])[] = [];
-  const series: SeriesRecorder = {
-    event: (bucket, lagMs) => void noted.push([bucket, lagMs]),
-    statuses: () => undefined,
-    store: () => Promise.resolve(),
+it('an event is counted once, when it is received first, and the series shows it after a minute', async () => {
+  let recorder = noSeries;
+  const ingest = await createIngestWorld({
+    series: ({ state, clock }) => (recorder = createSeriesRecorder({ state, clock, worker: 'worker' })),
+  });
+  const { clock, telemetry, stopping } = ingest;
+  const state = ingest.store.plainState;
+  const each = { name: 'store the series', intervalMs: MINUTE_MS, signal: stopping.signal };
+  repeat({ clock, telemetry }, each, () => recorder.store());
+  const watched = { state, clock, telemetry, connect: { refresh: async () => undefined }, unclaimed: { see: () => undefined } };
+  watchState({ ...watched, compareIntervalMs: 0, series: recorder }, stopping.signal);
+  const points = async () => {
+    const answer = await createSeries({ state, clock, recording: true }).getSeries({ hours: 1 }, 'everything');
+    return answer.points.filter(({ events }) => events > 0);
   };
-  const ingest = await createIngestWorld({ series });
+
   ingest.storage.createBucket('never-connected');
   ingest.store.broken.buckets.set('photos', 'bucket.index-missing');
   await ingest.send(ingest.put('a'), ingest.put('b'), ingest.put('c', { bucket: 'never-connected' }));
-  await ingest.run(600_000);
+  await ingest.run(2 * MINUTE_MS);
   ingest.store.broken.buckets.clear();
-  await ingest.run(600_000);
-  expect(noted.map(([bucket]) => bucket)).toEqual(['photos', 'photos']);
+  await ingest.run(10 * MINUTE_MS);
+  const [early] = await points();
+  expect(early?.events).toBe(2);
+  const sentAt = new Date(Math.floor(clock.nowMs() / MINUTE_MS) * MINUTE_MS).toISOString();
   await ingest.send(ingest.put('d'));
-  await ingest.run(10_000);
-  expect(noted.at(-1)).toEqual(['photos', expect.any(Number)]);
+  await ingest.run(MINUTE_MS);
+  const lag = expect.any(Number) as number;
+  expect(await points()).toEqual([early, { at: sentAt, events: 1, lag_p50_ms: lag, lag_p95_ms: lag, statuses: { events_unproven: 1 } }]);
+  stopping.abort(new Error('the test is over'));
 });

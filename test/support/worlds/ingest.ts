@@ -14,6 +14,7 @@ import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/o
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { noSeries, type SeriesRecorder } from '../../../src/pipeline/series/recorder.ts';
 import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
@@ -36,7 +37,8 @@ const SMALL_STEPS_MS = 2_000;
 const LARGE_STEP_MS = 500;
 
 interface WorldOptions {
-  readonly series?: SeriesRecorder;
+  /** Creates what records the series. Default: nothing is recorded. */
+  readonly series?: (parts: { readonly state: StateStore; readonly clock: Clock }) => SeriesRecorder;
   readonly limits?: Partial<IngestLimits>;
   readonly maxReceiveCount?: number;
   /** How far this worker's wall clock is ahead of AWS's. */
@@ -142,7 +144,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       clock: workerClock,
       telemetry,
       tracing: options.tracing ?? noTracing,
-      series: options.series ?? noSeries,
+      series: options.series?.({ state: store.plainState, clock: workerClock }) ?? noSeries,
       topics: {
         isMissing: async () => false,
         confirm: async (topicArn) => {

@@ -171,7 +171,7 @@ function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
 function selectorText(wish: Wish, selector: object): string {
   if (wish.trailArn === undefined)
     return `# A trail must record the data events of the bucket: add this advanced selector to those that it has. Writing selectors
-# replaces all of them, so docs/guides/connect.md reads them first.
+# replaces all of them, so read them first: aws cloudtrail get-event-selectors
 # ${JSON.stringify(selector)}`;
   const basic = withSelector({ kind: 'basic', list: [] }, wish).list[0];
   return `# the selector of the bucket, beside those that the trail has: a write replaces all of them

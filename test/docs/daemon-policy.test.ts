@@ -1,50 +1,15 @@
-/** What docs/guides/connect.md says is well-formed and complete: its JSON, its links, and the policy file beside it. */
+/** config/aws/daemon-policy.json permits what the code asks of AWS, and docs/reference/permissions.md explains each of its statements. */
 import { readdir, readFile } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { jsonDocuments, pageBlocks, pageTransformer } from './connect-blocks.ts';
-
-const ROOT = new URL('../..', import.meta.url).pathname;
-const PAGE = readFileSync(join(ROOT, 'docs/guides/connect.md'), 'utf8');
-
-describe('docs/guides/connect.md', () => {
-  it('has JSON documents that parse', () => {
-    const documents = pageBlocks().flatMap(({ language, text }) => (language === 'json' ? [text] : jsonDocuments(text)));
-    expect(documents.length).toBeGreaterThan(5);
-    for (const document of documents) expect(() => JSON.parse(document) as unknown, document).not.toThrow();
-  });
-
-  it('has an input transformer whose template uses every path, without quotes, and nothing else', () => {
-    const { InputPathsMap, InputTemplate } = pageTransformer();
-    const used = [...InputTemplate.matchAll(/<(\w+)>/g)].map(([, name = '']) => name);
-    expect(used.toSorted()).toEqual(Object.keys(InputPathsMap).toSorted());
-    expect(InputTemplate).not.toMatch(/"<|>"/);
-    expect(() => JSON.parse(InputTemplate.replaceAll(/<\w+>/g, '""')) as unknown).not.toThrow();
-  });
-
-  it('has no shell block that no test runs', async () => {
-    const tests = await Promise.all(
-      ['connect.test.ts', 'connect-trail.test.ts'].map((name) => readFile(new URL(name, import.meta.url), 'utf8')),
-    );
-    const headings = new Set(pageBlocks().flatMap(({ language, heading }) => (language === 'sh' ? [heading] : [])));
-    expect([...headings].filter((heading) => !tests.some((text) => text.includes(heading)))).toEqual([]);
-  });
-
-  it('links only to headings that it has', () => {
-    const slugs = new Set([...PAGE.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => slugOf(heading)));
-    const links = [...PAGE.matchAll(/\]\(#([^)]+)\)/g)].map(([, slug]) => slug);
-    expect(links.length).toBeGreaterThan(10);
-    expect(links.filter((slug) => !slugs.has(slug ?? ''))).toEqual([]);
-  });
-});
+import { ROOT, textOf } from './pages.ts';
 
 describe('config/aws/daemon-policy.json', () => {
   const statementSchema = z.object({ Sid: z.string(), Action: z.union([z.string().transform((action) => [action]), z.array(z.string())]) });
   const policy = z
     .object({ Version: z.literal('2012-10-17'), Statement: z.array(statementSchema) })
-    .parse(JSON.parse(readFileSync(join(ROOT, 'config/aws/daemon-policy.json'), 'utf8')));
+    .parse(JSON.parse(textOf('config/aws/daemon-policy.json')));
 
   it('permits what the code asks of AWS, and nothing else', async () => {
     const commands = (await commandsInSource()).filter((command) => !OF_CONNECTING.has(command) && !OF_QUEUES.has(command));
@@ -54,7 +19,8 @@ describe('config/aws/daemon-policy.json', () => {
   });
 
   it('has every statement explained on the page', () => {
-    for (const { Sid } of policy.Statement) expect(PAGE).toContain(`| \`${Sid}\` |`);
+    const page = textOf('docs/reference/permissions.md');
+    for (const { Sid } of policy.Statement) expect(page).toContain(`| \`${Sid}\` |`);
   });
 });
 
@@ -119,12 +85,4 @@ async function commandsInSource(): Promise<readonly string[]> {
   );
   const commands = imports.flatMap((names) => names.match(/\b[A-Z]\w+Command\b/g) ?? []);
   return [...new Set(commands)];
-}
-
-/** The anchor that GitHub gives to a heading. */
-function slugOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
 }
