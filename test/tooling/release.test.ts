@@ -100,7 +100,7 @@ describe.skipIf(!canRun('the comparison of the API with its last release', [OASD
     const present = openApiDocument();
     const [before = '', now = ''] = [frozen, present].map((text) => documentSchema.parse(JSON.parse(text)).info.version);
     // a version without a date in the changelog has no clients yet
-    const hasClients = textOf('CHANGELOG.md').match(new RegExp(`^## ${RegExp.escape(before)} — \\d`, 'm')) !== null;
+    const hasClients = textOf('CHANGELOG.md').includes(`\n## ${before} — 2`);
     expect(hasClients && majorOf(now) === majorOf(before) ? await breaks(present) : '').toBe('');
   });
 
