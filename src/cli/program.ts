@@ -44,11 +44,17 @@ export function containerOf({ isDocker, hostname, pid, ppid, isServing }: Contai
 }
 
 /** These do not ask a registry. */
-const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['serve', 'config', 'login', 'iam-policy', 'queue', 'state']);
+const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['config', 'login', 'iam-policy', 'queue', 'state']);
 
-/** Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. */
+/**
+ * Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. A container serves by
+ * its own arguments, and `docker exec` reaches none that has ended for want of a setting.
+ */
 export function typedProgram(program: string, registryUrl: string | undefined): TypedProgram {
-  if (registryUrl === undefined) return () => program;
-  const reaching = `${program} --registry ${shellWord(registryUrl)}`;
-  return (command) => (WITHOUT_REGISTRY.has(command) ? program : reaching);
+  const serving = program.startsWith('docker exec ') ? 'tally' : program;
+  const reaching = registryUrl === undefined ? program : `${program} --registry ${shellWord(registryUrl)}`;
+  return (command) => {
+    if (command === 'serve') return serving;
+    return WITHOUT_REGISTRY.has(command) ? program : reaching;
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { containerOf, programOf } from '../../src/cli/program.ts';
+import { containerOf, programOf, typedProgram } from '../../src/cli/program.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { job } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
@@ -49,6 +49,11 @@ describe('the program as it must be typed', () => {
     const { stderr } = await world.run('jobs', ...at);
     expect(stderr).toContain('Start `npm run -s tally -- serve` once');
     expect(stderr).toContain('or `npm run -s tally -- login https://HOST`');
+  });
+
+  it('serves in a container by the arguments of the container', () => {
+    const typed = typedProgram('docker exec 0123456789ab tally', undefined);
+    expect([typed('serve'), typed('jobs')]).toEqual(['tally', 'docker exec 0123456789ab tally']);
   });
 
   it('stands in what a registry says: findings, advice of a job and reasons of gaps', async () => {

@@ -52,9 +52,10 @@ export function unreadable(arn: string): Finding {
 
 /** The command that shows the policy of a topic or queue. */
 export function showPolicy(arn: string): string {
-  return arn.split(':')[2] === 'sns'
-    ? `aws sns get-topic-attributes --topic-arn ${arn} --query Attributes.Policy`
-    : `aws sqs get-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name ${arn.split(':').at(-1) ?? ''} --query QueueUrl --output text)" --attribute-names Policy`;
+  const [, , service, region = '', , name = ''] = arn.split(':');
+  return service === 'sns'
+    ? `aws sns get-topic-attributes --region ${region} --topic-arn ${arn} --query Attributes.Policy`
+    : `aws sqs get-queue-attributes --region ${region} --queue-url "$(aws sqs get-queue-url --region ${region} --queue-name ${name} --query QueueUrl --output text)" --attribute-names Policy`;
 }
 
 export function tooLarge(arn: string, bytes: number): Finding {

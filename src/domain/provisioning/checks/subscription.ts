@@ -80,8 +80,8 @@ export const subscriptionUnauthenticated: Check = (facts) => {
     what: `the subscription ${subscription.arn} was confirmed without authentication`,
     why: 'anyone who holds a message can unsubscribe the queue by the address in it',
     fix: isOurs
-      ? `aws sns unsubscribe --subscription-arn ${subscription.arn} && ${apply(facts)}`
-      : `aws sns get-subscription-attributes --subscription-arn ${subscription.arn}`,
+      ? `aws sns unsubscribe --region ${facts.wish.region} --subscription-arn ${subscription.arn} && ${apply(facts)}`
+      : `aws sns get-subscription-attributes --region ${facts.wish.region} --subscription-arn ${subscription.arn}`,
     blocks: false,
   };
 };
