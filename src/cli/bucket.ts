@@ -5,6 +5,8 @@ import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api
 import { commandOfAct } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
+import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
+import { RequestError } from '../domain/request-error.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { allBuckets } from './all-buckets.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
@@ -24,6 +26,7 @@ interface AddOptions extends JsonOption {
   readonly apply?: true;
   readonly plan?: string;
   readonly fromFile?: string;
+  readonly switchOnEventbridge?: true;
   readonly bucketAccount?: string;
 }
 
@@ -61,6 +64,10 @@ function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): voi
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
     .option('--apply', 'also make in AWS what the bucket needs')
+    .option(
+      '--switch-on-eventbridge',
+      'with --source eventbridge: agree that all events of the buckets also go to EventBridge from then on',
+    )
     .option('--plan <token>', 'with --apply: the token of the plan that you have agreed to')
     .addOption(accountOption());
   printing(
@@ -96,7 +103,12 @@ async function added(
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
   const { apply, bucketAccount } = options;
-  const record = await control.addBucket({ body: addBody(name, options) }, context);
+  const body = addBody(name, options);
+  const record = await control.addBucket({ body }, context).catch((error: unknown) => {
+    const token = options.switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
+    if (token === undefined) throw error;
+    return control.addBucket({ body: { ...body, plan: token } }, context);
+  });
   if (apply !== true || record.connection?.state === 'applied') return record;
   const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
   const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
@@ -105,6 +117,13 @@ async function added(
     Promise.reject(connectedNotApplied(name, error)),
   );
   return { ...record, connection: await applied };
+}
+
+/** The token of a plan that touches nothing of others but that the bucket sends its events to EventBridge. */
+function tokenOfSwitch(error: unknown): string | undefined {
+  if (!(error instanceof RequestError) || error.code !== 'connect.plan-needed') return undefined;
+  const { token, foreign } = error.extra;
+  return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
 }
 
 function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {

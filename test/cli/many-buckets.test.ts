@@ -2,6 +2,7 @@ import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AddedBucket } from '../../src/api/buckets.ts';
 import { createCounting } from '../../src/cli/progress.ts';
+import { EVENTBRIDGE_SWITCH } from '../../src/domain/provisioning/planning/plan.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer } from '../support/fakes/control.ts';
@@ -65,6 +66,19 @@ describe('tally bucket add of several buckets', () => {
     const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply');
     expect(lines(ran)[1]).toBe('photos | applied | notification | connect.trail-unchecked');
     expect(ran.exitCode).toBe(5);
+  });
+
+  it('agrees to the switch of EventBridge where it is asked to, and to nothing else', async () => {
+    const world = createCliWorld();
+    const needed = (token: string, ...foreign: string[]) =>
+      new RequestError('connect.plan-needed', 'look', { token, foreign: foreign.join('; ') });
+    world.nextFails(needed('a1', EVENTBRIDGE_SWITCH));
+    world.nextFails(needed('b1', 'their queue gets an s3:TestEvent', EVENTBRIDGE_SWITCH));
+    world.nextAnswers(answerOf('photos', { changed: true, made: true }));
+    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    const plans = world.asked.map(([, { body }]) => (body as { bucket: string; plan?: string }).plan);
+    expect(plans.filter((plan) => plan !== undefined)).toEqual(['a1']);
+    expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {

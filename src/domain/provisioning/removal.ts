@@ -17,7 +17,7 @@ import {
 } from './policy.ts';
 import type { ObservedRule } from './observed.ts';
 import { formerRuleOf, isPlaced, ruleWithout } from './shared-rule.ts';
-import { selectorName, withoutSelector, type Selectors } from './trail.ts';
+import { selectorName, sharedSelectorName, withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type WiredTopic, type Wish } from './wiring.ts';
 
 export type Removal =
@@ -136,7 +136,7 @@ function ruleExit(
 
 /** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
 function trailRemoval({ wish, wiring: { selector }, observed }: Facts, made: Made): Removal | Kept | undefined {
-  const name = `the selector “${selectorName(wish)}” of a trail`;
+  const name = `the selector of ${wish.bucket} in a trail, “${sharedSelectorName(wish)}” or “${selectorName(wish)}”`;
   if (selector === undefined) return undefined;
   if (wish.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
   const trail = observed.trails?.[0];

@@ -41,6 +41,8 @@ export function parseSelectors(answer: {
 const BASIC_SELECTORS_MAX = 5;
 const BASIC_RESOURCES_MAX = 250;
 const ADVANCED_VALUES_MAX = 500;
+/** Of these, the resources, as in basic selectors. */
+const ADVANCED_RESOURCES_MAX = 250;
 
 const OBJECTS = 'AWS::S3::Object';
 
@@ -63,7 +65,12 @@ export function selectorName(wish: Pick<Bucket, 'bucket' | 'registry'>): string 
   return `tally ${shortRegistry(wish)} ${wish.bucket}`;
 }
 
-/** Our selector among advanced ones. */
+/** The name of the selector that the buckets of this registry share: one for each bucket would use up the values that a trail has. */
+export function sharedSelectorName(wish: Pick<Bucket, 'registry'>): string {
+  return `tally ${shortRegistry(wish)}`;
+}
+
+/** Our selector among advanced ones, for one bucket: as code writes it, and as it is printed for trails of others. */
 export function advancedSelector(wish: Bucket): AdvancedSelector {
   return {
     Name: selectorName(wish),
@@ -82,8 +89,22 @@ function basicSelector(wish: Bucket): BasicSelector {
   return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [objectsOf(wish)] }] };
 }
 
+/** The shared selector for the buckets with these beginnings of ARNs. */
+function sharedSelector(wish: Bucket, objects: readonly string[]): AdvancedSelector {
+  const { FieldSelectors } = advancedSelector(wish);
+  const StartsWith = [...new Set(objects)].sort();
+  return {
+    Name: sharedSelectorName(wish),
+    FieldSelectors: FieldSelectors.map((field) => (field.Field === 'resources.ARN' ? { ...field, StartsWith } : field)),
+  };
+}
+
+function objectsIn({ FieldSelectors }: AdvancedSelector): readonly string[] {
+  return FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
+}
+
 function isOurs(selector: BasicSelector | AdvancedSelector, wish: Bucket): boolean {
-  if ('FieldSelectors' in selector) return 'Name' in selector && selector.Name === selectorName(wish);
+  if (isAdvanced(selector)) return selector.Name === selectorName(wish) || selector.Name === sharedSelectorName(wish);
   return canonicalJson(asWritten(selector)) === canonicalJson(basicSelector(wish));
 }
 
@@ -130,22 +151,35 @@ function admits(field: AdvancedSelector['FieldSelectors'][number], objects: stri
   }
 }
 
-/** The selectors with ours; those of others stay equal and in their order. */
+function isAdvanced(selector: BasicSelector | AdvancedSelector): selector is AdvancedSelector {
+  return 'FieldSelectors' in selector;
+}
+
+/** The selectors with ours; those of others stay equal and in their order. An advanced one has the bucket beside those that it has. */
 export function withSelector({ kind, list }: Selectors, wish: Bucket): Selectors {
-  const others = list.filter((each) => !isOurs(each, wish));
-  if (kind === 'advanced') return parsed([...others, advancedSelector(wish)]);
-  return { kind, list: [...others, basicSelector(wish)] };
+  if (kind === 'basic') return { kind, list: [...list.filter((each) => !isOurs(each, wish)), basicSelector(wish)] };
+  return { kind, list: withShared(list, wish, [...sharedObjects(list, wish), objectsOf(wish)]) };
 }
 
-function parsed(list: readonly unknown[]): Selectors {
-  return { kind: 'advanced', list: z.array(advancedSchema).parse(list) };
-}
-
-/** The selectors without ours; undefined if there is none of ours. */
+/** The selectors without the bucket; undefined if none of ours has it. */
 export function withoutSelector({ kind, list }: Selectors, wish: Bucket): Selectors | undefined {
+  if (kind === 'basic') {
+    const others = list.filter((each) => !isOurs(each, wish));
+    return others.length === list.length ? undefined : { kind, list: others };
+  }
+  const objects = sharedObjects(list, wish);
+  const rest = objects.filter((each) => each !== objectsOf(wish));
+  const hasOwn = list.some(({ Name }) => Name === selectorName(wish));
+  return hasOwn || rest.length < objects.length ? { kind, list: withShared(list, wish, rest) } : undefined;
+}
+
+function sharedObjects(list: readonly AdvancedSelector[], wish: Bucket): readonly string[] {
+  return list.filter(({ Name }) => Name === sharedSelectorName(wish)).flatMap(objectsIn);
+}
+
+function withShared(list: readonly AdvancedSelector[], wish: Bucket, objects: readonly string[]): readonly AdvancedSelector[] {
   const others = list.filter((each) => !isOurs(each, wish));
-  if (others.length === list.length) return undefined;
-  return kind === 'advanced' ? parsed(others) : { kind, list: others };
+  return objects.length === 0 ? others : [...others, sharedSelector(wish, objects)];
 }
 
 /** The selectors of others. */
@@ -171,6 +205,8 @@ export function exceededLimit({ kind, list }: Selectors): string | undefined {
   }
   const fields = list.flatMap(({ FieldSelectors }) => FieldSelectors);
   const values = fields.flatMap((field) => Object.values(field).filter(Array.isArray)).flat().length;
+  const resources = list.flatMap(objectsIn).length;
+  if (resources > ADVANCED_RESOURCES_MAX) return `${ADVANCED_RESOURCES_MAX} resources in advanced selectors`;
   return values > ADVANCED_VALUES_MAX ? `${ADVANCED_VALUES_MAX} values in advanced selectors` : undefined;
 }
 

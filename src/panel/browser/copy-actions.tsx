@@ -48,6 +48,7 @@ export function CopyActs({ of: { bucket, key } }: { readonly of: Named }) {
 }
 
 export interface Selection {
+  readonly isEmpty: boolean;
   readonly has: (id: string) => boolean;
   readonly toggle: (ids: readonly string[], isSelected: boolean) => void;
   readonly clear: () => void;
@@ -57,6 +58,7 @@ export interface Selection {
 export function useSelection(): Selection {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   return {
+    isEmpty: selected.size === 0,
     has: (id) => selected.has(id),
     toggle: (ids, isSelected) =>
       setSelected((before) => (isSelected ? new Set([...before, ...ids]) : new Set(before).difference(new Set(ids)))),
@@ -81,7 +83,8 @@ export function SelectCell({ of, selection }: { readonly of: Named; readonly sel
 
 /** Copies the selected rows as lines. */
 export function SelectionBar({ rows, selection }: { readonly rows: readonly Named[]; readonly selection: Selection }) {
-  const selected = rows.filter((row) => selection.has(idOf(row)));
+  // a list has thousands of rows, and is drawn with each frame while it is scrolled
+  const selected = selection.isEmpty ? [] : rows.filter((row) => selection.has(idOf(row)));
   if (selected.length === 0) return null;
   const lines = (copied: (row: Named) => Copied): Copied => copiedLines(selected.map(copied));
   return (

@@ -40,11 +40,12 @@ export function useVirtualRows({ count, rowPx, body }: Wishes): VirtualRows {
   const [virtualizer] = useState(() => new Virtualizer<Window, HTMLElement>(options));
   virtualizer.setOptions(options);
   useLayoutEffect(() => virtualizer._didMount(), []);
+  useLayoutEffect(() => virtualizer._willUpdate());
+  // rows beyond what is seen make up for what grows above the list
   useLayoutEffect(() => {
-    virtualizer._willUpdate();
     const top = body.current === null ? 0 : Math.round(body.current.getBoundingClientRect().top + scrollY);
     if (top !== marginPx) setMargin(top);
-  });
+  }, [count, rowPx]);
   useLayoutEffect(() => virtualizer.measure(), [rowPx]);
   const items = virtualizer.getVirtualItems();
   const first = items[0];

@@ -346,6 +346,6 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, { to
   throw new RequestError(
     'connect.plan-needed',
     `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${commandOf('bucket plan', bucket)}\`, then \`${commandOf('bucket apply', bucket, '--plan', plan.token)}\``,
-    { token: plan.token, plan: changesText(plan.changes) },
+    { token: plan.token, foreign: plan.foreign.join('; '), plan: changesText(plan.changes) },
   );
 }

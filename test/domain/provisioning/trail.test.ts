@@ -151,7 +151,7 @@ describe('the selectors of a trail', () => {
     expect(exceededLimit({ kind: 'basic', list: [{ DataResources: [{ Values: Array.from({ length: 251 }, () => 'x') }] }] })).toContain(
       '250',
     );
-    const wide = { Name: 'x', FieldSelectors: [{ Field: 'resources.ARN', StartsWith: Array.from({ length: 495 }, () => 'x') }] };
+    const wide = { Name: 'x', FieldSelectors: [{ Field: 'eventName', Equals: Array.from({ length: 495 }, () => 'x') }] };
     expect(exceededLimit(withSelector({ kind: 'advanced', list: [wide] }, photos))).toContain('500');
   });
 });

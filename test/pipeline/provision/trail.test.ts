@@ -43,12 +43,36 @@ describe('the trail of a routed bucket', () => {
       message: expect.stringContaining(TRAIL),
     });
     expect(await world.agree()).toMatchObject({ state: 'applied' });
-    expect(world.selectors()).toEqual({ kind: 'advanced', list: [theirs, advancedSelector(photos)] });
+    expect(world.selectors()).toEqual(withSelector({ kind: 'advanced', list: [theirs] }, photos));
+    expect(world.selectors().list).toHaveLength(2);
     expect(world.aws.writes.at(-1)).toBe('putSelectors');
     const writes = world.aws.writes.length;
     await world.agree();
     expect(world.aws.writes).toHaveLength(writes);
     expect(await world.diagnose()).toEqual([]);
+  });
+
+  it('has one advanced selector for all of its buckets, which it keeps until the last one is gone', async () => {
+    const world = await startTrail();
+    await world.agree();
+    const alone = world.selectors();
+    const { plan } = await world.provisioning.plan({ bucket: 'videos', source: 'routed' });
+    await world.apply({ bucket: 'videos', source: 'routed' }, { token: plan.token });
+    const both = world.selectors();
+    expect(both.list).toHaveLength(2);
+    for (const bucket of ['photos', 'videos']) expect(recordsBucket(both, { ...photos, bucket })).toBe(true);
+    // others have narrowed it: an apply for one bucket restores it for both, whose events are missing
+    const gap = await world.gap('videos');
+    const narrowed = JSON.parse(JSON.stringify(both).replaceAll('"DeleteObjects"', '"GetObject"')) as typeof both;
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { ...narrowed, list: [theirs, ...narrowed.list.slice(1)] } as typeof both });
+    await world.clock.advance(60_000);
+    await world.agree();
+    expect(world.selectors()).toEqual(both);
+    expect((await world.gap('videos'))?.notBeforeMs).toBeGreaterThan(gap?.notBeforeMs ?? 0);
+    await world.provisioning.remove('videos', { keepAws: false });
+    expect(world.selectors()).toEqual(alone);
+    await world.provisioning.remove('photos', { keepAws: false });
+    expect(world.selectors()).toEqual(trail.selectors);
   });
 
   it('is written by a script as by an apply: only where the settings name it and it does not record the bucket', async () => {

@@ -2,7 +2,7 @@
 import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedTrail } from '../observed.ts';
-import { exceededLimit, recordsBucket, withSelector } from '../trail.ts';
+import { advancedSelector, exceededLimit, recordsBucket, withSelector } from '../trail.ts';
 import { partsPlace } from '../wiring.ts';
 import { blocking, healable, type Check } from './finding.ts';
 
@@ -109,7 +109,7 @@ export const trailSelector: Check = (facts) => {
   const limit = exceededLimit(withSelector(selectors, wish));
   if (limit !== undefined) return blocking('connect.trail-limit', what, `CloudTrail allows ${limit}, and it has no room for another`, show);
   if (wish.trailArn !== undefined) return healable(facts, 'connect.trail-selector', what, 'the rule matches nothing');
-  const added = withSelector({ ...selectors, list: [] }, wish).list;
+  const added = selectors.kind === 'advanced' ? [advancedSelector(wish)] : withSelector({ ...selectors, list: [] }, wish).list;
   return {
     ...healable(
       facts,

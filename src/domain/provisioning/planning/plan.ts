@@ -208,6 +208,9 @@ function notificationChange({ wish, wiring, observed }: Facts): (Change & { read
   return { part: 'notification', action: isThere ? 'change' : 'create', name: wish.bucket, before, after };
 }
 
+/** What the switch of EventBridge touches: rules of others may match all events of S3. */
+export const EVENTBRIDGE_SWITCH = 'all events of the bucket also go to EventBridge from then on';
+
 /**
  * Writing the bucket's configuration touches others if there are any: each of their destinations gets a test event, and what
  * they write at the same moment would be lost.
@@ -218,7 +221,7 @@ function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'not
   return [
     ...adopted.map(({ id }) => `the notification ${id} of an earlier installation is taken over: what it delivers comes to this one only`),
     ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
-    ...(before.eventBridge === after.eventBridge ? [] : ['all events of the bucket also go to EventBridge from then on']),
+    ...(before.eventBridge === after.eventBridge ? [] : [EVENTBRIDGE_SWITCH]),
   ];
 }
 
