@@ -103,15 +103,24 @@ async function added(
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
   const { apply, bucketAccount } = options;
-  const body = addBody(name, options);
-  const record = await control.addBucket({ body }, context).catch((error: unknown) => {
-    const token = options.switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
-    if (token === undefined) throw error;
-    return control.addBucket({ body: { ...body, plan: token } }, context);
-  });
+  let { plan } = options;
+
+  /** Sends the request with the token of the plan, as long as it is repeated; and again, if the option agrees to what the plan touches. */
+  async function agreed<Answer>(request: (token: { readonly plan?: string }) => Promise<Answer>): Promise<Answer> {
+    try {
+      return await request(defined({ plan }));
+    } catch (error) {
+      const token = options.switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
+      if (token === undefined) throw error;
+      plan = token;
+      return request({ plan });
+    }
+  }
+
+  const record = await agreed((token) => control.addBucket({ body: { ...addBody(name, options), ...token } }, context));
   if (apply !== true || record.connection?.state === 'applied') return record;
   const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
-  const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
+  const request = () => agreed((token) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...token } }, context));
   // what one of several waits for is not worth a line
   const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
@@ -126,13 +135,13 @@ function tokenOfSwitch(error: unknown): string | undefined {
   return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
 }
 
-function addBody(bucket: string, { source, topic, enrich, reindex, apply, plan, bucketAccount }: AddOptions) {
+function addBody(bucket: string, { source, topic, enrich, reindex, apply, bucketAccount }: AddOptions) {
   return {
     bucket,
     ...defined({ source, topic_arn: topic, enrich }),
     ...(!reindex && { reindex }),
     ...(apply === true && { apply }),
-    ...defined({ plan, bucket_account: bucketAccount }),
+    ...defined({ bucket_account: bucketAccount }),
   };
 }
 

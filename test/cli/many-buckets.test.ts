@@ -81,6 +81,23 @@ describe('tally bucket add of several buckets', () => {
     expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
   });
 
+  it('says to what it agrees also when it repeats an apply that had to wait first', async () => {
+    const world = createCliWorld();
+    const waiting = { bucket: 'photos', state: 'applying', retry_after_ms: 1 } as const;
+    world.nextAnswers({ ...answerOf('photos', { changed: true }), connection: waiting });
+    world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
+    world.nextAnswers(waiting);
+    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
+    const ran = await world.run('bucket', 'add', 'photos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    expect(ran.exitCode).toBe(0);
+    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual([undefined, undefined, 'a1', 'a1']);
+    const named = createCliWorld();
+    named.nextAnswers({ ...answerOf('photos', { changed: true }), connection: waiting });
+    named.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
+    await named.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
+    expect(named.asked.map(([, { body }]) => (body as { plan?: string }).plan)).toEqual(['0f1e', '0f1e']);
+  });
+
   it('reads names from a file or from stdin, one a line, with comments', async () => {
     const text = '# ours\nphotos\n\n  videos # the large one\r\n';
     const byFile = createCliWorld({ readText: (path) => (path === 'buckets.txt' ? text : undefined) });
