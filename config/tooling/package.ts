@@ -17,7 +17,7 @@ import { sbomOf } from './sbom.ts';
 const PROGRAM = 'dist/program';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Beside the program: what its messages and pages refer to. */
-const FILES = ['README.md', 'CHANGELOG.md', 'docs', 'config'];
+const FILES = ['README.md', 'CHANGELOG.md', 'compose.yaml', 'clients/python/README.md', 'docs', 'config'];
 
 /** What the panel contains. */
 const PANEL_PACKAGES = ['@tanstack/query-core', '@tanstack/virtual-core', 'd3-hierarchy', 'preact', 'uplot'].map(

@@ -48,7 +48,7 @@ const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['config', 'login', 'iam-p
 
 /**
  * Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. A container serves by
- * its own arguments, and `docker exec` reaches none that has ended for want of a setting.
+ * its own arguments, and `docker exec` reaches none that has ended because a setting is missing.
  */
 export function typedProgram(program: string, registryUrl: string | undefined): TypedProgram {
   const serving = program.startsWith('docker exec ') ? 'tally' : program;

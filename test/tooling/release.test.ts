@@ -98,8 +98,10 @@ describe.skipIf(!canRun('the comparison of the API with its last release', [OASD
 
   it('takes everything that clients of its last release send and read, unless the major version is another', async () => {
     const present = openApiDocument();
-    const [before, now] = [frozen, present].map((text) => majorOf(documentSchema.parse(JSON.parse(text)).info.version));
-    expect(now === before ? await breaks(present) : '').toBe('');
+    const [before = '', now = ''] = [frozen, present].map((text) => documentSchema.parse(JSON.parse(text)).info.version);
+    // a version without a date in the changelog has no clients yet
+    const hasClients = textOf('CHANGELOG.md').includes(`\n## ${before} — 2`);
+    expect(hasClients && majorOf(now) === majorOf(before) ? await breaks(present) : '').toBe('');
   });
 
   it('would not lose an operation unseen', async () => {

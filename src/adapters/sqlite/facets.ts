@@ -24,7 +24,8 @@ const sumsSchema = z.object({ sums: z.string() });
 const chunkSchema = z
   .object({ bucket: groupsSchema, extension: groupsSchema, class: groupsSchema, size: groupsSchema, age: groupsSchema })
   .strict() satisfies z.ZodType<Record<FacetName, z.infer<typeof groupsSchema>>>;
-const rowidSchema = z.object({ rowid: z.number() });
+const rowsSchema = z.object({ found: z.string() });
+const rowidsSchema = z.array(z.number());
 
 /** The sums of a search in groups; `too-slow` after its time limit. */
 export async function facetsInSqlite(
@@ -64,7 +65,7 @@ async function* rangeStatements(
   }
 }
 
-/** A statement for each range of the documents that have the words, in the order of their rows. */
+/** A statement for each thousand of the documents that have the words. */
 async function* wordsStatements(
   connection: SqliteConnection,
   query: FacetsQuery,
@@ -79,23 +80,19 @@ async function* wordsStatements(
     ...(query.within === undefined ? [] : [withinSql(query.within)]),
     ...otherConditions(query),
   ];
-  for (let after: number | undefined = 0; after !== undefined;) {
+  // once, because each reading of the words costs as much as the lookup of thousands of rows
+  const found = connection.use(
+    ({ statement }) =>
+      rowsSchema.parse(statement('SELECT json_group_array(rowid) AS found FROM object_words WHERE object_words MATCH ?').get(match)).found,
+    signal,
+  );
+  const rows = rowidsSchema.parse(JSON.parse(found));
+  // an empty search sums nothing as well
+  for (let from = 0; from < Math.max(1, rows.length); from += WORDS_ROWS) {
     await letOthersRun();
-    const from: number = after;
-    after = connection.use(({ statement }) => {
-      const row = statement('SELECT rowid FROM object_words WHERE object_words MATCH ? AND rowid > ? ORDER BY rowid LIMIT 1 OFFSET ?').get(
-        match,
-        from,
-        WORDS_ROWS - 1,
-      );
-      return row === undefined ? undefined : rowidSchema.parse(row).rowid;
-    }, signal);
-    const until = after ?? Number.MAX_SAFE_INTEGER;
     yield {
-      // CROSS JOIN fixes the plan: without statistics, the planner would read a whole bucket for a rare word
-      sql: `${SUMS} FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
-        WHERE deleted = 0 AND object_words MATCH ? AND object_words.rowid > ? AND object_words.rowid <= ? AND ${sqlOf(conditions)}`,
-      values: [query.nowMs, match, from, until, ...valuesOf(conditions)],
+      sql: `${SUMS} FROM (SELECT value AS found FROM json_each(?)) CROSS JOIN objects ON objects.id = found WHERE deleted = 0 AND ${sqlOf(conditions)}`,
+      values: [query.nowMs, JSON.stringify(rows.slice(from, from + WORDS_ROWS)), ...valuesOf(conditions)],
     };
   }
 }

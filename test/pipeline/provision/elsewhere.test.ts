@@ -1,4 +1,4 @@
-/** Buckets of another region or account than the bucket queue. With which credentials each request is sent: accounts-moto.test.ts. */
+/** Buckets of another region or account than the bucket queue. test/adapters/aws/iam-policy.test.ts shows with which credentials each request is sent. */
 import { describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
