@@ -103,29 +103,30 @@ async function added(
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
   const { apply, bucketAccount } = options;
-  let { plan } = options;
-
-  /** Sends the request with the token of the plan, as long as it is repeated; and again, if the option agrees to what the plan touches. */
-  async function agreed<Answer>(request: (token: { readonly plan?: string }) => Promise<Answer>): Promise<Answer> {
-    try {
-      return await request(defined({ plan }));
-    } catch (error) {
-      const token = options.switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
-      if (token === undefined) throw error;
-      plan = token;
-      return request({ plan });
-    }
-  }
-
-  const record = await agreed((token) => control.addBucket({ body: { ...addBody(name, options), ...token } }, context));
+  const body = addBody(name, options);
+  const record = await agreeing(options, (plan) => control.addBucket({ body: { ...body, ...plan } }, context));
   if (apply !== true || record.connection?.state === 'applied') return record;
   const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
-  const request = () => agreed((token) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...token } }, context));
+  const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
   const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
   );
   return { ...record, connection: await applied };
+}
+
+/** Sends the request with the token that was given, and again with that of its plan, if the option agrees to it. */
+async function agreeing<Answer>(
+  { switchOnEventbridge, plan }: AddOptions,
+  request: (plan: { readonly plan?: string }) => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await request(defined({ plan }));
+  } catch (error) {
+    const token = switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
+    if (token === undefined) throw error;
+    return request({ plan: token });
+  }
 }
 
 /** The token of a plan that touches nothing of others but that the bucket sends its events to EventBridge. */

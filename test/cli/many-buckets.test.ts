@@ -81,21 +81,22 @@ describe('tally bucket add of several buckets', () => {
     expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
   });
 
-  it('says to what it agrees also when it repeats an apply that had to wait first', async () => {
+  it('agrees to it as well where an apply that was killed is continued', async () => {
     const world = createCliWorld();
-    const waiting = { bucket: 'photos', state: 'applying', retry_after_ms: 1 } as const;
-    world.nextAnswers({ ...answerOf('photos', { changed: true }), connection: waiting });
+    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
+    world.nextAnswers(answerOf('videos', { made: false }));
     world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
-    world.nextAnswers(waiting);
-    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
-    const ran = await world.run('bucket', 'add', 'photos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { plan: 'a1' } }]);
     expect(ran.exitCode).toBe(0);
-    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual([undefined, undefined, 'a1', 'a1']);
-    const named = createCliWorld();
-    named.nextAnswers({ ...answerOf('photos', { changed: true }), connection: waiting });
-    named.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
-    await named.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
-    expect(named.asked.map(([, { body }]) => (body as { plan?: string }).plan)).toEqual(['0f1e', '0f1e']);
+  });
+
+  it('sends the token of a plan also when it repeats an apply that had to wait first', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
+    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
+    await world.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
+    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e']);
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {
