@@ -31,8 +31,8 @@ export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLAT
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
 
 /** CloudTrail answers each basic selector with an empty list that was not written. */
-function answered(selectors: Selectors): Selectors {
-  if (selectors.kind === 'advanced') return selectors;
+function answered(selectors: Selectors | undefined): Selectors | undefined {
+  if (selectors?.kind !== 'basic') return selectors;
   return { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
 }
 
@@ -268,10 +268,12 @@ export function createFakeAws(): FakeAws {
       }),
     trailsOf: (_region, which) =>
       call('trailsOf', false, () =>
-        [...parts.trails.values()].filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket)),
+        [...parts.trails.values()]
+          .filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket))
+          .map((trail) => ({ ...trail, selectors: answered(trail.selectors) })),
       ),
     putSelectors: (arn, selectors) =>
-      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors: answered(selectors) })),
+      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
     unsubscribe: ({ arn }) =>
       call('unsubscribe', true, () => {
