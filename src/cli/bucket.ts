@@ -104,19 +104,29 @@ async function added(
 ): Promise<AddedBucket> {
   const { apply, bucketAccount } = options;
   const body = addBody(name, options);
-  const record = await control.addBucket({ body }, context).catch((error: unknown) => {
-    const token = options.switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
-    if (token === undefined) throw error;
-    return control.addBucket({ body: { ...body, plan: token } }, context);
-  });
+  const record = await agreeing(options, (plan) => control.addBucket({ body: { ...body, ...plan } }, context));
   if (apply !== true || record.connection?.state === 'applied') return record;
   const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
-  const request = () => control.applyBucket({ params: { bucket: name }, body: wish }, context);
+  const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
   const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
   );
   return { ...record, connection: await applied };
+}
+
+/** Sends the request again with the token of its plan, if that is what was agreed to. */
+async function agreeing<Answer>(
+  { switchOnEventbridge }: AddOptions,
+  request: (plan: { readonly plan?: string }) => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await request({});
+  } catch (error) {
+    const token = switchOnEventbridge === true ? tokenOfSwitch(error) : undefined;
+    if (token === undefined) throw error;
+    return request({ plan: token });
+  }
 }
 
 /** The token of a plan that touches nothing of others but that the bucket sends its events to EventBridge. */

@@ -81,6 +81,16 @@ describe('tally bucket add of several buckets', () => {
     expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
   });
 
+  it('agrees to it as well where an apply that was killed is continued', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
+    world.nextAnswers(answerOf('videos', { made: false }));
+    world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
+    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { plan: 'a1' } }]);
+    expect(ran.exitCode).toBe(0);
+  });
+
   it('reads names from a file or from stdin, one a line, with comments', async () => {
     const text = '# ours\nphotos\n\n  videos # the large one\r\n';
     const byFile = createCliWorld({ readText: (path) => (path === 'buckets.txt' ? text : undefined) });
