@@ -30,7 +30,7 @@ const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const
 /** Writes the package into the folder, which is emptied before. */
 export async function writePackage(folder: string): Promise<void> {
   await writeProgram(folder);
-  const isOfUsers = (path: string): boolean => path !== join(ROOT, 'config/tooling');
+  const isOfUsers = (path: string): boolean => path !== join(ROOT, 'config/tooling') && path !== join(ROOT, 'config/oxfmt.ignore');
   for (const name of FILES) await cp(join(ROOT, name), join(folder, name), { recursive: true, filter: isOfUsers });
 }
 
