@@ -113,7 +113,7 @@ export function wiringOf(wish: Wish): Wiring {
     case 'topic':
       return { ...subscribed(wish, wish.topicArn ?? ''), eventBridge: false };
     case 'eventbridge':
-      // a rule sends straight to a queue of its own region and account only
+      // a rule sends straight to a queue of the same region and account only
       if (isElsewhere(wish)) return { ...throughTopic(wish, routedArn(wish)), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
       return { queues: queuesOf(wish, { rules: rulesOf(wish) }), eventBridge: true, rule: nativeRule(wish) };
     case 'routed': {

@@ -5,7 +5,7 @@ import { place } from './place.ts';
 import { Shell } from './shell.tsx';
 import { showTheme } from './theme.ts';
 
-// while the registry says who the person is; what fails is said where the page would be
+// while the registry says who the person is; a failure is shown in the place of the page
 loadPage(place.read().page).catch(() => undefined);
 
 showTheme();

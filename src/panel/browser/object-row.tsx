@@ -75,7 +75,7 @@ function keyLink({ bucket, key }: StoredObject, search: Search) {
   );
 }
 
-/** Longer keys are cut on most screens: their end is said to those who point at them. */
+/** Longer keys are cut on most screens: a tooltip shows the whole key. */
 const LONG_KEY = 80;
 
 /** A key in one line, its folders quieter than its name. */

@@ -57,7 +57,7 @@ export function Link({ page, choices, children, isRow, isCurrent, isBeside, copi
   );
 }
 
-/** How long ago a time was; the time itself, with its zone, is said to those who point at it. */
+/** How long ago a time was; a tooltip shows the time with its zone. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
   const inZone = useObserved(zone);
   if (at === undefined || at === null) return <span class="quiet">never</span>;

@@ -56,7 +56,7 @@ function Found({ search, buckets, onProblem }: FoundProps) {
   switch (search.view) {
     case 'list':
       return <Results search={search} label={isDeletedSearch(search) ? 'Deleted objects' : 'Objects'} onProblem={onProblem} />;
-    // it is a page of its own
+    // it is a separate page
     case 'folders':
       return null;
     case 'changes':

@@ -124,7 +124,7 @@ function LoginOffer() {
 
 /** Shows the search, with the focus in its box. */
 async function toSearch(): Promise<void> {
-  // what cannot be loaded is said by the page
+  // the page shows what cannot be loaded
   await loadPage('search').catch(() => undefined);
   if (place.read().page !== 'search') go(hrefOf('search'));
   requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
