@@ -98,8 +98,10 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }), createConnectionsDue({ state, clock }));
+    const looking = { state, gaps: core.gaps, clock, telemetry };
+    const look = createLook({ ...looking, provisioning });
+    const lookSharing = createLook({ ...looking, provisioning: { diagnose: provisioning.diagnoseSharing } });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look, lookSharing }), createConnectionsDue({ state, clock }));
   }
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
   const startJob: StartJob = (request, each) => jobs.start(request, each);
