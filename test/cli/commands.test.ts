@@ -39,7 +39,14 @@ describe('every command that reads or writes records', () => {
     ['series', series],
     ['growth', growth],
     ['explain photos cat.jpg', explanation],
-    ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
+    [
+      'bucket list',
+      {
+        items: [bucketAnswer],
+        unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })],
+        activity: { jobs: 2, paused_jobs: 1, dead_letters: 3 },
+      },
+    ],
     ['bucket add photos', { ...bucketAnswer, changed: true }],
     ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
     ['bucket plan photos', planAnswer],
