@@ -112,21 +112,20 @@ function RailEntry({ entry, here }: { readonly entry: Entry; readonly here: Page
 function Count({ of }: { readonly of: PageName }) {
   const { value } = useBuckets();
   if (value === undefined) return null;
-  const { items, activity } = value;
+  const { items, activity = { jobs: 0, paused_jobs: 0 } } = value;
+  if (of === 'letters') return <Badge count={activity.dead_letters ?? 0} of="messages" look="bad" />;
   if (of === 'buckets') {
     const isBad = items.some(({ status }) => status.severity === 'bad');
     return <Badge count={items.filter(({ status }) => status.severity !== 'ok').length} of="may differ" look={isBad ? 'bad' : 'notable'} />;
   }
-  if (of === 'jobs') {
-    const { jobs = 0, paused_jobs: paused = 0 } = activity ?? {};
-    return (
-      <>
-        <Badge count={jobs - paused} of="jobs run or wait" look="plain" />
-        <Badge count={items.reduce((sum, { gaps }) => sum + gaps, paused)} of="open gaps and paused jobs" look="notable" />
-      </>
-    );
-  }
-  return of === 'letters' ? <Badge count={activity?.dead_letters ?? 0} of="messages" look="bad" /> : null;
+  if (of !== 'jobs') return null;
+  const waiting = items.reduce((sum, { gaps }) => sum + gaps, activity.paused_jobs);
+  return (
+    <>
+      <Badge count={activity.jobs - activity.paused_jobs} of="jobs run or wait" look="plain" />
+      <Badge count={waiting} of="open gaps and paused jobs" look="notable" />
+    </>
+  );
 }
 
 function Badge({ count, of, look }: { readonly count: number; readonly of: string; readonly look: string }) {

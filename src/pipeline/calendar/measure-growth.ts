@@ -1,5 +1,5 @@
 /** Records once a day how many objects and bytes each bucket has in the index. */
-import { dayOf, withDay } from '../../domain/series/growth.ts';
+import { dayOf, withDay, withoutDay, type GrowthDay, type MissedDay } from '../../domain/series/growth.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ObjectUsage } from '../ports/object-usage.ts';
@@ -14,7 +14,7 @@ interface GrowthDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-/** Less than the 15 s of a request to OpenSearch. A bucket that takes longer is not recorded on this day. */
+/** Less than the 15 s of a request to OpenSearch. Of a bucket that takes longer, this is what is recorded on this day. */
 const TIME_LIMIT_MS = 10_000;
 /** More than the storage classes of S3. */
 const CLASSES_MAX = 1_000;
@@ -29,6 +29,15 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
   /** The day of each bucket that was recorded last, as far as this process knows. */
   const known = new Map<string, string>();
 
+  async function note(bucket: string, found: GrowthDay | MissedDay): Promise<void> {
+    await updateRecord(
+      state,
+      refs.growth(bucket),
+      (record = { bucket, days: [] }) => ('reason' in found ? withoutDay(record, found) : withDay(record, found)),
+      'soon',
+    );
+  }
+
   return {
     async visit({ bucket, createdAtMs, lastComparedAtMs }, signal) {
       const nowMs = clock.nowMs();
@@ -37,12 +46,16 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
       const stored = await readRecord(state, refs.growth(bucket), signal);
       if (stored?.days.at(-1)?.day !== day) {
         const [index] = await objects.identities([bucket], signal);
-        // while its index is missing, the bucket has not shrunk
-        if (index === undefined) return undefined;
+        if (index === undefined) {
+          // while its index is missing, the bucket has not shrunk; it may be there again later on this day
+          if (stored?.missed?.at(-1)?.day !== day) await note(bucket, { day, reason: 'index-missing' });
+          return undefined;
+        }
         const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
-        const measured = rows === 'too-slow' ? undefined : { day, objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
-        if (measured !== undefined)
-          await updateRecord(state, refs.growth(bucket), (record) => withDay(record ?? { bucket, days: [] }, measured), 'soon');
+        await note(
+          bucket,
+          rows === 'too-slow' ? { day, reason: rows } : { day, objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') },
+        );
       }
       known.set(bucket, day);
       return 0;

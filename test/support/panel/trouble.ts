@@ -333,6 +333,7 @@ export function troubledVerbs(): Partial<Verbs> {
             objects: 400_000 + place * 900,
             bytes: 0.9e12 + place * 1.1e9 + wave(place) * 4e9,
           })),
+          missed: [],
         },
       ],
     }),
