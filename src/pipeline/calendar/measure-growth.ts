@@ -14,6 +14,8 @@ interface GrowthDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
+type Found = Omit<GrowthDay, 'day'> | Omit<MissedDay, 'day'>;
+
 /** Less than the 15 s of a request to OpenSearch. Of a bucket that takes longer, this is what is recorded on this day. */
 const TIME_LIMIT_MS = 10_000;
 /** More than the storage classes of S3. */
@@ -28,6 +30,14 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
 } {
   /** The day of each bucket that was recorded last, as far as this process knows. */
   const known = new Map<string, string>();
+
+  async function measure(bucket: string, nowMs: number, signal: AbortSignal | undefined): Promise<Found> {
+    const [index] = await objects.identities([bucket], signal);
+    // while its index is missing, the bucket has not shrunk
+    if (index === undefined) return { reason: 'index-missing' };
+    const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
+    return rows === 'too-slow' ? { reason: rows } : { objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
+  }
 
   async function note(bucket: string, found: GrowthDay | MissedDay): Promise<void> {
     await updateRecord(
@@ -45,17 +55,10 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
       if (lastComparedAtMs === undefined && nowMs - createdAtMs < FILLING_MS) return undefined;
       const stored = await readRecord(state, refs.growth(bucket), signal);
       if (stored?.days.at(-1)?.day !== day) {
-        const [index] = await objects.identities([bucket], signal);
-        if (index === undefined) {
-          // while its index is missing, the bucket has not shrunk; it may be there again later on this day
-          if (stored?.missed?.at(-1)?.day !== day) await note(bucket, { day, reason: 'index-missing' });
-          return undefined;
-        }
-        const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
-        await note(
-          bucket,
-          rows === 'too-slow' ? { day, reason: rows } : { day, objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') },
-        );
+        const found = await measure(bucket, nowMs, signal);
+        await note(bucket, { day, ...found });
+        // it may be there again later on this day
+        if ('reason' in found && found.reason === 'index-missing') return undefined;
       }
       known.set(bucket, day);
       return 0;
