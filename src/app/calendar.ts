@@ -100,7 +100,8 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   if (provisioning !== undefined) {
     const looking = { state, gaps: core.gaps, clock, telemetry };
     const look = createLook({ ...looking, provisioning });
-    const lookSharing = createLook({ ...looking, provisioning: { diagnose: provisioning.diagnoseSharing } });
+    const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
+    const lookSharing = createLook({ ...looking, provisioning: sharing });
     sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look, lookSharing }), createConnectionsDue({ state, clock }));
   }
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });

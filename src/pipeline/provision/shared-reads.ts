@@ -32,15 +32,15 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
 
   return {
     // each bucket has its own, and what is about one bucket is asked once an hour
-    notificationOf: aws.notificationOf,
-    rulesAbout: aws.rulesAbout,
-    queueAt: sharing('queueAt', aws.queueAt),
-    queueOf: sharing('queueOf', aws.queueOf),
-    topicOf: sharing('topicOf', aws.topicOf),
-    topicTags: sharing('topicTags', aws.topicTags),
-    ruleOf: sharing('ruleOf', aws.ruleOf),
-    rulesNamed: sharing('rulesNamed', aws.rulesNamed),
-    keyOf: sharing('keyOf', aws.keyOf),
-    trailsOf: sharing('trailsOf', aws.trailsOf),
+    notificationOf: (...asked) => aws.notificationOf(...asked),
+    rulesAbout: (...asked) => aws.rulesAbout(...asked),
+    queueAt: sharing('queueAt', (...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),
+    queueOf: sharing('queueOf', (...asked: Parameters<AwsReads['queueOf']>) => aws.queueOf(...asked)),
+    topicOf: sharing('topicOf', (...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
+    topicTags: sharing('topicTags', (...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
+    ruleOf: sharing('ruleOf', (...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
+    rulesNamed: sharing('rulesNamed', (...asked: Parameters<AwsReads['rulesNamed']>) => aws.rulesNamed(...asked)),
+    keyOf: sharing('keyOf', (...asked: Parameters<AwsReads['keyOf']>) => aws.keyOf(...asked)),
+    trailsOf: sharing('trailsOf', (...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
   };
 }

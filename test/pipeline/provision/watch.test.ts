@@ -18,7 +18,7 @@ async function startWatched() {
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
   const look = createLook({ state, provisioning, gaps, clock, telemetry });
-  const sharing = { diagnose: provisioning.diagnoseSharing };
+  const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
   const lookSharing = createLook({ state, provisioning: sharing, gaps, clock, telemetry });
   const visit = createVisitConnection({ state, clock, look, lookSharing });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
