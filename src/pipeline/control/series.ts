@@ -74,7 +74,11 @@ export function createSeries({ state, clock, recording }: SeriesDependencies) {
     const records = page.items.flatMap(({ record }) => growthRecordSchema.safeParse(record).data ?? []);
     return {
       ...page,
-      items: records.map((record) => ({ bucket: record.bucket, days: daysSince(record, { nowMs, count: days }) })),
+      items: records.map((record) => ({
+        bucket: record.bucket,
+        days: daysSince(record.days, { nowMs, count: days }),
+        missed: daysSince(record.missed ?? [], { nowMs, count: days }),
+      })),
       recording,
     };
   }
