@@ -37,7 +37,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
       <div class={search.open === undefined ? 'search-body' : 'search-body opened'}>
         <div class="beside">
           <Ways search={search} />
-          {search.view === 'list' && mistake === undefined && <Facets search={search} isWanted={read?.key === key && read.isThere} />}
+          {search.view === 'list' && <Facets search={search} isWanted={read?.key === key && read.isThere} />}
         </div>
         <Found search={search} buckets={buckets} onProblem={onProblem} />
         {search.open !== undefined && <Drawer key={`${search.open.bucket} ${search.open.key}`} search={search} of={search.open} />}
