@@ -13,16 +13,14 @@ const READS_MAX = 1_000;
 
 /** Creates the reads. Only what exists is remembered: what is missing is read again, because a gap is opened for each bucket that lacks it. */
 export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs'>): AwsReads {
-  const known = new LRUCache<string, { readonly atMs: number; readonly answer: unknown }>({ max: READS_MAX });
-
   function sharing<Asked extends readonly unknown[], Answer>(
-    name: keyof AwsReads,
     read: (...asked: Asked) => Promise<Answer>,
   ): (...asked: Asked) => Promise<Answer> {
+    const known = new LRUCache<string, { readonly atMs: number; readonly answer: Answer }>({ max: READS_MAX });
     return async (...asked) => {
-      const id = JSON.stringify([name, ...asked.filter((each) => each !== undefined && !(each instanceof AbortSignal))]);
+      const id = JSON.stringify(asked.filter((each) => each !== undefined && !(each instanceof AbortSignal)));
       const earlier = known.get(id);
-      if (earlier !== undefined && clock.monotonicMs() - earlier.atMs < AGE_MAX_MS) return earlier.answer as Answer;
+      if (earlier !== undefined && clock.monotonicMs() - earlier.atMs < AGE_MAX_MS) return earlier.answer;
       const atMs = clock.monotonicMs();
       const answer = await read(...asked);
       if (answer !== 'absent') known.set(id, { atMs, answer });
@@ -34,13 +32,13 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
     // each bucket has its own, and what is about one bucket is asked once an hour
     notificationOf: (...asked) => aws.notificationOf(...asked),
     rulesAbout: (...asked) => aws.rulesAbout(...asked),
-    queueAt: sharing('queueAt', (...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),
-    queueOf: sharing('queueOf', (...asked: Parameters<AwsReads['queueOf']>) => aws.queueOf(...asked)),
-    topicOf: sharing('topicOf', (...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
-    topicTags: sharing('topicTags', (...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
-    ruleOf: sharing('ruleOf', (...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
-    rulesNamed: sharing('rulesNamed', (...asked: Parameters<AwsReads['rulesNamed']>) => aws.rulesNamed(...asked)),
-    keyOf: sharing('keyOf', (...asked: Parameters<AwsReads['keyOf']>) => aws.keyOf(...asked)),
-    trailsOf: sharing('trailsOf', (...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
+    queueAt: sharing((...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),
+    queueOf: sharing((...asked: Parameters<AwsReads['queueOf']>) => aws.queueOf(...asked)),
+    topicOf: sharing((...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
+    topicTags: sharing((...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
+    ruleOf: sharing((...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
+    rulesNamed: sharing((...asked: Parameters<AwsReads['rulesNamed']>) => aws.rulesNamed(...asked)),
+    keyOf: sharing((...asked: Parameters<AwsReads['keyOf']>) => aws.keyOf(...asked)),
+    trailsOf: sharing((...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
   };
 }
