@@ -260,9 +260,16 @@ describe.skipIf(!runs)('the chart', () => {
     expect(await refusal({ ...least, index: { url: 'https://tally:secret@search.internal:9200' } })).toContain('/index/url');
     expect(await refusal({ ...least, roles: 'apart' })).toContain('/roles');
     expect(await refusal({ ...least, fullnameOverride: 'Tally_1' })).toContain('/fullnameOverride');
+    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway', labelSelector: {} };
+    expect(await refusal({ ...least, topologySpreadConstraints: [spread] })).toContain('labelSelector');
     expect(await refusal({ ...least, podLabels: { 'app.kubernetes.io/name': 'search' } })).toContain(
       "invalid propertyName 'app.kubernetes.io/name'",
     );
+  });
+
+  it('names a part of the values that was taken away', async () => {
+    expect(await refusal({ ...least, login: null })).toContain("missing property 'login'");
+    expect(await refusal({ ...least, ingress: { enabled: true, tls: null } })).toContain("'/ingress': missing property 'tls'");
   });
 
   it('names all contradictions of the values at once', async () => {
