@@ -171,7 +171,9 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
 
   /** What a slow network does to the page that is shown: it must say that it loads, and what is shown must stay where it is. */
   async function loadingFaultsOf(page: Page, row: PanelPage, caller: PanelCaller): Promise<readonly string[]> {
-    const { isSaid, jumps } = await page.evaluate<{ isSaid: boolean; jumps: readonly (readonly [number, ...string[]])[] }>('window.loading');
+    const { isSaid, jumps } = await page.evaluate<{ isSaid: boolean; jumps: readonly (readonly [number, ...string[]])[] }>(
+      'window.loading',
+    );
     const moved = jumps.reduce((sum, [value]) => sum + value, 0);
     const loads = row.name !== 'unknown' && row.callers.includes(caller);
     return [
