@@ -6,8 +6,13 @@ import { panelBench } from './panel/panel.ts';
 import { reindexBench } from './reindex/reindex.ts';
 import { accessBench } from './access/access.ts';
 import { searchBench } from './search/search.ts';
+import { startBench } from './start/start.ts';
 
-process.exitCode = await runBenches([ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench], process.argv.slice(2), {
-  print: (text) => void process.stdout.write(text),
-  tell: (text) => void process.stderr.write(text),
-});
+process.exitCode = await runBenches(
+  [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, startBench],
+  process.argv.slice(2),
+  {
+    print: (text) => void process.stdout.write(text),
+    tell: (text) => void process.stderr.write(text),
+  },
+);
