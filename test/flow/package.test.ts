@@ -60,7 +60,9 @@ describe('the package', () => {
   });
 
   it('keeps what it compiled beside itself, where no other user can put something that it would run', async () => {
-    await run(process.execPath, [main, '--version']);
+    // vitest names another place to the processes that it starts
+    const { NODE_COMPILE_CACHE: _, ...own } = outer;
+    await run(process.execPath, [main, '--version'], { env: own });
     const kept = join(app, 'node_modules/@tally-index/tally/dist/node_modules/.cache/tally');
     expect(await readdir(kept)).toHaveLength(1);
   });

@@ -53,7 +53,7 @@ function samenessOf({ record: { eventname, useridentity, sourceipaddress, outcom
 }
 
 /**
- * Makes one act of all records that belong to it. The newest come first, as they are listed. Acts that follow upon each other
+ * Makes one act of all records that belong to it. The newest come first, as they are listed. Acts that follow each other
  * within an hour and are the same are one with their number: an apply that is continued until it is done, or an export page by
  * page. What the registry counts in windows is one in an hour, whatever happened in between.
  */

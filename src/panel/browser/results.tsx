@@ -52,7 +52,8 @@ interface ResultsProps {
   readonly folder?: string;
   /** What is above the results is shown for a whole that these are a part of. */
   readonly isPart?: boolean;
-  readonly onProblem: (problem: Problem | undefined, again: () => void) => void;
+  /** Called when the results are read, and again when they are there. */
+  readonly onProblem: (problem: Problem | undefined, again: () => void, isThere: boolean) => void;
 }
 
 /** What a search finds, with all that belongs to it. */
@@ -60,7 +61,7 @@ export function Results({ search, label, folder, isPart, onProblem }: ResultsPro
   const found = useObjects(search);
   const { problem, first, reload } = found;
   const id = useId();
-  useEffect(() => onProblem(problem, reload), [problem, first]);
+  useEffect(() => onProblem(problem, reload, first !== undefined), [problem, first]);
   if (mistakeOf(problem) !== undefined) return null;
   return (
     <section aria-labelledby={id} class="results">
