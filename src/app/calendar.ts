@@ -98,8 +98,11 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    const look = createLook({ state, provisioning, gaps: core.gaps, clock, telemetry });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look }), createConnectionsDue({ state, clock }));
+    const looking = { state, gaps: core.gaps, clock, telemetry };
+    const look = createLook({ ...looking, provisioning });
+    const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
+    const lookSharing = createLook({ ...looking, provisioning: sharing });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look, lookSharing }), createConnectionsDue({ state, clock }));
   }
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
   const startJob: StartJob = (request, each) => jobs.start(request, each);

@@ -8,6 +8,8 @@ import { accelerate, type FastClock } from './fast-clock.ts';
 
 export type AwsRequest =
   | { readonly kind: 'create-buckets'; readonly buckets: readonly string[] }
+  /** Others like it. */
+  | { readonly kind: 'clone-bucket'; readonly bucket: string; readonly buckets: readonly string[] }
   | { readonly kind: 'accelerate'; readonly clock: FastClock }
   /** Answered with the counts, which begin again. */
   | { readonly kind: 'counts' };
@@ -58,6 +60,12 @@ process.on('message', (request: AwsRequest) => {
   switch (request.kind) {
     case 'create-buckets':
       for (const bucket of request.buckets) s3.createBucket(bucket);
+      return answerParent();
+    case 'clone-bucket':
+      for (const bucket of request.buckets) {
+        s3.createBucket(bucket);
+        notifications.set(bucket, notifications.get(request.bucket) ?? NONE);
+      }
       return answerParent();
     case 'accelerate':
       accelerate(request.clock);

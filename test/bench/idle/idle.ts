@@ -55,9 +55,9 @@ function describe(command: Command): Command {
     .addHelpText(
       'after',
       `
-The buckets are connected by notifications (\`tally bucket add --apply\`) to an
-AWS of the bench's: fauxqs, which knows no EventBridge and no CloudTrail. They
-are empty. Their records are then made to be a month old, with the checks of
+The first bucket is connected by a notification (\`tally bucket add --apply\`) to
+an AWS of the bench's: fauxqs, which knows no EventBridge and no CloudTrail. The
+others are made like it. All are empty. Their records are then made to be a month old, with the checks of
 each spread over the interval of that check: so an hour has its share of what
 comes once a day (region and versioning) and once a week (compares). What is left
 out is the size of each bucket, which is recorded once a day.
