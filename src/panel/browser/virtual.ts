@@ -82,7 +82,7 @@ interface Range {
 function rowsOf({ startIndex, endIndex, overscan, count }: Range): number[] {
   const first = Math.max(0, Math.floor((startIndex - overscan) / STEP) * STEP);
   const end = Math.min(count, Math.ceil((endIndex + 1 + overscan) / STEP) * STEP);
-  return Array.from({ length: Math.max(0, end - first) }, (_, place) => first + place);
+  return Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
 }
 
 /** The rows that a person works in. */
