@@ -1,19 +1,21 @@
 /** What idles: a registry with connected buckets, its queue and its index, as they are a month after they were connected. */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import PQueue from 'p-queue';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
+import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { COMPARE_INTERVAL_MS, fullSweepName } from '../../../src/domain/calendar/full-sweep.ts';
-import { connectionSchema } from '../../../src/domain/provisioning/connection.ts';
+import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import { dayOf } from '../../../src/domain/series/growth.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import type { AwsReply, AwsRequest } from './aws-server.ts';
@@ -23,6 +25,8 @@ import { startOpenSearchCounts } from './opensearch-counts.ts';
 export interface IdleWorld {
   /** Starts workers of all roles, whose time passes at this speed from one in the morning on. */
   startWorkers(count: number, speed: number): Promise<readonly MeasuredProcess[]>;
+  /** Lets events of puts come from now on, for all buckets in turn. */
+  tell(eventsPerS: number): Promise<void>;
   /** Requests to AWS and OpenSearch since the last call. */
   counts(): Promise<Readonly<Record<string, number>>>;
   close(): Promise<void>;
@@ -33,8 +37,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Connected some weeks ago. */
 const AGE_MS = 30 * DAY_MS;
-/** Some thousand buckets are connected in this time on two cores. */
-const CONNECTED_WITHIN_MS = 3_600_000;
+/** Indexes that OpenSearch makes side by side without a wait for their state. */
+const MADE_AT_ONCE = 8;
 
 /** Creates the world, with buckets that hold nothing. Without an OpenSearch its index is SQLite's. */
 export async function openIdleWorld(buckets: number, openSearchUrl: string | undefined): Promise<IdleWorld> {
@@ -75,71 +79,92 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     return workers;
   }
 
-  /** `tally bucket add`, as a user does. */
-  async function connect(): Promise<void> {
+  /** Connects the first bucket as a user does, and makes the others like it. */
+  async function connect([first = '', ...others]: readonly string[]): Promise<void> {
     const store = openStore();
     await store.setup.prepare();
-    const list = join(folder, 'buckets.txt');
-    await writeFile(list, names.join('\n'));
-    await aws.ask({ kind: 'create-buckets', buckets: names });
-    const args = ['bucket', 'add', '--apply', '--no-reindex', '--source', 'notification', '--from-file', list];
-    const command = startProcess([...nodeOptions(), MAIN, ...args], env);
-    await until('the buckets to be connected', () => !command.isRunning, { timeoutMs: CONNECTED_WITHIN_MS });
-    const applied = (await listAllRecords(store.state, 'connection', connectionSchema)).filter(({ state }) => state === 'applied');
-    if (applied.length < buckets) throw new Error(`tally bucket add failed: ${command.text()}`);
-    for (const [number, name] of names.entries()) await age(store.state, name, { isMs, share: number / buckets });
+    await aws.ask({ kind: 'create-buckets', buckets: [first] });
+    const command = startProcess([...nodeOptions(), MAIN, 'bucket', 'add', first, '--apply', '--no-reindex'], env);
+    await until('the bucket to be connected', () => !command.isRunning);
+    const record = await readRecord(store.state, refs.bucket(first));
+    const connection = await readRecord(store.state, refs.connection(first));
+    if (record === undefined || connection?.state !== 'applied')
+      throw new Error(`tally bucket add failed: ${command.text().slice(-2_000)}`);
+    await aws.ask({ kind: 'clone-bucket', bucket: first, buckets: others });
+    const like = <Value>(value: Value, bucket: string): Value => JSON.parse(JSON.stringify(value).replaceAll(first, bucket)) as Value;
+    const turns = new PQueue({ concurrency: MADE_AT_ONCE });
+    await turns.addAll(
+      names.map((bucket, number) => async () => {
+        if (bucket !== first) await store.objects.createBucket(bucket);
+        const [indexId] = await store.objects.identities([bucket]);
+        const made = {
+          record: { ...like(record, bucket), ...(indexId !== undefined && { indexId }) },
+          connection: like(connection, bucket),
+        };
+        await storeAged(store.state, made, { isMs, share: number / buckets });
+      }),
+    );
     await store.close();
   }
 
-  try {
-    if (buckets > 0) await connect();
-  } catch (error) {
+  async function close(): Promise<void> {
+    await Promise.all(workers.map((worker) => worker.stop()));
     aws.close();
+    await counted?.close();
+    await rm(folder, { recursive: true });
+    if (openSearchUrl === undefined) return;
+    for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`])
+      await fetch(`${openSearchUrl}${path}`, { method: 'DELETE' }).then((answer) => answer.text());
+  }
+
+  try {
+    if (buckets > 0) await connect(names);
+  } catch (error) {
+    await close();
     throw error;
   }
   return {
     startWorkers,
+    async tell(eventsPerS) {
+      await aws.ask({ kind: 'tell', eventsPerS, buckets: names });
+    },
     async counts() {
       const ofAws = (await aws.ask({ kind: 'counts' })).counts;
       return { ...ofAws, ...counted?.counts() };
     },
-    async close() {
-      await Promise.all(workers.map((worker) => worker.stop()));
-      aws.close();
-      await counted?.close();
-      await rm(folder, { recursive: true });
-      if (openSearchUrl === undefined) return;
-      for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`])
-        await fetch(`${openSearchUrl}${path}`, { method: 'DELETE' }).then((answer) => answer.text());
-    },
+    close,
   };
 }
 
-/** Makes the records of a bucket those of one that was connected long ago and whose checks are spread over their intervals: this one at the share. */
-async function age(state: StateStore, bucket: string, { isMs, share }: { readonly isMs: number; readonly share: number }): Promise<void> {
+interface Made {
+  readonly record: BucketRecord;
+  readonly connection: ConnectionRecord;
+}
+
+/** Stores the records of a bucket that was connected long ago and whose checks are spread over their intervals: this one at the share. */
+async function storeAged(
+  state: StateStore,
+  { record, connection }: Made,
+  { isMs, share }: { readonly isMs: number; readonly share: number },
+): Promise<void> {
+  const { bucket } = record;
   const at = (intervalMs: number): number => isMs - intervalMs * share;
   const createdAtMs = isMs - AGE_MS;
-  await updateRecord(
-    state,
-    refs.bucket(bucket),
-    (record) =>
-      record && {
-        ...record,
-        createdAtMs,
-        provenAtMs: createdAtMs,
-        waySinceMs: createdAtMs,
-        checkedAtMs: at(DAY_MS),
-        lastComparedAtMs: at(COMPARE_INTERVAL_MS),
-        connectionCheck: { state: 'ok' as const, atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [], wasInOrder: true },
-      },
-    'soon',
-  );
+  const aged: BucketRecord = {
+    ...record,
+    createdAtMs,
+    provenAtMs: createdAtMs,
+    waySinceMs: createdAtMs,
+    checkedAtMs: at(DAY_MS),
+    lastComparedAtMs: at(COMPARE_INTERVAL_MS),
+    connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [], wasInOrder: true },
+  };
+  await updateRecord(state, refs.bucket(bucket), () => aged, 'soon');
   await updateRecord(
     state,
     refs.connection(bucket),
-    (record) => {
-      if (record === undefined) return undefined;
-      const { lastWrite: _, ...rest } = record;
+    () => {
+      const { lastWrite: _, ...rest } = connection;
       return { ...rest, changedAtMs: createdAtMs, policyChangedAtMs: createdAtMs };
     },
     'soon',

@@ -43,6 +43,8 @@ export async function startOpenSearchCounts(openSearchUrl: string, stateIndex: s
       passed.end(body);
     });
   });
+  // longer than a client keeps a connection: one that it is about to use must not end
+  server.keepAliveTimeout = 300_000;
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
