@@ -125,7 +125,11 @@ const exitCode = await runCli(process.argv.slice(2), {
     const registry = await registryOf(settings);
     if (registry !== undefined) {
       const { createRegistryOperations } = await import('./http/client/registry.ts');
-      return { operations: createRegistryOperations(registry.url, registry.token), close: async () => undefined };
+      return {
+        operations: createRegistryOperations(registry.url, registry.token),
+        registryUrl: registry.url,
+        close: async () => undefined,
+      };
     }
     const { openControl } = await import('./app/core.ts');
     return openControl(settings, aws);

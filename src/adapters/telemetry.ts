@@ -2,6 +2,7 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { withCommandsTyped, type TypedProgram } from '../domain/commands.ts';
+import { addressOfPage, withPagesAddressed } from '../domain/doc-pages.ts';
 import { adviceWhileServing } from '../domain/fault.ts';
 import { exportedAudit } from '../domain/identity/audit.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -17,6 +18,8 @@ export interface TelemetryOptions {
   readonly destination?: DestinationStream;
   /** How commands must be typed where the log is read. Default: `tally`. */
   readonly programFor?: TypedProgram;
+  /** The address at which people reach the pages of the documentation. Default: that of the repository. */
+  readonly registryUrl?: string | undefined;
 }
 
 export interface TelemetryAdapter {
@@ -34,12 +37,20 @@ const TOO_MANY = 'too many different log lines of one kind were due: some of the
 const SECOND_MS = 1_000;
 
 /** Creates the telemetry, with each series at 0 and Node's default metrics. Log lines are JSON. */
-export function createTelemetry({ level, clock, destination, programFor = () => 'tally' }: TelemetryOptions): TelemetryAdapter {
+export function createTelemetry({
+  level,
+  clock,
+  destination,
+  programFor = () => 'tally',
+  registryUrl,
+}: TelemetryOptions): TelemetryAdapter {
+  const shown = (text: string): string =>
+    withPagesAddressed(withCommandsTyped(text, programFor), (page) => addressOfPage(page, registryUrl));
   const log = pino(
     {
       level,
       base: null,
-      formatters: { level: (label) => ({ level: label }), log: (fields) => shownFields(fields, programFor) },
+      formatters: { level: (label) => ({ level: label }), log: (fields) => shownFields(fields, shown) },
       timestamp: pino.stdTimeFunctions.isoTime,
     },
     destination ?? pino.destination(1),
@@ -99,18 +110,18 @@ function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
  * More people can read the log than the settings, so passwords in URLs are masked. Many texts come from outside (messages,
  * answers), so what a terminal would act on or hide is escaped.
  */
-function shownFields(fields: LogFields, programFor: TypedProgram): Record<string, unknown> {
+function shownFields(fields: LogFields, shown: (text: string) => string): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => {
       if (typeof value !== 'string') return [name, value];
       const text = printable(withoutPasswords(value));
-      return [name, withTyped.has(name) ? withCommandsTyped(text, programFor) : text];
+      return [name, withNames.has(name) ? shown(text) : text];
     }),
   );
 }
 
-/** The fields that may name commands of Tally. Others, such as keys, are logged as they are. */
-const withTyped: ReadonlySet<string> = new Set(['advice', 'detail', 'reason']);
+/** The fields that may name commands of Tally and pages of its documentation. Others, such as keys, are logged as they are. */
+const withNames: ReadonlySet<string> = new Set(['advice', 'detail', 'reason']);
 
 type Labels = Readonly<Record<string, string>>;
 

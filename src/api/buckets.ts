@@ -130,6 +130,17 @@ export const unconnectedBucket = z
   .meta({ id: 'UnconnectedBucket', description: 'A bucket whose events arrive although it is not connected. They are not indexed.' });
 export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
 
+export const activity = z
+  .object({
+    jobs: count.describe('How many jobs have not ended.'),
+    paused_jobs: count.describe('How many of these are paused: by a person, or because a person decides about deletions.'),
+    dead_letters: count
+      .optional()
+      .describe('How many messages the dead-letter queues hold, about, as SQS counted them last. Absent: not known to this process.'),
+  })
+  .meta({ id: 'Activity', description: 'What is at work and what waits besides the buckets themselves.' });
+export type Activity = z.infer<typeof activity>;
+
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
 export const addBucketBody = z
@@ -230,6 +241,7 @@ export const bucketRows = {
         .array(unconnectedBucket)
         .readonly()
         .describe('Buckets whose events arrive although they are not connected: at most 1,000, and only with the first page.'),
+      activity: activity.optional().describe('Only with the first page, and for administrators.'),
     }),
     status: 200,
     errors: [],

@@ -1,6 +1,7 @@
 /** Errors on the wire: problem documents (RFC 9457) with a code, and the HTTP status of each code. */
 import { z } from 'zod';
 import type { FaultCode } from '../domain/fault.ts';
+import { pageOfCode, servedPath } from '../domain/doc-pages.ts';
 import { isRequestErrorCode, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
 
 export const PROBLEM_MEDIA = 'application/problem+json';
@@ -19,7 +20,7 @@ export type Problem = Readonly<z.infer<typeof problemSchema>>;
 
 /** Returns where the documentation explains a code, as the registry serves it. */
 export function addressOfCode(code: RequestErrorCode | FaultCode): string {
-  return `/docs/reference/error-codes.html#${code.replaceAll('.', '-')}`;
+  return servedPath(pageOfCode(code));
 }
 
 /** Returns the HTTP status of an error. */

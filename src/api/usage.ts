@@ -1,6 +1,6 @@
 /** Usage: objects and bytes of a bucket, by folder, class, extension or age, and how they grew. */
 import { z } from 'zod';
-import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
+import { GROWTH_DAYS_MAX, missedReasons } from '../domain/series/growth.ts';
 import { bucketName, count, cursor, flag, limit, must, pageOf, time } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { filterFields } from './search.ts';
@@ -44,6 +44,17 @@ const growthItem = z
       )
       .readonly()
       .describe('In order. A day on which nothing was summed is missing.'),
+    missed: z
+      .array(
+        z.object({
+          day: z.iso.date().describe('The day, by UTC.'),
+          reason: z
+            .enum(missedReasons)
+            .describe('`too-slow`: the sums took longer than 10 seconds. `index-missing`: the index of the bucket was missing.'),
+        }),
+      )
+      .readonly()
+      .describe('In order: the days on which nothing could be summed.'),
   })
   .meta({ id: 'Growth', description: 'The objects and bytes of a bucket day by day.' });
 

@@ -91,7 +91,12 @@ interface Outside {
 
 /** Creates a serving process. */
 export function createApp(settings: Settings, environment: ServeEnvironment, { print, programFor }: Outside): App {
-  const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock, programFor });
+  const telemetryAdapter = createTelemetry({
+    level: settings.TALLY_LOG_LEVEL,
+    clock: systemClock,
+    programFor,
+    registryUrl: settings.TALLY_PUBLIC_URL,
+  });
   const stops: (() => Promise<void>)[] = [];
   let stoppedByMs = Infinity;
 

@@ -14,6 +14,7 @@ import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { withCommandsTyped, commandOf } from '../domain/commands.ts';
+import { addressOfPage, withPagesAddressed } from '../domain/doc-pages.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printable } from '../domain/printable.ts';
 import { typedProgram } from './program.ts';
@@ -40,6 +41,13 @@ interface NewFile {
   keep(): void;
   /** Closes and removes the file. */
   drop(): void;
+}
+
+export interface OpenedControl {
+  readonly operations: Operations;
+  /** The address of the registry that answers; absent if the control plane is in this process. */
+  readonly registryUrl?: string;
+  close(): Promise<void>;
 }
 
 export interface CliDependencies {
@@ -71,10 +79,7 @@ export interface CliDependencies {
   /** Opens the client of registries, with the credentials that are stored for this user. */
   readonly openClient: () => Promise<Client>;
   /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
-  readonly openControl: (
-    settings: Settings,
-    environment: OuterEnvironment,
-  ) => Promise<{ readonly operations: Operations; close(): Promise<void> }>;
+  readonly openControl: (settings: Settings, environment: OuterEnvironment) => Promise<OpenedControl>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Opens what plans and makes the bucket queue and its dead-letter queue. */
@@ -135,7 +140,7 @@ export interface Cli {
    * follow are quoted for a shell. Control characters in texts from outside are escaped.
    */
   readonly typed: (verb: string, ...names: readonly string[]) => string;
-  /** Returns a text of Tally, also one that came from a registry, with its commands as they must be typed here. */
+  /** Returns a text of Tally, also one that came from a registry, with its commands as they must be typed here, and the addresses of its pages. */
   readonly shown: (text: string) => string;
   /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
@@ -154,6 +159,7 @@ export function createCli(dependencies: CliDependencies): Cli {
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
+  let answeringUrl: string | undefined;
 
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
@@ -168,7 +174,8 @@ export function createCli(dependencies: CliDependencies): Cli {
   }
 
   function shown(text: string): string {
-    return withCommandsTyped(text, typedProgram(program, overridden['TALLY_REGISTRY_URL']));
+    const typed = withCommandsTyped(text, typedProgram(program, overridden['TALLY_REGISTRY_URL']));
+    return withPagesAddressed(typed, (page) => addressOfPage(page, answeringUrl));
   }
 
   function hint({ json }: JsonOption, text: string): void {
@@ -226,6 +233,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     async withControl(work) {
       const opened = await openControl(settings(), outerEnvironment());
+      answeringUrl = opened.registryUrl;
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
       } finally {

@@ -1,8 +1,8 @@
 /** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
-import { addressOfCode } from '../api/problem.ts';
 import { ClientError } from '../client/client-error.ts';
-import { FaultError, faults, type FaultCode } from '../domain/fault.ts';
+import { pageOfCode } from '../domain/doc-pages.ts';
+import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
@@ -64,7 +64,7 @@ interface Failure {
   readonly lines: readonly string[];
 }
 
-/** Returns the report of an error. `shown` writes its commands as they must be typed. */
+/** Returns the report of an error. `shown` writes its commands as they must be typed, and its pages as they can be opened. */
 export function failureOf(
   error: unknown,
   { json, shown }: { readonly json: boolean; readonly shown: (text: string) => string },
@@ -114,11 +114,6 @@ function faultFailure({ code, reason }: FaultError): Failure {
   return {
     exitCode: exitCodes.unavailable,
     problem: { code, detail: reason, advice },
-    lines: [`${reason} (${code})`, advice, seeDocs(code)],
+    lines: [`${reason} (${code})`, advice, `see <${pageOfCode(code)}>`],
   };
-}
-
-/** Where the documentation explains the code. */
-function seeDocs(code: FaultCode): string {
-  return `see ${addressOfCode(code).slice(1).replace('.html', '.md')}`;
 }

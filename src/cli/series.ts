@@ -71,10 +71,23 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
       const isEmpty = answer.items.every((item) => item.days.length === 0);
       if (isEmpty) cli.hint(options, 'Nothing was recorded yet: each bucket is summed once a day.');
       if (!isEmpty || options.json === true) cli.print(options, answer, () => growthText(answer.items, bucket !== undefined));
+      for (const text of missedTexts(answer.items)) cli.hint(options, text);
       if (answer.next !== undefined) cli.hint(options, moreText(answer.next));
     },
   );
 }
+
+/** Why a bucket has no sums of its last days; more days are in the JSON. */
+function missedTexts(items: Growth['items']): readonly string[] {
+  return items.flatMap(({ bucket, missed }) => {
+    const last = missed.at(-1);
+    if (last === undefined) return [];
+    const others = missed.length === 1 ? '' : `, and on ${countText(missed.length - 1) ?? ''} earlier`;
+    return [`${bucket} was not summed on ${last.day}${others}: ${missedReasonTexts[last.reason]}.`];
+  });
+}
+
+const missedReasonTexts = { 'too-slow': 'the sums took longer than 10 seconds', 'index-missing': 'its index was missing' } as const;
 
 function numberOption(flags: string, description: string, max: number): Option {
   return new Option(flags, description).argParser((text) => {

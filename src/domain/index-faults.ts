@@ -123,7 +123,7 @@ export const indexFaults = {
     circuit: 'index',
     background: 'wait',
     advice:
-      'Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; docs/operate/sizing-cost.md says what a bucket costs.',
+      'Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; <docs/operate/sizing-cost.md#number-of-buckets> says what a bucket costs.',
   },
   /** The primary shard of one index is not active. */
   'bucket.index-unavailable': { circuit: 'index', background: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },

@@ -63,7 +63,7 @@ describe('a command’s control plane', () => {
 
   it('is that of the embedded mode beside it where no index and no queue are set', async () => {
     const list = await withOpened(embeddedEnv(), ({ operations }) => operations.listBuckets({}, context));
-    expect(list).toEqual({ items: [], unconnected: [] });
+    expect(list).toEqual({ items: [], unconnected: [], activity: { jobs: 0, paused_jobs: 0 } });
     const record = await withOpened(embeddedEnv(), ({ operations }) => operations.addBucket({ body: { bucket: 'demo' } }, context));
     expect(record).toMatchObject({ bucket: 'demo', created_by: 'test@here' });
     const letters = await withOpened(embeddedEnv(), ({ operations }) => operations.listDeadLetters({}, context));

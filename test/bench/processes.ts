@@ -11,6 +11,8 @@ export interface Usage {
   readonly cpuUs: number;
   /** The most memory that was resident. */
   readonly peakRssBytes: number;
+  /** What is resident now. */
+  readonly rssBytes: number;
 }
 
 export interface MeasuredProcess {
@@ -19,7 +21,11 @@ export interface MeasuredProcess {
   usage(): Usage;
   /** What it wrote to stdout and stderr, its last 20,000 characters. */
   text(): string;
+  /** The lines that it wrote. */
+  readonly lines: number;
   readonly isRunning: boolean;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>;
   /** SIGTERM, and its end. */
   stop(): Promise<void>;
 }
@@ -35,9 +41,11 @@ export function startProcess(args: readonly string[], env: Environment): Measure
   const child = spawn(process.execPath, [...args], { env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let text = '';
+  let lines = 0;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
       text = (text + chunk).slice(-TEXT_LENGTH_MAX);
+      lines += chunk.split('\n').length - 1;
     });
   }
   const ended = new Promise<void>((resolve) => {
@@ -52,6 +60,10 @@ export function startProcess(args: readonly string[], env: Environment): Measure
     pid,
     usage: () => usageOf(pid),
     text: () => text,
+    ended,
+    get lines() {
+      return lines;
+    },
     get isRunning() {
       return running.has(child);
     },
@@ -71,9 +83,13 @@ export function usageOf(pid: number): Usage {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // the second field, the program's name in parentheses, may hold spaces
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no VmHWM`);
-  return { cpuUs: (Number(fields[11]) + Number(fields[12])) * TICK_US, peakRssBytes: Number(kilobytes) * 1_024 };
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const bytesOf = (name: string): number => {
+    const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+    if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no ${name}`);
+    return Number(kilobytes) * 1_024;
+  };
+  return { cpuUs: (Number(fields[11]) + Number(fields[12])) * TICK_US, peakRssBytes: bytesOf('VmHWM'), rssBytes: bytesOf('VmRSS') };
 }
 
 /** The address of a daemon under measurement: the system chooses the port, and {@link servedAt} reads it. */
@@ -82,9 +98,9 @@ export const ANY_PORT = '127.0.0.1:0';
 const listeningSchema = z.object({ msg: z.literal('listening'), healthUrl: z.url(), controlUrl: z.url().optional() });
 
 /** Where a daemon serves, from the line `listening` of its log (level info). Throws when it ends before. */
-export async function servedAt(daemon: MeasuredProcess): Promise<Omit<z.infer<typeof listeningSchema>, 'msg'>> {
+export async function servedAt(daemon: MeasuredProcess, everyMs = 50): Promise<Omit<z.infer<typeof listeningSchema>, 'msg'>> {
   const find = (): string | undefined => daemon.text().match(/^\{.*"msg":"listening".*\}$/m)?.[0];
-  await until('the daemon to log where it listens', () => !daemon.isRunning || find() !== undefined);
+  await until('the daemon to log where it listens', () => !daemon.isRunning || find() !== undefined, { everyMs });
   const line = find();
   if (line === undefined) throw new Error(`the daemon ended: ${daemon.text()}`);
   return listeningSchema.parse(JSON.parse(line));

@@ -39,7 +39,14 @@ describe('every command that reads or writes records', () => {
     ['series', series],
     ['growth', growth],
     ['explain photos cat.jpg', explanation],
-    ['bucket list', { items: [bucketAnswer], unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })] }],
+    [
+      'bucket list',
+      {
+        items: [bucketAnswer],
+        unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })],
+        activity: { jobs: 2, paused_jobs: 1, dead_letters: 3 },
+      },
+    ],
     ['bucket add photos', { ...bucketAnswer, changed: true }],
     ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
     ['bucket plan photos', planAnswer],
@@ -159,7 +166,9 @@ describe('tally growth', () => {
       'photos  1,234    2 GiB  +234          +1 GiB      2026-01-01',
       '',
     ]);
-    expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
+    expect(stderr).toBe(
+      'photos was not summed on 2026-01-03: the sums took longer than 10 seconds.\nThere is more. Repeat the command with --cursor page-2\n',
+    );
     expect((await world.run('growth', 'photos')).stdout.split('\n')).toEqual([
       'DAY         OBJECTS  SIZE',
       '2026-01-01  1,000    1 GiB',

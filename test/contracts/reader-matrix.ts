@@ -260,8 +260,8 @@ async function modelled(model: Model, caller: Caller, path: string): Promise<unk
     case '/v1/changes':
       return model.operations.listChanges({ query: { ...asked, bucket } }, context);
     case '/v1/buckets': {
-      const { items, unconnected } = await model.operations.listBuckets({ query: asked }, context);
-      return { items: items.map((each) => seenBy(caller, each)), unconnected };
+      const { items, unconnected, activity } = await model.operations.listBuckets({ query: asked }, context);
+      return { items: items.map((each) => seenBy(caller, each)), unconnected, ...(caller.isAdmin && { activity }) };
     }
     default:
       return seenBy(caller, await model.operations.getBucket({ params: { bucket: pathname.split('/')[3] ?? '' } }, context));

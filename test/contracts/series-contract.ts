@@ -123,12 +123,12 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       const empty = grown.map(({ day }) => ({ day, objects: 0, bytes: 0 }));
       const { getGrowth } = series();
       const items = [
-        { bucket: photos, days: grown },
-        { bucket: videos, days: empty },
+        { bucket: photos, days: grown, missed: [] },
+        { bucket: videos, days: empty, missed: [] },
       ];
       expect(await getGrowth(daily(), 'everything', signal)).toEqual({ items, recording: true });
       expect((await getGrowth(daily({ days: 1, bucket: photos }), 'everything', signal)).items).toEqual([
-        { bucket: photos, days: grown.slice(1) },
+        { bucket: photos, days: grown.slice(1), missed: [] },
       ]);
       const first = await getGrowth(daily({ limit: 1 }), 'everything', signal);
       expect(first.items).toEqual(items.slice(0, 1));
@@ -138,7 +138,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       expect((await getGrowth(daily({ bucket: photos }), [{ bucket: photos, prefix: 'a' }], signal)).items).toEqual([]);
     });
 
-    it('keeps both when the index of a bucket is rebuilt, and measures nothing while it is missing', async () => {
+    it('keeps both when the index of a bucket is rebuilt, and names the days without sums', async () => {
       const before = await series().getGrowth(daily(), 'everything', signal);
       await store.objects.removeBucket(photos);
       await clock.advance(DAY_MS);
@@ -146,8 +146,20 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       if (record === undefined) throw new Error('the bucket is not connected');
       await createMeasureGrowth({ ...store, clock }).visit(record, signal);
       await store.objects.createBucket(photos);
-      expect(await series().getGrowth(daily(), 'everything', signal)).toEqual(before);
-      expect(objectsOf((await series().getSeries(hourly({ hours: 72 }), 'everything', signal)).points)).toBe(24);
+      await clock.advance(DAY_MS);
+      const slow = { ...store, clock, usage: { usage: async () => 'too-slow' as const } };
+      await createMeasureGrowth(slow).visit(record, signal);
+      await opened.refresh?.();
+      const { items } = await series().getGrowth(daily(), 'everything', signal);
+      expect(items.map(({ days }) => days)).toEqual(before.items.map(({ days }) => days));
+      expect(items.map(({ missed }) => missed)).toEqual([
+        [
+          { day: '2026-01-04', reason: 'index-missing' },
+          { day: '2026-01-05', reason: 'too-slow' },
+        ],
+        [],
+      ]);
+      expect(objectsOf((await series().getSeries(hourly({ hours: 96 }), 'everything', signal)).points)).toBe(24);
     });
 
     it('removes the hours that are older than a fortnight, and no others', async () => {

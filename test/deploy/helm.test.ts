@@ -260,9 +260,16 @@ describe.skipIf(!runs)('the chart', () => {
     expect(await refusal({ ...least, index: { url: 'https://tally:secret@search.internal:9200' } })).toContain('/index/url');
     expect(await refusal({ ...least, roles: 'apart' })).toContain('/roles');
     expect(await refusal({ ...least, fullnameOverride: 'Tally_1' })).toContain('/fullnameOverride');
+    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway', labelSelector: {} };
+    expect(await refusal({ ...least, topologySpreadConstraints: [spread] })).toContain('labelSelector');
     expect(await refusal({ ...least, podLabels: { 'app.kubernetes.io/name': 'search' } })).toContain(
       "invalid propertyName 'app.kubernetes.io/name'",
     );
+  });
+
+  it('names a part of the values that was taken away', async () => {
+    expect(await refusal({ ...least, login: null })).toContain("missing property 'login'");
+    expect(await refusal({ ...least, ingress: { enabled: true, tls: null } })).toContain("'/ingress': missing property 'tls'");
   });
 
   it('names all contradictions of the values at once', async () => {
@@ -445,11 +452,20 @@ describe.skipIf(!runs)('the chart', () => {
       .parse(one(objects, 'ServiceMonitor', 'tally').spec);
     expect(labels).toMatchObject(selector.matchLabels);
     expect(one(objects, 'ServiceMonitor', 'tally').metadata.labels).toMatchObject({ release: 'prometheus' });
-    const rules = parse(textOf('config/monitoring/alerts.yaml').replaceAll('https://tally.example.com', 'https://tally.example.org'));
-    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(rules);
+    const here = (file: string): string =>
+      textOf(`config/monitoring/${file}`).replaceAll(
+        /https:\/\/github\.com\/[\w-]+\/tally\/blob\/main\/(docs\/[a-z/-]+)\.md/g,
+        'https://tally.example.org/$1.html',
+      );
+    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(parse(here('alerts.yaml')));
     const dashboard = one(objects, 'ConfigMap', 'tally-dashboard');
-    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(textOf('config/monitoring/dashboard.json')));
+    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(here('dashboard.json')));
     expect(dashboard.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
+  });
+
+  it('has alerts that lead to the pages of the repository where no registry has an address', async () => {
+    const objects = await made({ ...least, metrics: { rules: { enabled: true } } });
+    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(parse(textOf('config/monitoring/alerts.yaml')));
   });
 
   it('admits only the named peers, each to its port', async () => {

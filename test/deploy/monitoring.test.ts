@@ -2,6 +2,7 @@
  * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics of a running
  * daemon, and promtool says whether the alerts fire when they should.
  */
+import packageJson from '../../package.json' with { type: 'json' };
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -182,11 +183,13 @@ describe('config/monitoring/alerts.yaml', () => {
     expect([...new Set(names)].toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
   });
 
-  it('leads from each alert to a heading of docs/operate/alerts.md, as a registry serves it', () => {
+  it('leads from each alert to a heading of docs/operate/alerts.md in the repository', () => {
     const page = readFileSync(new URL('../../docs/operate/alerts.md', import.meta.url), 'utf8');
     const headings = new Set([...page.matchAll(/^#+ (\w+)$/gm)].map(([, heading = '']) => heading.toLowerCase()));
     const links = alerts.map(({ annotations: { runbook_url: url } }) => url.split('#'));
-    expect(new Set(links.map(([base]) => base))).toEqual(new Set(['https://tally.example.com/docs/operate/alerts.html']));
+    expect(new Set(links.map(([base]) => base))).toEqual(
+      new Set([`${packageJson.homepage.split('#')[0]}/blob/main/docs/operate/alerts.md`]),
+    );
     expect(links.map(([, anchor]) => anchor)).toEqual(alerts.map(({ alert }) => alert.toLowerCase()));
     expect(links.flatMap(([, anchor = '']) => (headings.has(anchor) ? [] : [anchor]))).toEqual([]);
   });

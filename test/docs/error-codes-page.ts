@@ -4,6 +4,8 @@ import { faults, type FaultCode } from '../../src/domain/fault.ts';
 import { requestErrors } from '../../src/domain/request-error.ts';
 import { statusOf } from '../../src/api/problem.ts';
 import { exitMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
+import { withPagesAddressed } from '../../src/domain/doc-pages.ts';
+import { titleOf } from '../../src/docs/render.ts';
 import { textOf } from './pages.ts';
 
 /** What waits for the end of a fault. */
@@ -41,7 +43,7 @@ export function errorCodesPage(): string {
   const faultParts = Object.keys(faults).map((name) => {
     const code = name as FaultCode;
     const { circuit, background: answer, advice } = faults[code];
-    return part(code, `${causeOf(code)} ${waits[circuit]} ${background[answer]}`, `*What to do.* ${advice}`);
+    return part(code, `${causeOf(code)} ${waits[circuit]} ${background[answer]}`, `*What to do.* ${withPagesAddressed(advice, linkTo)}`);
   });
   const requestParts = Object.entries(requestErrors).map(([code, status]) => part(code, `Status ${status}. ${causeOf(code)}`));
   const exits = Object.entries(exitMeanings).map(([name, meaning]) => `| ${exitCodes[name as keyof typeof exitCodes]} | ${meaning} |`);
@@ -65,6 +67,11 @@ ${requestParts.join('\n')}
 |---|---|
 ${exits.join('\n')}
 `;
+}
+
+/** A page of docs/, as this page links it. */
+function linkTo(page: string): string {
+  return `[${titleOf(textOf(page.split('#')[0] ?? ''))}](${page.replace('docs/', '../')})`;
 }
 
 /** GitHub makes no anchor with hyphens of a code, so that the address stands before the heading. */

@@ -113,3 +113,9 @@ describe('links', () => {
     );
   });
 });
+
+it('the texts of src name pages and headings that exist', () => {
+  const named = filesBelow('src/**/*.ts').flatMap((file) => [...textOf(file).matchAll(/<(docs\/[\w/-]+\.md)#([\w-]+)>/g)]);
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter(([, page = '', anchor = '']) => !anchorsOf(textOf(page)).has(anchor)).map(([text]) => text)).toEqual([]);
+});

@@ -45,11 +45,22 @@ const alertsSchema = z.object({
   ),
 });
 
+/** The address of a page of the repository. */
+const PAGE = /https:\/\/github\.com\/[\w-]+\/tally\/blob\/main\/docs\/([a-z/-]+\.md)(#[\w-]+)?/g;
+
+/** A page of docs/, as docs/operate/ links it. */
+function linkTo(_: string, page: string, anchor = ''): string {
+  return `[more](${page.startsWith('operate/') ? page.slice('operate/'.length) : `../${page}`}${anchor})`;
+}
+
 /** A heading for each alert, since its runbook_url leads there, and its description. */
 function alertsMarkdown(): string {
   const { groups } = alertsSchema.parse(parse(textOf('config/monitoring/alerts.yaml')));
   const parts = groups.flatMap(({ rules }) =>
-    rules.map(({ alert, labels: { severity }, annotations: { description } }) => `### ${alert}\n\n*${severity}.* ${description}\n`),
+    rules.map(
+      ({ alert, labels: { severity }, annotations: { description } }) =>
+        `### ${alert}\n\n*${severity}.* ${description.replaceAll(PAGE, linkTo)}\n`,
+    ),
   );
   return `\n${parts.join('\n')}`;
 }

@@ -487,7 +487,7 @@ describe.skipIf(!canRunHere)('the panel in Chromium, of a person who logs in', (
     await page.getByText('You have no key.').waitFor();
     await follow(page, 'audit');
     await page.getByRole('rowheader', { name: 'ApiKeyRevoke' }).first().waitFor();
-    expect(await page.getByRole('region', { name: 'Records of the audit' }).innerText()).toContain('root@example.com');
+    expect(await page.getByRole('region', { name: 'Acts of the audit' }).innerText()).toContain('root@example.com');
     expect(complaintsOf(window)).toEqual([]);
   });
 

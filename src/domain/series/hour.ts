@@ -107,6 +107,35 @@ function busiestOf(buckets: ReadonlyMap<string, ReadonlyMap<number, Counted>>): 
     .map(([bucket, slots]) => ({ bucket, slots: [...slots].map(([at, counted]) => slotOf(at, counted)) }));
 }
 
+/**
+ * The records of one hour as one: what all processes counted, in one minute and one slot. In steps of whole hours it counts as they do,
+ * and it is as small as one minute of them.
+ */
+export function condensed(hourMs: number, records: readonly HourRecord[]): HourRecord {
+  const whole = { fromMs: hourMs, toMs: hourMs + HOUR_MS, stepMs: HOUR_MS };
+  const wholeSlot = ({ events, lags }: Step): Slot => [
+    0,
+    events,
+    packedLags(new Map(Object.entries(lags).map(([lagClass, count]) => [Number(lagClass), count]))),
+  ];
+  const buckets = Map.groupBy(
+    records.flatMap(({ busiest }) => busiest),
+    ({ bucket }) => bucket,
+  );
+  return {
+    hourMs,
+    worker: '',
+    minutes: stepsOf(records, whole).map((step) => ({
+      slot: wholeSlot(step),
+      ...(step.statuses !== undefined && { statuses: step.statuses }),
+    })),
+    busiest: [...buckets].map(([bucket, its]) => {
+      const parts = its.flatMap(({ slots }) => slots.map((each) => partOf(each, hourMs, SLOT_MS)));
+      return { bucket, slots: added(parts, whole).map(wholeSlot) };
+    }),
+  };
+}
+
 /** What was counted in a time, of all processes. */
 export interface Step {
   readonly atMs: number;

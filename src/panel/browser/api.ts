@@ -20,6 +20,7 @@ export const returned = observed(0);
 export const sessionEnded = observed(false);
 
 interface ProblemMore {
+  readonly explainedAt?: string;
   readonly advice?: string;
   readonly jobId?: string;
   readonly numbers?: Readonly<Record<string, number>>;
@@ -29,6 +30,8 @@ interface ProblemMore {
 export class Problem extends Error {
   readonly code: string;
   readonly advice: string | undefined;
+  /** The path of the page of the registry that explains the code. */
+  readonly explainedAt: string | undefined;
   readonly jobId: string | undefined;
   /** Its numbers: the position of a mistake, how much is left to do. */
   readonly numbers: Readonly<Record<string, number>>;
@@ -38,6 +41,7 @@ export class Problem extends Error {
     this.name = 'Problem';
     this.code = code;
     this.advice = more.advice;
+    this.explainedAt = more.explainedAt;
     this.jobId = more.jobId;
     this.numbers = more.numbers ?? {};
   }
@@ -120,8 +124,10 @@ async function problemOf(response: Response): Promise<Problem> {
   const detail = fieldOf(document, 'detail') ?? `the registry, or a proxy before it, answered with status ${response.status}`;
   const advice = fieldOf(document, 'advice');
   const jobId = fieldOf(document, 'job_id');
+  const type = fieldOf(document, 'type');
   return new Problem(detail, fieldOf(document, 'code') ?? `status.${response.status}`, {
     ...(advice !== undefined && { advice }),
+    ...(type?.startsWith('/docs/') === true && { explainedAt: type }),
     ...(jobId !== undefined && { jobId }),
     numbers: Object.fromEntries(Object.entries(document ?? {}).filter(([, value]) => typeof value === 'number')),
   });

@@ -1,16 +1,17 @@
-/** The audit: who did what. */
-import type { AnswerTo, RequestTo } from './api.ts';
+/** The audit: who did what, one row for each act. */
+import type { RequestTo } from './api.ts';
 import { call } from './api.ts';
+import { actsOf, type Act } from './audit-acts.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
 import { Chosen, Select } from './form.tsx';
 import { useObserved } from './observed.ts';
-import { Listed, Table, Text, Time } from './parts.tsx';
+import { Details, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
-import { zone } from './words.ts';
+import { numberText, timeText, zone } from './words.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
-type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
+type Entry = Act['record'];
 
 /** The beginning of a day in the zone in which times are shown. */
 function momentOf(day: string, addDays = 0): string {
@@ -43,8 +44,8 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
     <>
       <h1>Audit</h1>
       <AuditFilter choices={choices} />
-      <Listed pages={found} empty={<p class="empty">No record matches.</p>}>
-        {(entries) => <AuditTable entries={entries} />}
+      <Listed pages={found} empty={<p class="empty">No act matches.</p>}>
+        {(records) => <AuditTable acts={actsOf(records)} />}
       </Listed>
     </>
   );
@@ -68,40 +69,64 @@ function AuditFilter({ choices }: { readonly choices: Choices }) {
   );
 }
 
-function AuditTable({ entries }: { readonly entries: readonly Entry[] }) {
+function AuditTable({ acts }: { readonly acts: readonly Act[] }) {
   return (
-    <Table label="Records of the audit" heads={['Time', 'Event', 'Who', 'From', 'Outcome', 'Details']}>
-      {entries.map((entry) => (
-        <tr key={entry.id}>
+    <Table label="Acts of the audit" heads={['Time', 'Act', 'Of', 'Who', 'Outcome', 'Details']}>
+      {acts.map(({ record, beganAt, times }) => (
+        <tr key={record.id}>
           <td>
-            <Time at={entry.eventtime} />
+            <Time at={record.eventtime} />
           </td>
-          <th scope="row">{entry.eventname}</th>
+          <th scope="row">
+            {record.eventname}
+            {times > 1 && <small class="quiet"> {numberText(times)} times</small>}
+          </th>
           <td>
-            <Text>{entry.useridentity.email}</Text>
-            {entry.useridentity.sessionContext.auth.keyName !== undefined && (
-              <small>
-                {' '}
-                with key <Text>{entry.useridentity.sessionContext.auth.keyName}</Text>
-              </small>
-            )}
+            <Text>{subjectOf(record)}</Text>
           </td>
           <td>
-            <Text>{entry.sourceipaddress ?? ''}</Text>
+            <Text>{record.useridentity.email}</Text>
           </td>
           <td>
-            <span class={`state ${entry.outcome === 'done' ? 'good' : 'plain'}`}>{entry.outcome}</span>
+            <span class={`state ${looks[record.outcome]}`}>{record.outcome === 'intended' ? 'no end is recorded' : record.outcome}</span>
           </td>
           <td>
-            {entry.reason !== undefined && <Text>{entry.reason}</Text>}{' '}
-            {Object.entries(entry.parameters ?? {}).map(([name, value]) => (
-              <small key={name} class="parameter">
-                <Text>{`${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`}</Text>{' '}
-              </small>
-            ))}
+            <Folded record={record} beganAt={beganAt} />
           </td>
         </tr>
       ))}
     </Table>
+  );
+}
+
+/** An act without an end is one that runs, or whose process was killed. */
+const looks = { done: 'good', failed: 'bad', intended: 'notable' } as const;
+
+/** What the act was done to, of those parameters that say so. */
+function subjectOf({ parameters = {} }: Entry): string {
+  const named = ['bucket', 'name', 'email', 'subject', 'id'].map((each) => parameters[each]);
+  return named.find((each) => typeof each === 'string') ?? '';
+}
+
+function Folded({ record, beganAt }: Pick<Act, 'record' | 'beganAt'>) {
+  const inZone = useObserved(zone);
+  const { eventtime, reason, sourceipaddress: address, useridentity, request_id: request, parameters = {} } = record;
+  const { type, keyName, keyFingerprint } = useridentity.sessionContext.auth;
+  const texts: readonly (readonly [name: string, text: string | undefined])[] = [
+    ['Reason', reason],
+    ['Began', timeText(beganAt, inZone)],
+    ['Ended', record.outcome === 'intended' ? undefined : timeText(eventtime, inZone)],
+    ['From', address],
+    ['Authenticated by', keyName === undefined ? type : `${keyName} (${keyFingerprint ?? type})`],
+    ...Object.entries(parameters).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const),
+    ['Request', request],
+  ];
+  return (
+    <details>
+      <summary>
+        Details<span class="unseen"> of {record.eventname}</span>
+      </summary>
+      <Details of={texts.map(([name, text]) => [name, text !== undefined && text !== '' && <Text>{text}</Text>])} />
+    </details>
   );
 }

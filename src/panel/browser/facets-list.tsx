@@ -20,14 +20,15 @@ const names = [
   ['age', 'Age'],
 ] as const;
 
-export function Facets({ search }: { readonly search: Search }) {
+/** `isWanted`: the results are there. The sums read everything that matches, and must not delay them. */
+export function Facets({ search, isWanted }: { readonly search: Search; readonly isWanted: boolean }) {
   const { query, tz } = requestOf(search);
   const request = { ...(query !== undefined && { query }), ...(tz !== undefined && { tz }), limit: GROUPS_MAX };
   const { value } = useLoaded(
     `facets ${JSON.stringify(request)}`,
     (signal) => call('GET /v1/objects/facets', { query: request }, signal),
     // deleted objects have none of these
-    { isWanted: !isDeletedSearch(search) },
+    { isWanted: isWanted && !isDeletedSearch(search) },
   );
   if (value === undefined) return null;
   return (

@@ -1,6 +1,7 @@
 /** What the checks of a connection found: what is wrong, why it matters, and what to paste. */
 import type { Diagnosis } from '../../api/connections.ts';
-import { CopyButton, Link, Text } from './parts.tsx';
+import { pagesIn } from '../../domain/doc-pages.ts';
+import { Advice, CopyButton, Link, Text } from './parts.tsx';
 
 type Finding = Diagnosis['findings'][number];
 
@@ -37,7 +38,7 @@ export function Findings({ findings, bucket }: FindingsProps) {
             <Severity of={finding.severity} /> <Text>{finding.what}</Text> <small>({finding.code})</small>
           </p>
           <p>
-            Why it matters: <Text>{finding.why}</Text>
+            Why it matters: <Advice>{finding.why}</Advice>
           </p>
           <SideLine of={finding.side} />
           <Remedy fix={finding.fix} bucket={bucket} />
@@ -61,6 +62,13 @@ export function SideLine({ of }: { readonly of: Finding['side'] }) {
 }
 
 function Remedy({ fix, bucket }: { readonly fix: string; readonly bucket: string | undefined }) {
+  if (pagesIn(fix).length > 1) {
+    return (
+      <p>
+        What to do: <Advice>{fix}</Advice>
+      </p>
+    );
+  }
   if (!isButton(fix)) {
     return (
       <>

@@ -1,7 +1,7 @@
 /** Whether the process can do its work: its own checks, each with what to do. */
 import { readiness } from './api.ts';
 import { useLoaded } from './load.ts';
-import { Link, Shown, Table, Text } from './parts.tsx';
+import { Advice, Link, Shown, Table, Text } from './parts.tsx';
 import { plainText } from './words.ts';
 
 const REFRESH_MS = 5_000;
@@ -29,7 +29,7 @@ export function HealthPage() {
                   </td>
                   <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
                   <td>
-                    {check.advice !== undefined && <Text>{check.advice}</Text>}{' '}
+                    {check.advice !== undefined && <Advice>{check.advice}</Advice>}{' '}
                     {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
                   </td>
                 </tr>

@@ -4,7 +4,7 @@ import { call, type AnswerTo } from './api.ts';
 import { copiedCommand, copiedKey, copiedUri } from './copied.ts';
 import { useLoaded } from './load.ts';
 import { sameChoices } from './search-place.ts';
-import { CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { Advice, CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 interface ObjectName {
   readonly bucket: string;
@@ -124,7 +124,7 @@ function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanatio
           'S3 answered',
           'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
         ],
-        ['What to do', 'fault' in storage && storage.advice !== undefined && <Text>{storage.advice}</Text>],
+        ['What to do', 'fault' in storage && storage.advice !== undefined && <Advice>{storage.advice}</Advice>],
       ]}
     />
   );

@@ -76,9 +76,10 @@ function byUrgency({ status: a }: ShownBucket, { status: b }: ShownBucket): numb
   return (places.get(a.state) ?? phrases.length) - (places.get(b.state) ?? phrases.length);
 }
 
-function NeedsYou({ of: { items, unconnected } }: { readonly of: Buckets }) {
+function NeedsYou({ of: { items, unconnected, activity } }: { readonly of: Buckets }) {
   const troubled = items.filter(({ status }) => status.state !== 'ok').toSorted(byUrgency);
-  if (troubled.length === 0 && unconnected.length === 0) return null;
+  const letters = activity?.dead_letters ?? 0;
+  if (troubled.length === 0 && unconnected.length === 0 && letters === 0) return null;
   return (
     <section aria-labelledby="needs-heading">
       <h2 id="needs-heading">Needs you</h2>
@@ -91,6 +92,16 @@ function NeedsYou({ of: { items, unconnected } }: { readonly of: Buckets }) {
             <Status of={each} />
           </li>
         ))}
+        {letters > 0 && (
+          <li>
+            <Link page="letters" isRow>
+              Dead letters
+            </Link>
+            <span class="status">
+              <span class="state dot bad">{countText(letters, 'message')} could not be handled</span>
+            </span>
+          </li>
+        )}
         {unconnected.slice(0, SHOWN_MAX).map(({ bucket, count }) => (
           <li key={`unconnected ${bucket}`}>
             <span>

@@ -1,6 +1,7 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { pagesIn, servedPath } from '../../domain/doc-pages.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
 import type { Copied } from './copied.ts';
@@ -12,6 +13,28 @@ import { agoText, durationText, numberText, sizeText, timeText, visibleText, zon
 /** A text from outside: as text, isolated from the direction of what surrounds it, with its invisible characters shown. */
 export function Text({ children }: { readonly children: string }) {
   return <bdi class="text">{visibleText(children)}</bdi>;
+}
+
+/** A text from the registry in which the pages of the documentation that it names are links. */
+export function Advice({ children }: { readonly children: string }) {
+  return pagesIn(children).map(({ text, page }, index) =>
+    page === undefined ? (
+      <Text key={index}>{text}</Text>
+    ) : (
+      <DocsLink key={index} path={servedPath(page)}>
+        the documentation
+      </DocsLink>
+    ),
+  );
+}
+
+/** A link to a page of the documentation, which the registry serves beside the panel. */
+function DocsLink({ path, children }: { readonly path: string; readonly children: string }) {
+  return (
+    <a href={`..${path}`} target="_blank" rel="noopener">
+      {children}
+    </a>
+  );
 }
 
 interface LinkProps {
@@ -125,11 +148,12 @@ export function Failure({ problem, retry }: { readonly problem: Problem; readonl
     <div role="alert" class="failure">
       <p>
         <Text>{problem.message}</Text>
-        {problem.message.endsWith('.') ? '' : '.'} <small>({problem.code})</small>
+        {problem.message.endsWith('.') ? '' : '.'}{' '}
+        <small>({problem.explainedAt === undefined ? problem.code : <DocsLink path={problem.explainedAt}>{problem.code}</DocsLink>})</small>
       </p>
       {problem.advice !== undefined && (
         <p>
-          <Text>{problem.advice}</Text>
+          <Advice>{problem.advice}</Advice>
         </p>
       )}
       {problem.jobId !== undefined && (

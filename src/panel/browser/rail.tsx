@@ -108,21 +108,30 @@ function RailEntry({ entry, here }: { readonly entry: Entry; readonly here: Page
   );
 }
 
-/** How much there is that needs a look. */
+/** What goes on, and how much there is that needs a look: all from the list of buckets, which every page reads. */
 function Count({ of }: { readonly of: PageName }) {
   const { value } = useBuckets();
   if (value === undefined) return null;
-  if (of === 'jobs') return <Badge count={value.items.reduce((sum, { gaps }) => sum + gaps, 0)} of="open gaps" look="notable" />;
-  if (of !== 'buckets') return null;
-  const bad = value.items.filter(({ status }) => status.severity === 'bad').length;
-  const all = value.items.filter(({ status }) => status.severity !== 'ok').length;
-  return <Badge count={all} of="that may differ" look={bad > 0 ? 'bad' : 'notable'} />;
+  const { items, activity = { jobs: 0, paused_jobs: 0 } } = value;
+  if (of === 'letters') return <Badge count={activity.dead_letters ?? 0} of="messages" look="bad" />;
+  if (of === 'buckets') {
+    const isBad = items.some(({ status }) => status.severity === 'bad');
+    return <Badge count={items.filter(({ status }) => status.severity !== 'ok').length} of="may differ" look={isBad ? 'bad' : 'notable'} />;
+  }
+  if (of !== 'jobs') return null;
+  const waiting = items.reduce((sum, { gaps }) => sum + gaps, activity.paused_jobs);
+  return (
+    <>
+      <Badge count={activity.jobs - activity.paused_jobs} of="jobs run or wait" look="plain" />
+      <Badge count={waiting} of="open gaps and paused jobs" look="notable" />
+    </>
+  );
 }
 
 function Badge({ count, of, look }: { readonly count: number; readonly of: string; readonly look: string }) {
   if (count === 0) return null;
   return (
-    <span class={`count ${look}`}>
+    <span class={`count ${look}`} title={of}>
       {numberText(count)}
       <span class="unseen"> {of}</span>
     </span>

@@ -19,17 +19,17 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
   const key = JSON.stringify(requestOf(search));
   // names beyond the largest page are typed
   const buckets = useBuckets().value?.items.map(({ bucket }) => bucket) ?? [];
-  const [failed, setFailed] = useState<{ readonly key: string; readonly problem: Problem | undefined }>();
+  const [read, setRead] = useState<{ readonly key: string; readonly problem: Problem | undefined; readonly isThere: boolean }>();
   const again = useRef<() => void>(() => undefined);
   const onProblem = useCallback(
-    (problem: Problem | undefined, reload: () => void) => {
+    (problem: Problem | undefined, reload: () => void, isThere: boolean) => {
       again.current = reload;
-      setFailed({ key, problem });
+      setRead({ key, problem, isThere });
     },
     [key],
   );
   useZone(search);
-  const mistake = failed?.key === key ? mistakeOf(failed.problem) : undefined;
+  const mistake = read?.key === key ? mistakeOf(read.problem) : undefined;
   return (
     <>
       <h1 class="unseen">Search</h1>
@@ -37,7 +37,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
       <div class={search.open === undefined ? 'search-body' : 'search-body opened'}>
         <div class="beside">
           <Ways search={search} />
-          {search.view === 'list' && mistake === undefined && <Facets search={search} />}
+          {search.view === 'list' && <Facets search={search} isWanted={read?.key === key && read.isThere} />}
         </div>
         <Found search={search} buckets={buckets} onProblem={onProblem} />
         {search.open !== undefined && <Drawer key={`${search.open.bucket} ${search.open.key}`} search={search} of={search.open} />}
@@ -49,7 +49,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
 interface FoundProps {
   readonly search: Search;
   readonly buckets: readonly string[];
-  readonly onProblem: (problem: Problem | undefined, again: () => void) => void;
+  readonly onProblem: (problem: Problem | undefined, again: () => void, isThere: boolean) => void;
 }
 
 function Found({ search, buckets, onProblem }: FoundProps) {

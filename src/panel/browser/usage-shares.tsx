@@ -1,13 +1,13 @@
 /** How the bytes of a bucket divide into classes and ages, and how they grew. */
 import { useMemo } from 'preact/hooks';
-import { call } from './api.ts';
+import { call, type AnswerTo } from './api.ts';
 import { GroupName, groupNames } from './group-name.tsx';
 import { sortedBy } from './group-table.tsx';
 import { useLoaded } from './load.ts';
 import { Size } from './parts.tsx';
 import { usageOf, type Search } from './search-place.ts';
 import { useChart } from './series-charts.tsx';
-import { sizeText } from './words.ts';
+import { countText, sizeText } from './words.ts';
 
 /** How the bytes divide into classes and ages. */
 export function Shares({ search, bucket }: { readonly search: Search; readonly bucket: string }) {
@@ -55,18 +55,43 @@ export function Growth({ bucket }: { readonly bucket: string }) {
   const Chart = useChart();
   const query = { bucket, days: GROWTH_DAYS };
   const { value } = useLoaded(`growth ${bucket}`, (signal) => call('GET /v1/usage/growth', { query }, signal));
-  const days = value?.items[0]?.days;
-  const drawn = useMemo(
-    () => ({
-      atMs: days?.map(({ day }) => new Date(`${day}T00:00:00Z`).getTime()) ?? [],
-      lines: [{ label: 'bytes', look: 'accent' as const, values: days?.map(({ bytes }) => bytes) ?? [] }],
-    }),
-    [days],
-  );
+  const growth = value?.items[0];
+  const drawn = useMemo(() => drawnOf(growth), [growth]);
   if (Chart === undefined || drawn.atMs.length < 2) return null;
   return (
     <section aria-label="Growth">
       <Chart title="Growth of the bucket" source="Summed once a day by Tally itself" {...drawn} show={sizeText} />
+      <Missed days={growth?.missed ?? []} />
     </section>
+  );
+}
+
+type GrowthOf = AnswerTo<'GET /v1/usage/growth'>['items'][number];
+
+/** A day without sums is a gap in the line, and a row without a number in the table. */
+function drawnOf({ days = [], missed = [] }: Partial<GrowthOf> = {}) {
+  const all = [...days, ...missed.map(({ day }) => ({ day, bytes: null }))].toSorted((a, b) => (a.day < b.day ? -1 : 1));
+  return {
+    atMs: all.map(({ day }) => new Date(`${day}T00:00:00Z`).getTime()),
+    lines: [{ label: 'bytes', look: 'accent' as const, values: all.map(({ bytes }) => bytes) }],
+  };
+}
+
+const reasons = { 'too-slow': 'the sums took longer than 10 seconds', 'index-missing': 'the index of the bucket was missing' } as const;
+/** More days are in the table. */
+const MISSED_MAX = 3;
+
+function Missed({ days }: { readonly days: GrowthOf['missed'] }) {
+  if (days.length === 0) return null;
+  const others = days.length > MISSED_MAX ? `, and on ${countText(days.length - MISSED_MAX, 'earlier day')}` : '';
+  return (
+    <p class="quiet">
+      Not summed on{' '}
+      {days
+        .slice(-MISSED_MAX)
+        .map(({ day, reason }) => `${day} (${reasons[reason]})`)
+        .join(', ')}
+      {others}.
+    </p>
   );
 }

@@ -1,5 +1,5 @@
 /** Records once a day how many objects and bytes each bucket has in the index. */
-import { dayOf, withDay } from '../../domain/series/growth.ts';
+import { dayOf, withDay, withoutDay, type GrowthDay, type MissedDay } from '../../domain/series/growth.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ObjectUsage } from '../ports/object-usage.ts';
@@ -14,7 +14,9 @@ interface GrowthDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-/** Less than the 15 s of a request to OpenSearch. A bucket that takes longer is not recorded on this day. */
+type Found = Omit<GrowthDay, 'day'> | Omit<MissedDay, 'day'>;
+
+/** Less than the 15 s of a request to OpenSearch. Of a bucket that takes longer, this is what is recorded on this day. */
 const TIME_LIMIT_MS = 10_000;
 /** More than the storage classes of S3. */
 const CLASSES_MAX = 1_000;
@@ -29,6 +31,23 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
   /** The day of each bucket that was recorded last, as far as this process knows. */
   const known = new Map<string, string>();
 
+  async function measure(bucket: string, nowMs: number, signal: AbortSignal | undefined): Promise<Found> {
+    const [index] = await objects.identities([bucket], signal);
+    // while its index is missing, the bucket has not shrunk
+    if (index === undefined) return { reason: 'index-missing' };
+    const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
+    return rows === 'too-slow' ? { reason: rows } : { objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
+  }
+
+  async function note(bucket: string, found: GrowthDay | MissedDay): Promise<void> {
+    await updateRecord(
+      state,
+      refs.growth(bucket),
+      (record = { bucket, days: [] }) => ('reason' in found ? withoutDay(record, found) : withDay(record, found)),
+      'soon',
+    );
+  }
+
   return {
     async visit({ bucket, createdAtMs, lastComparedAtMs }, signal) {
       const nowMs = clock.nowMs();
@@ -36,13 +55,10 @@ export function createMeasureGrowth({ state, objects, usage, clock }: GrowthDepe
       if (lastComparedAtMs === undefined && nowMs - createdAtMs < FILLING_MS) return undefined;
       const stored = await readRecord(state, refs.growth(bucket), signal);
       if (stored?.days.at(-1)?.day !== day) {
-        const [index] = await objects.identities([bucket], signal);
-        // while its index is missing, the bucket has not shrunk
-        if (index === undefined) return undefined;
-        const rows = await usage.usage({ bucket, prefix: '', by: 'class', nowMs, limit: CLASSES_MAX, timeLimitMs: TIME_LIMIT_MS }, signal);
-        const measured = rows === 'too-slow' ? undefined : { day, objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
-        if (measured !== undefined)
-          await updateRecord(state, refs.growth(bucket), (record) => withDay(record ?? { bucket, days: [] }, measured), 'soon');
+        const found = await measure(bucket, nowMs, signal);
+        await note(bucket, { day, ...found });
+        // it may be there again later on this day
+        if ('reason' in found && found.reason === 'index-missing') return undefined;
       }
       known.set(bucket, day);
       return 0;

@@ -15,7 +15,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { refs } from '../records/stored.ts';
-import { readHours } from '../series/read.ts';
+import { createReadHours } from '../series/read.ts';
 
 type GrowthAnswer = z.output<(typeof usageRows)['GET /v1/usage/growth']['answer']>;
 
@@ -30,6 +30,8 @@ const HOURS_DEFAULT = 24;
 
 /** Creates the functions. They throw `request.invalid`, `bucket.not-connected` and the store's faults. */
 export function createSeries({ state, clock, recording }: SeriesDependencies) {
+  const readHours = createReadHours({ state, clock });
+
   async function getSeries(request: SeriesRequest, readable: Readable, signal?: AbortSignal): Promise<Series> {
     const { bucket } = request;
     const nowMs = clock.nowMs();
@@ -44,7 +46,7 @@ export function createSeries({ state, clock, recording }: SeriesDependencies) {
     const records =
       isOfBuckets && !someReadable(bucket, readable, isReadable)
         ? []
-        : await readHours(state, { ...window, fromMs: Math.max(window.fromMs, nowMs - SERIES_KEPT_MS) }, signal);
+        : await readHours({ ...window, fromMs: Math.max(window.fromMs, nowMs - SERIES_KEPT_MS) }, signal);
     const steps = isOfBuckets ? stepsOfBuckets(records, isWanted, window) : stepsOf(records, window);
     return {
       from: timeOf(window.fromMs),
@@ -72,7 +74,11 @@ export function createSeries({ state, clock, recording }: SeriesDependencies) {
     const records = page.items.flatMap(({ record }) => growthRecordSchema.safeParse(record).data ?? []);
     return {
       ...page,
-      items: records.map((record) => ({ bucket: record.bucket, days: daysSince(record, { nowMs, count: days }) })),
+      items: records.map((record) => ({
+        bucket: record.bucket,
+        days: daysSince(record.days, { nowMs, count: days }),
+        missed: daysSince(record.missed ?? [], { nowMs, count: days }),
+      })),
       recording,
     };
   }

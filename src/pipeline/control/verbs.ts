@@ -33,6 +33,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createLook } from '../provision/watch.ts';
+import { createActivity } from './activity.ts';
 import { createAddBucket } from './add-bucket.ts';
 import { createChangeBucket } from './change-bucket.ts';
 import { createConnections } from './connections.ts';
@@ -115,6 +116,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listChanges = createListChanges({ state, objects, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
+  const activity = createActivity({ state, deadLetters });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
   const connections = createConnections({ state, provisioning, connectBucket, look });
   const listGaps = createListGaps({ state });
@@ -128,7 +130,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readVerbs({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, statuses, readableBy }),
+    ...readVerbs({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, activity, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -208,6 +210,7 @@ interface ReadParts {
   readonly listChanges: ReturnType<typeof createListChanges>;
   readonly explain: ReturnType<typeof createExplain>;
   readonly listBuckets: ReturnType<typeof createListBuckets>;
+  readonly activity: ReturnType<typeof createActivity>;
   readonly statuses: BucketStatuses;
   readonly readableBy: ReadableBy;
 }
@@ -222,6 +225,7 @@ function readVerbs({
   listChanges,
   explain,
   listBuckets,
+  activity,
   statuses,
   readableBy,
 }: ReadParts): ReadVerbs {
@@ -241,10 +245,15 @@ function readVerbs({
     },
     async listBuckets({ query }, { actor, signal }) {
       const readable = await readableBy(actor, signal);
-      const { connected, unconnected, next } = await listBuckets(query, readable, signal);
+      const isWhole = seesAll(actor) && query.cursor === undefined;
+      const [{ connected, unconnected, next }, seen] = await Promise.all([
+        listBuckets(query, readable, signal),
+        isWhole ? activity() : undefined,
+      ]);
       return {
         items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
         unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
+        activity: seen,
         next,
       };
     },

@@ -45,6 +45,8 @@ export interface DeadLetters {
   readonly send: SendDeadLetter;
   /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
   readonly browse: BrowseLetters;
+  /** How many letters there are, about, as their queues were last read; undefined until then. Asks nothing. */
+  known(): number | undefined;
   /** Returns up to `limit` letters and removes none. */
   list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
   /** Returns one letter with its body. Throws `dead-letter.not-found`. */
@@ -205,6 +207,10 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   return {
     send,
     browse,
+    known() {
+      const read = queueWatch.deadLetterQueues().filter(({ attributes }) => attributes !== undefined);
+      return read.length === 0 ? undefined : read.reduce((sum, queue) => sum + lettersIn(queue), 0);
+    },
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),

@@ -19,13 +19,14 @@ import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue } from './bucket-queue.ts';
 import { createOwner } from './installation.ts';
 import { createEmit } from './emit.ts';
-import { createDiagnose } from './diagnose.ts';
+import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
 import { createMembersOf } from './members.ts';
 import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
+import { createSharedReads } from './shared-reads.ts';
 import { createWishOf, type Wished, type WishRequest } from './wishes.ts';
 import { createWriteNotification } from './write-notification.ts';
 
@@ -77,6 +78,8 @@ export interface Provisioning {
   clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
   diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+  /** The same for the watch, by what buckets share as it was up to a minute ago. */
+  diagnoseSharing(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
 }
 
 /** Creates the functions. */
@@ -93,7 +96,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     return wished;
   }
 
-  const readByDaemon = createReadBucketQueue({ aws: reads, deadLetterUrl });
   const observe = createObserve(aws, membersOf);
   const emit = createEmit({ aws, observe });
   const underLock = createConnectLock({ state, clock });
@@ -111,6 +113,21 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     if (script === undefined) return error;
     const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
     return new RequestError(error.code, detail, { ...error.extra, script });
+  }
+
+  function diagnoseBy(by: AwsReads): Diagnose {
+    const readBucketQueue = createReadBucketQueue({ aws: by, deadLetterUrl });
+    return createDiagnose({
+      state,
+      aws: by,
+      storage: dependencies.storage,
+      clock,
+      queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
+      readBucketQueue,
+      wishOf: createWishOf({ ...dependencies, readBucketQueue, ownerOf }),
+      observe: createObserve(by, membersOf),
+      roles,
+    });
   }
 
   return {
@@ -151,17 +168,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       return undefined;
     },
     clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
-    diagnose: createDiagnose({
-      state,
-      aws: reads,
-      storage: dependencies.storage,
-      clock,
-      queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      readBucketQueue: readByDaemon,
-      wishOf: createWishOf({ ...dependencies, readBucketQueue: readByDaemon, ownerOf }),
-      observe: createObserve(reads, membersOf),
-      roles,
-    }),
+    diagnose: diagnoseBy(reads),
+    diagnoseSharing: diagnoseBy(createSharedReads(reads, clock)),
   };
 }
 

@@ -4,7 +4,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema } from '../../domain/provisioning/connection.ts';
-import { afterLook, isBeingMade, isLookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
+import { afterLook, isBeingMade, lookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -72,7 +72,7 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
 export function createConnectionsDue({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): DueOf {
   return async () => {
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
-    return (record) => isLookDue(record, connections.get(record.bucket), clock.nowMs());
+    return (record) => lookDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';
   };
 }
 
@@ -81,17 +81,21 @@ export function createVisitConnection({
   state,
   clock,
   look,
+  lookSharing,
 }: {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly look: Look;
+  /** For the looks that come each hour: what buckets share may have been read up to a minute ago. */
+  readonly lookSharing: Look;
 }): Visit {
   return async function visitConnection({ bucket }, signal) {
     // the sweep may have read the bucket some minutes ago
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    if (record === undefined || !isLookDue(record, connection, clock.nowMs())) return undefined;
-    const findings = await look(record, signal);
+    const due = record === undefined ? 'no' : lookDue(record, connection, clock.nowMs());
+    if (record === undefined || due === 'no') return undefined;
+    const findings = await (due === 'hourly' ? lookSharing : look)(record, signal);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
     return 0;

@@ -2,7 +2,7 @@
  * Counts what this process sees, and stores it once a minute in the record of the hour: one small write, whatever arrived. A minute
  * that a process has not stored when it ends is lost.
  */
-import { createHourCounts, hourOf, type HourCounts } from '../../domain/series/hour.ts';
+import { createHourCounts, HOUR_MS, hourOf, type HourCounts } from '../../domain/series/hour.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -26,7 +26,7 @@ interface RecorderDependencies {
   readonly worker: string;
 }
 
-/** While the store does not answer, this hour and the one before are kept. */
+/** While the store does not answer, this hour and the one before are kept: a record is never written later than an hour after its hour. */
 const HOURS_MAX = 2;
 
 /** Creates the recorder of one process. */
@@ -54,9 +54,13 @@ export function createSeriesRecorder({ state, clock, worker }: RecorderDependenc
     },
     async store() {
       for (const [hourMs, counts] of hours) {
-        const isOver = hourMs < hourOf(clock.nowMs());
+        const passed = (hourOf(clock.nowMs()) - hourMs) / HOUR_MS;
+        if (passed >= HOURS_MAX) {
+          hours.delete(hourMs);
+          continue;
+        }
         await updateRecord(state, refs.series(hourMs, worker), () => counts.record(worker), 'soon');
-        if (isOver) hours.delete(hourMs);
+        if (passed > 0) hours.delete(hourMs);
       }
     },
   };

@@ -1,6 +1,5 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { z } from 'zod';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
@@ -9,6 +8,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentId } from '../../../src/domain/documents/document.ts';
 import { forkListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import type { ForkedListingServer } from '../../support/servers/listing/fork-listing-server.ts';
+import { indexCpuUs } from '../index-cpu.ts';
 import type { Environment } from '../processes.ts';
 import type { LagOptions } from './live-lag.ts';
 import { fingerprintOfIndex } from './verify.ts';
@@ -81,10 +81,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
       await store.objects.createBucket(bucket);
     },
     removeIndex: (bucket) => store.objects.removeBucket(bucket),
-    async indexCpuUs() {
-      const stats = statsSchema.parse(await (await fetch(`${openSearchUrl}/_nodes/stats/process`)).json());
-      return Object.values(stats.nodes).reduce((sum, node) => sum + node.process.cpu.total_in_millis * 1_000, 0);
-    },
+    indexCpuUs: () => indexCpuUs(openSearchUrl),
     fingerprint: (bucket) => fingerprintOfIndex(openSearchUrl, names.objectsAlias(bucket)),
     live: {
       tell: (key) => bucketQueue.enqueue(messageOf(LIVE_BUCKET, key)),
@@ -105,10 +102,6 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     },
   };
 }
-
-const statsSchema = z.object({
-  nodes: z.record(z.string(), z.object({ process: z.object({ cpu: z.object({ total_in_millis: z.number() }) }) })),
-});
 
 /** Of this process, what it was given for the workers. */
 function settings(): Environment {

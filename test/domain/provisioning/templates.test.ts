@@ -146,7 +146,7 @@ async function terraform(template: Template): Promise<{ readonly text: string; r
 function wanted(part: Part, template: Template): readonly (readonly [type: string, body: object])[] {
   const isMade = (arn: string): boolean =>
     template.parts.some((each) => (each.kind === 'topic' || each.kind === 'queue') && each.arn === arn);
-  const label = (arn: string): string => (arn.split(/[:/]/).at(-1) ?? '').replaceAll(/\W/g, '_');
+  const label = (arn: string): string => (arn.split(/[:/]/).at(-1) ?? '').replaceAll(/[^\w-]/g, '_');
   const topic = (arn: string): string => (isMade(arn) ? `\${aws_sns_topic.${label(arn)}.arn}` : arn);
   const lifecycle = [{ prevent_destroy: true }];
   switch (part.kind) {

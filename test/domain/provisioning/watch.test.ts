@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectionCheck } from '../../../src/domain/bucket.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
-import { afterLook, isLookDue } from '../../../src/domain/provisioning/planning/watch.ts';
+import { afterLook, lookDue } from '../../../src/domain/provisioning/planning/watch.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 1_800_000_000_000;
@@ -21,55 +21,55 @@ function checked(state: ConnectionCheck['state'], more: Partial<ConnectionCheck>
 }
 
 describe('a look at a connection is due', () => {
-  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof isLookDue>[1], nowMs = NOW) =>
-    isLookDue({ createdAtMs: NOW - 100 * HOUR_MS, ...(last && { connectionCheck: last }) }, connection, nowMs);
+  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof lookDue>[1], nowMs = NOW) =>
+    lookDue({ createdAtMs: NOW - 100 * HOUR_MS, ...(last && { connectionCheck: last }) }, connection, nowMs);
 
   it('at once, then every hour', () => {
-    expect(due(undefined, applied)).toBe(true);
-    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe(false);
-    expect(due(checked('ok'), applied)).toBe(true);
+    expect(due(undefined, applied)).toBe('soon');
+    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe('no');
+    expect(due(checked('ok'), applied)).toBe('hourly');
   });
 
   it('5 and 30 s after a change, once each', () => {
     const changed = { state: 'applied', changedAtMs: NOW } as const;
     const early = checked('ok', { atMs: NOW - 1_000 });
-    expect(due(early, changed, NOW + 4_999)).toBe(false);
-    expect(due(early, changed, NOW + 5_000)).toBe(true);
-    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 29_999)).toBe(false);
-    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 30_000)).toBe(true);
-    expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe(false);
+    expect(due(early, changed, NOW + 4_999)).toBe('no');
+    expect(due(early, changed, NOW + 5_000)).toBe('soon');
+    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 29_999)).toBe('no');
+    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 30_000)).toBe('soon');
+    expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe('no');
   });
 
   it('at once where it is new, and each minute while it may be wired by hand, until its events are known to arrive', () => {
     const last = checked('broken', { atMs: NOW - 60_000 });
-    const isDue = (fresh: Partial<Parameters<typeof isLookDue>[0]>) => isLookDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
-    expect(isDue({})).toBe(true);
-    expect(isDue({ connectionCheck: last })).toBe(true);
-    expect(isDue({ connectionCheck: { ...last, atMs: NOW - 59_999 } })).toBe(false);
-    expect(isDue({ connectionCheck: last, provenAtMs: NOW })).toBe(false);
-    expect(isDue({ connectionCheck: last, createdAtMs: NOW - 600_000 })).toBe(false);
+    const isDue = (fresh: Partial<Parameters<typeof lookDue>[0]>) => lookDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
+    expect(isDue({})).toBe('soon');
+    expect(isDue({ connectionCheck: last })).toBe('soon');
+    expect(isDue({ connectionCheck: { ...last, atMs: NOW - 59_999 } })).toBe('no');
+    expect(isDue({ connectionCheck: last, provenAtMs: NOW })).toBe('no');
+    expect(isDue({ connectionCheck: last, createdAtMs: NOW - 600_000 })).toBe('no');
   });
 
   it('not while parts are being made by an apply, or taken away', () => {
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
-    expect(due(undefined, { state: 'removing' })).toBe(false);
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe('no');
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe('soon');
+    expect(due(undefined, { state: 'removing' })).toBe('no');
   });
 
   it('when a notification was paused or resumed since', () => {
     const last = checked('ok', { atMs: NOW - 1 });
-    expect(due(last, { ...applied, state: 'paused' })).toBe(true);
-    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe(false);
-    expect(due({ ...last, state: 'paused' }, applied)).toBe(true);
+    expect(due(last, { ...applied, state: 'paused' })).toBe('soon');
+    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe('no');
+    expect(due({ ...last, state: 'paused' }, applied)).toBe('soon');
   });
 
   it('although a clock was set back by days', () => {
-    expect(due(checked('ok', { atMs: NOW + 3 * HOUR_MS }), applied)).toBe(true);
+    expect(due(checked('ok', { atMs: NOW + 3 * HOUR_MS }), applied)).toBe('hourly');
   });
 });
 
 describe('after a look', () => {
-  const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof isLookDue>[1] = applied) =>
+  const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof lookDue>[1] = applied) =>
     afterLook(before, { findings, connection, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {

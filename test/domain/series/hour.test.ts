@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   busiestIn,
+  condensed,
   createHourCounts,
   HOUR_MS,
   hourOf,
@@ -102,4 +103,24 @@ it.each([
   [336, false, HOUR_MS],
 ])('a chart of %s hours, of single buckets %s, has steps of %s ms', (hours, isOfBuckets, stepMs) => {
   expect(stepMsOf(0, hours * HOUR_MS, isOfBuckets)).toBe(stepMs);
+});
+
+it('an hour of which all records are one has the same sums in steps of hours', () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+      const records = recordsOf(events);
+      const hours = [0, 1, 2].map((at) => HOUR_AT_MS + at * HOUR_MS);
+      const whole = hours.map((hourMs) =>
+        condensed(
+          hourMs,
+          records.filter((record) => record.hourMs === hourMs),
+        ),
+      );
+      const window = { fromMs: HOUR_AT_MS, toMs: HOUR_AT_MS + 3 * HOUR_MS, stepMs: HOUR_MS };
+      const isWanted = (bucket: string): boolean => bucket !== 'c';
+      expect(stepsOf(whole, window)).toEqual(stepsOf(records, window));
+      expect(stepsOfBuckets(whole, isWanted, window)).toEqual(stepsOfBuckets(records, isWanted, window));
+      expect(busiestIn(whole, isWanted, window)).toEqual(busiestIn(records, isWanted, window));
+    }),
+  );
 });

@@ -93,7 +93,7 @@ async function createWorld() {
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
   const look = createLook({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });
-  const visitConnection = createVisitConnection({ state, clock, look });
+  const visitConnection = createVisitConnection({ state, clock, look, lookSharing: look });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
   let isHeldBack = false;

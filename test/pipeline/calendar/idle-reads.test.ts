@@ -61,7 +61,7 @@ async function startIdle(buckets: number) {
   const connections = createSweep(
     sweepParts,
     'connections',
-    createVisitConnection({ state, clock, look }),
+    createVisitConnection({ state, clock, look, lookSharing: look }),
     createConnectionsDue({ state, clock }),
   );
   const intervalMs = COMPARE_INTERVAL_MS;

@@ -17,7 +17,10 @@ async function startWatched() {
   const telemetry = createFakeTelemetry();
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const visit = createVisitConnection({ state, clock, look: createLook({ state, provisioning, gaps, clock, telemetry }) });
+  const look = createLook({ state, provisioning, gaps, clock, telemetry });
+  const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
+  const lookSharing = createLook({ state, provisioning: sharing, gaps, clock, telemetry });
+  const visit = createVisitConnection({ state, clock, look, lookSharing });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -34,7 +37,8 @@ it('tells the sweep of a look that AWS did not answer, so that other buckets of 
   const { state, clock } = await startWatched();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
-  const visit = (findings: readonly (typeof finding)[]) => createVisitConnection({ state, clock, look: async () => findings });
+  const visit = (findings: readonly (typeof finding)[]) =>
+    createVisitConnection({ state, clock, look: async () => findings, lookSharing: async () => findings });
   await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
   expect(await visit([])(record!, new AbortController().signal)).toBe(0);
 });

@@ -92,6 +92,7 @@ export const growth = {
         { day: '2026-01-01', objects: 1_000, bytes: 2 ** 30 },
         { day: '2026-01-02', objects: 1_234, bytes: 2 ** 31 },
       ],
+      missed: [{ day: '2026-01-03', reason: 'too-slow' as const }],
     },
   ],
   next: 'page-2',
@@ -306,6 +307,7 @@ export function createFakeControl(): FakeControl {
     listBuckets: () => ({
       items: [bucketAnswer],
       unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
+      activity: { jobs: 2, paused_jobs: 1, dead_letters: 3 },
     }),
     getBucket: () => bucketAnswer,
     addBucket: () => ({ ...bucketAnswer, changed: true }),

@@ -25,7 +25,7 @@ export const storeElsewhere: Check = ({ wish, observed: { notification } }) => {
     'connect.other-store',
     `${wish.bucket} sends its notifications to ${foreign.arn}, which is not in AWS`,
     'the store only speaks the protocol of S3: it notifies by webhook, AMQP or Kafka, and not by SNS or EventBridge',
-    'docs/guides/connect.md, “Special buckets”',
+    'see <docs/guides/connect.md#special-buckets>',
   );
 };
 
@@ -63,7 +63,7 @@ function earlierOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
   return blocking(
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
-    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: docs/guides/shared-notification.md`,
+    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: <docs/guides/shared-notification.md#what-happens-to-what-others-have>`,
     commandOf('bucket plan', bucket, '--source', 'eventbridge'),
   );
 }

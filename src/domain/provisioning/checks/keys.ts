@@ -66,7 +66,7 @@ function managed({ arn, key }: Encrypted): Finding {
     'connect.kms-managed-key',
     `${arn} is encrypted with ${key}`,
     'the policy of this key cannot be changed, so no service may send: messages are lost without an error',
-    'docs/guides/by-hand.md, “Encryption with your own key”',
+    'see <docs/guides/by-hand.md#encryption-with-your-own-key>',
   );
 }
 

@@ -80,7 +80,7 @@ export const topicIncomplete: Check = ({ wish, observed: { notification } }) => 
 function incompleteFix(bucket: string, topicArn: string, entries: readonly NotificationEntry[]): string {
   const wanted = 's3:ObjectCreated:*, s3:ObjectRemoved:* and s3:LifecycleExpiration:*, and no filter';
   if (entries.length === 0) {
-    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (docs/guides/shared-notification.md, “The topic of others”)`;
+    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (<docs/guides/shared-notification.md#the-topic-of-others>)`;
   }
   const named = entries.map(({ id, events, filter }) => {
     const filters = filter.map(({ name, value }) => `${name} ${value}`).join(', ');

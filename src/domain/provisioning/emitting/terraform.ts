@@ -135,11 +135,14 @@ function attributes(pairs: readonly (readonly [name: string, value: string])[]):
   return pairs.flatMap(([name, value]) => `${value.includes('\n') ? name : name.padEnd(width)} = ${value}`.split('\n'));
 }
 
-/** The label of a resource: the name of what it makes, which no other bucket's rule and no other topic has. */
+/**
+ * The label of a resource: the name of what it makes, which no other bucket's rule and no other topic has. A label may hold the
+ * characters of a queue's name, but no dot. https://developer.hashicorp.com/terraform/language/syntax/configuration#identifiers
+ */
 function labelOf(arn: string): string {
   return nameOf(arn)
     .replace(/^rule\//, '')
-    .replaceAll(/[^A-Za-z0-9_]/g, '_')
+    .replaceAll(/[^\w-]/g, '_')
     .replace(/^(?=\d)/, '_');
 }
 

@@ -39,15 +39,20 @@ export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {
   return findings.filter(({ code, severity }) => severity === 'broken' || severity === 'unknown' || PROVES_NOTHING.has(code));
 }
 
-/** Whether the watch looks at the bucket now. */
-export function isLookDue(record: Seen, connection: Watched | undefined, nowMs: number): boolean {
+/**
+ * Whether the watch looks at the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
+ * as it looks at every bucket.
+ */
+export function lookDue(record: Seen, connection: Watched | undefined, nowMs: number): 'no' | 'soon' | 'hourly' {
   const { connectionCheck: last } = record;
-  if (isBeingMade(connection, nowMs)) return false;
-  // a clock that was set back must not stop the watch
-  if (last === undefined || Math.abs(nowMs - last.atMs) >= intervalOf(record, nowMs)) return true;
-  if ((connection?.state === 'paused') !== (last.state === 'paused')) return true;
+  if (isBeingMade(connection, nowMs)) return 'no';
+  if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
   const changedAtMs = connection?.changedAtMs ?? 0;
-  return AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs);
+  if (AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs)) return 'soon';
+  const intervalMs = intervalOf(record, nowMs);
+  // a clock that was set back must not stop the watch
+  if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
+  return intervalMs === LOOK_MS ? 'hourly' : 'soon';
 }
 
 /** Parts are being made or taken away now, so that some are missing rightfully. */

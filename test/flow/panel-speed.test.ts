@@ -1,0 +1,93 @@
+/** What makes the panel quick, in Chromium: what waits for what, and what is not made again. Durations are measured by `npm run bench -- panel`. */
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
+import { troubledVerbs } from '../support/panel/trouble.ts';
+import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+
+describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in Chromium', () => {
+  let world: PanelWorld;
+  let browser: Browser;
+  let answerFacets: () => void = () => undefined;
+  const asked: string[] = [];
+  const windows = createWindows();
+
+  beforeAll(async () => {
+    const verbs = troubledVerbs();
+    world = await startPanelWorld({
+      verbs: {
+        ...verbs,
+        searchObjects: async (...args) => {
+          const found = await verbs.searchObjects?.(...args);
+          asked.push('results');
+          return found ?? { items: [] };
+        },
+        getUsage: async () => ({
+          items: Array.from({ length: 900 }, (_, at) => ({
+            name: `folder-${String(at).padStart(4, '0')}/`,
+            objects: at + 1,
+            bytes: 10_000 - at,
+          })),
+        }),
+        getFacets: async (...args) => {
+          asked.push('facets');
+          await new Promise<void>((resolve) => (answerFacets = resolve));
+          const found = await verbs.getFacets?.(...args);
+          if (found === undefined) throw new Error('the registry with trouble has facets');
+          return found;
+        },
+      },
+    });
+    browser = await startChromium();
+  });
+  afterEach(async () => {
+    answerFacets();
+    asked.splice(0);
+    await windows.empty(`${world.url}/livez`);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  it('asks for the facets when the results are there, and shows the results while the facets take long', async () => {
+    const { page } = await windows.open(browser);
+    await openPanel(page, world.url, '?page=search&query=part');
+    await page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').first().waitFor();
+    await expect.poll(() => asked).toEqual(['results', 'facets']);
+    expect(await page.getByRole('region', { name: 'Narrow the search' }).count()).toBe(0);
+    answerFacets();
+    await page.getByRole('region', { name: 'Narrow the search' }).waitFor();
+  });
+
+  it.each([
+    ['search', '?page=search&query=part', 'Objects found'],
+    ['usage', '?page=usage&query=bucket:acme-data-lake', 'Objects and bytes'],
+  ])('shows other rows in the same elements while a list is scrolled: %s', async (_name, query, region) => {
+    const { page } = await windows.open(browser);
+    await openPanel(page, world.url, query);
+    const table = page.getByRole('region', { name: region });
+    await table.getByRole('rowheader').nth(300).waitFor({ state: 'detached' });
+    const names = (): Promise<readonly string[]> => table.getByRole('rowheader').allTextContents();
+    const rows = `[...document.querySelectorAll('table.virtual tbody tr[aria-rowindex]')]`;
+    const seen = `${rows}.filter((row) => row.getBoundingClientRect().bottom > 0 && row.getBoundingClientRect().top < innerHeight)`;
+    await page.evaluate('scrollBy(0, 100 * 32)');
+    // those beyond what is seen are drawn when the jump has ended
+    await expect.poll(() => page.evaluate(`${rows}.length - ${seen}.length`)).toBeGreaterThan(12);
+    const before = await names();
+    await page.evaluate(`${rows}.forEach((row) => { row.isKnown = true; })`);
+    await page.evaluate('scrollBy(0, 200 * 32)');
+    await expect.poll(async () => (await names()).some((name) => before.includes(name))).toBe(false);
+    expect(await page.evaluate(`${seen}.length`)).toBeGreaterThan(10);
+    expect(await page.evaluate(`${seen}.filter((row) => row.isKnown !== true).length`)).toBe(0);
+  });
+
+  it('keeps the focus where it was when its row goes out of sight: another row does not get it', async () => {
+    const { page } = await windows.open(browser);
+    await openPanel(page, world.url, '?page=search&query=part');
+    const link = page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').nth(2);
+    await link.focus();
+    await page.evaluate('scrollBy(0, 200 * 32)');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('content');
+  });
+});
