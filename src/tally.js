@@ -18,5 +18,11 @@ if (version[0] < needed[0] || (version[0] === needed[0] && version[1] < needed[1
   );
   process.exitCode = 78;
 } else {
+  // What V8 compiled, and the sources without their types, is kept beside the program for its next start. Who can write there can
+  // change the program as well, which is not so in the folder for temporary files that Node would take. Where the program cannot
+  // write, it starts without it.
+  const { enableCompileCache } = await import('node:module');
+  const { fileURLToPath } = await import('node:url');
+  enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/tally', import.meta.url)));
   await import('./main.ts');
 }

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash. */
+/** They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash,
+ * `templates` cfn-lint, and `reader-matrix` has SQLite's files. */
 const slow = [
   'apply',
   'emit',
@@ -24,6 +25,8 @@ const slow = [
   'held-deletes',
   'lost-tasks',
   'random-faults',
+  'reader-matrix',
+  'templates',
   'true-status',
   'waiting',
   'wrong-clocks',
@@ -141,8 +144,10 @@ const whole = [
   'pipeline/compare/memory-real',
   'pipeline/compare/random-reindexes',
   'pipeline/compare/turn-controls',
+  'pipeline/identity/authenticate-key',
   'pipeline/ingest/neighbours-after-fault',
   'pipeline/provision/apply',
+  'pipeline/provision/elsewhere',
   'pipeline/provision/foreign-writer',
   'pipeline/reindex-jobs/crash',
   'pipeline/reindex-jobs/large-buckets',

@@ -20,7 +20,7 @@ import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.t
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
-import { createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
+import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
@@ -77,7 +77,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     schedules.every(schedule, run, signal);
   };
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }));
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }), createUnsettledDue({ maintenance, clock }));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);

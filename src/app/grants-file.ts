@@ -1,6 +1,5 @@
 /** Reads TALLY_GRANTS_FILE. */
 import { readFile, stat } from 'node:fs/promises';
-import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { grantLine, type FileGrant } from '../domain/access/grant.ts';
 import { GRANTS_MAX, POLICY_BYTES_MAX } from '../domain/access/policy.ts';
@@ -20,7 +19,7 @@ export class GrantsFileError extends Error {
 
 /** Resolves with the entries of the file. Throws {@link GrantsFileError}; one mistake in it refuses all of it. */
 export async function readGrantsFile(path: string): Promise<readonly FileGrant[]> {
-  const parsed = fileSchema.safeParse(valueOf(await readText(path), path));
+  const parsed = fileSchema.safeParse(await valueOf(await readText(path), path));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new GrantsFileError(path, `is not understood: ${placeOf(issue?.path ?? [])}${issue?.message ?? ''}`);
@@ -32,7 +31,9 @@ function placeOf([index, field]: readonly PropertyKey[]): string {
   return `entry ${index + 1}${typeof field === 'string' ? `, ${field}` : ''}: `;
 }
 
-function valueOf(text: string, path: string): unknown {
+async function valueOf(text: string, path: string): Promise<unknown> {
+  // few registries have this file
+  const { parseDocument } = await import('yaml');
   try {
     const document = parseDocument(text, { uniqueKeys: true });
     // a tag that is not known, say, would be a warning only

@@ -7,9 +7,10 @@ import { panelBench } from './panel/panel.ts';
 import { reindexBench } from './reindex/reindex.ts';
 import { accessBench } from './access/access.ts';
 import { searchBench } from './search/search.ts';
+import { startBench } from './start/start.ts';
 
 process.exitCode = await runBenches(
-  [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, idleBench],
+  [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, idleBench, startBench],
   process.argv.slice(2),
   {
     print: (text) => void process.stdout.write(text),

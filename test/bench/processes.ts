@@ -24,6 +24,8 @@ export interface MeasuredProcess {
   /** The lines that it wrote. */
   readonly lines: number;
   readonly isRunning: boolean;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>;
   /** SIGTERM, and its end. */
   stop(): Promise<void>;
 }
@@ -58,6 +60,7 @@ export function startProcess(args: readonly string[], env: Environment): Measure
     pid,
     usage: () => usageOf(pid),
     text: () => text,
+    ended,
     get lines() {
       return lines;
     },
@@ -95,9 +98,9 @@ export const ANY_PORT = '127.0.0.1:0';
 const listeningSchema = z.object({ msg: z.literal('listening'), healthUrl: z.url(), controlUrl: z.url().optional() });
 
 /** Where a daemon serves, from the line `listening` of its log (level info). Throws when it ends before. */
-export async function servedAt(daemon: MeasuredProcess): Promise<Omit<z.infer<typeof listeningSchema>, 'msg'>> {
+export async function servedAt(daemon: MeasuredProcess, everyMs = 50): Promise<Omit<z.infer<typeof listeningSchema>, 'msg'>> {
   const find = (): string | undefined => daemon.text().match(/^\{.*"msg":"listening".*\}$/m)?.[0];
-  await until('the daemon to log where it listens', () => !daemon.isRunning || find() !== undefined);
+  await until('the daemon to log where it listens', () => !daemon.isRunning || find() !== undefined, { everyMs });
   const line = find();
   if (line === undefined) throw new Error(`the daemon ended: ${daemon.text()}`);
   return listeningSchema.parse(JSON.parse(line));

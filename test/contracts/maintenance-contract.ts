@@ -70,6 +70,14 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         expect(await store.maintenance.unsettled(bucket, page)).toEqual([found[2], found[0], found[1]]);
       });
 
+      it('finds the buckets that have such documents, where one request shows them', async () => {
+        const [has, hasNewer, hasNone] = [await newBucket(), await newBucket(), await newBucket()];
+        await fill([live(has, 'a', { settled: false }), live(hasNewer, 'a', { settled: false, clock: 5_000 }), live(hasNone, 'a')]);
+        const found = await store.maintenance.unsettledBuckets(5_000);
+        if (found === undefined) return expect(store.product).toBe('sqlite');
+        expect([has, hasNewer, hasNone].map((bucket) => found.has(bucket))).toEqual([true, false, false]);
+      });
+
       it('forgets a document once it is settled', async () => {
         const bucket = await newBucket();
         await fill([live(bucket, 'a', { settled: false })]);

@@ -9,13 +9,24 @@ import { openTestStore, serverUrl, type TestStore } from '../support/servers/ope
 
 const PAGE = textOf('docs/reference/fields.md');
 
+const fieldSchema = z.object({ type: z.string(), index: z.boolean().default(true), doc_values: z.boolean().default(true) });
+const { mappings } = z
+  .object({ mappings: z.object({ properties: z.record(z.string(), fieldSchema) }) })
+  .parse(JSON.parse(textOf('config/opensearch/objects.json')));
+
 it('describes every field of the index, with its type, and no other', () => {
-  const { mappings } = z
-    .object({ mappings: z.object({ properties: z.record(z.string(), z.object({ type: z.string() })) }) })
-    .parse(JSON.parse(textOf('config/opensearch/objects.json')));
   const rows = [...PAGE.matchAll(/^\| `([a-z_0-9]+)` \| (\w+) \|/gm)].map(([, field, type]) => [field, type]);
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(Object.entries(mappings.properties).map(([name, { type }]) => [name, type])));
   expect(Object.keys(objectDocumentSchema.shape).filter((field) => !(field in mappings.properties))).toEqual([]);
+});
+
+it('names the fields that can only be read, and those that a query can sort by', () => {
+  const fields = Object.entries(mappings.properties);
+  const namesAfter = (text: string) => [...(PAGE.split(text)[1]?.split('.')[0] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const readOnly = fields.filter(([, { index, doc_values: values }]) => !index && !values).map(([name]) => name);
+  expect(namesAfter('can only be read:')).toEqual(readOnly);
+  const sortable = fields.filter(([, { type, doc_values: values }]) => values && !['flat_object', 'wildcard'].includes(type));
+  expect(namesAfter('sort and aggregate by these:')).toEqual(sortable.map(([name]) => name));
 });
 
 describe.skipIf(opensearchUrl() === undefined)('queries of your own', () => {

@@ -1,6 +1,6 @@
 /** The package as npm packs, publishes and installs it, in a folder with nothing else: it has no dependencies, and contains the built panel. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -57,6 +57,14 @@ describe('the package', () => {
 
   it('runs where npm puts it, without a warning', async () => {
     expect(await run(process.execPath, [main, '--version'])).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' });
+  });
+
+  it('keeps what it compiled beside itself, where no other user can put something that it would run', async () => {
+    // vitest names another place to the processes that it starts
+    const { NODE_COMPILE_CACHE: _, ...own } = outer;
+    await run(process.execPath, [main, '--version'], { env: own });
+    const kept = join(app, 'node_modules/@tally-index/tally/dist/node_modules/.cache/tally');
+    expect(await readdir(kept)).toHaveLength(1);
   });
 
   it('is installed for the machine as docs/start/local.md says, and is typed by its name then', async () => {

@@ -156,7 +156,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     expect(await head.getAttribute('aria-sort')).toBe('descending');
     await head.getByRole('link').click();
     await expect.poll(async () => (await listed(page)).at(-1)).toBe(DEEP);
-    const exact = page.locator('span.size', { hasText: '5,000 bytes' });
+    const exact = page.locator('.size', { hasText: '5,000 bytes' });
     expect(await exact.count()).toBe(1);
     await page.keyboard.press('j');
     await page.keyboard.press('j');

@@ -22,6 +22,13 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
           asked.push('results');
           return found ?? { items: [] };
         },
+        getUsage: async () => ({
+          items: Array.from({ length: 900 }, (_, at) => ({
+            name: `folder-${String(at).padStart(4, '0')}/`,
+            objects: at + 1,
+            bytes: 10_000 - at,
+          })),
+        }),
         getFacets: async (...args) => {
           asked.push('facets');
           await new Promise<void>((resolve) => (answerFacets = resolve));
@@ -51,5 +58,36 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
     expect(await page.getByRole('region', { name: 'Narrow the search' }).count()).toBe(0);
     answerFacets();
     await page.getByRole('region', { name: 'Narrow the search' }).waitFor();
+  });
+
+  it.each([
+    ['search', '?page=search&query=part', 'Objects found'],
+    ['usage', '?page=usage&query=bucket:acme-data-lake', 'Objects and bytes'],
+  ])('shows other rows in the same elements while a list is scrolled: %s', async (_name, query, region) => {
+    const { page } = await windows.open(browser);
+    await openPanel(page, world.url, query);
+    const table = page.getByRole('region', { name: region });
+    await table.getByRole('rowheader').nth(300).waitFor({ state: 'detached' });
+    const names = (): Promise<readonly string[]> => table.getByRole('rowheader').allTextContents();
+    const rows = `[...document.querySelectorAll('table.virtual tbody tr[aria-rowindex]')]`;
+    const seen = `${rows}.filter((row) => row.getBoundingClientRect().bottom > 0 && row.getBoundingClientRect().top < innerHeight)`;
+    await page.evaluate('scrollBy(0, 100 * 32)');
+    // those beyond what is seen are drawn when the jump has ended
+    await expect.poll(() => page.evaluate(`${rows}.length - ${seen}.length`)).toBeGreaterThan(12);
+    const before = await names();
+    await page.evaluate(`${rows}.forEach((row) => { row.isKnown = true; })`);
+    await page.evaluate('scrollBy(0, 200 * 32)');
+    await expect.poll(async () => (await names()).some((name) => before.includes(name))).toBe(false);
+    expect(await page.evaluate(`${seen}.length`)).toBeGreaterThan(10);
+    expect(await page.evaluate(`${seen}.filter((row) => row.isKnown !== true).length`)).toBe(0);
+  });
+
+  it('keeps the focus where it was when its row goes out of sight: another row does not get it', async () => {
+    const { page } = await windows.open(browser);
+    await openPanel(page, world.url, '?page=search&query=part');
+    const link = page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').nth(2);
+    await link.focus();
+    await page.evaluate('scrollBy(0, 200 * 32)');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('content');
   });
 });

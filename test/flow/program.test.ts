@@ -54,6 +54,20 @@ describe('the program', () => {
     });
   });
 
+  it('loads neither the SDK of AWS, OpenSearch, a server nor the panel for a help text', async () => {
+    const hook = `import { registerHooks } from 'node:module';
+      registerHooks({ load: (url, context, next) => (process.stderr.write(url + '\\n'), next(url, context)) });`;
+    const sources = new URL('../../src/tally.js', import.meta.url).pathname;
+    const args = [`--import=data:text/javascript,${encodeURIComponent(hook)}`, sources, '--help'];
+    const child = spawn(process.execPath, args, { env: { PATH: process.env['PATH'] }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const [stdout, loaded] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    expect(stdout).toContain('Usage: ');
+    expect(loaded).toContain('/src/cli/run-cli.ts');
+    const unneeded =
+      /@aws-sdk|@smithy|opensearch-project|fastify|fauxqs|pino|\/yaml\/|src\/(adapters\/(aws|opensearch|sqlite)|http|panel|app)\//;
+    expect(loaded.split('\n').filter((url) => unneeded.test(url))).toEqual([]);
+  });
+
   it('tells its version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
   });

@@ -37,9 +37,9 @@ it('one address has eight logins that wait for the issuer, all addresses have 64
   const world = await startHttpWorld({ trustedProxies: ['127.0.0.1/32'] });
   const answer = Promise.withResolvers<void>();
   const answering = { ...world.issuer };
-  let waiting = 0;
+  let asks = () => undefined as void;
   world.issuer.authorizationUrl = async (...asked) => {
-    waiting += 1;
+    asks();
     await answer.promise;
     return answering.authorizationUrl(...asked);
   };
@@ -50,9 +50,9 @@ it('one address has eight logins that wait for the issuer, all addresses have 64
     const begun: Promise<{ readonly status: number }>[] = [];
     for (let network = 0; network < 8; network += 1) {
       for (let login = 0; login < 8; login += 1) {
-        const before = waiting;
+        const waits = new Promise<void>((resolve) => (asks = resolve));
         begun.push(begin(network));
-        await until('it waits for the issuer', async () => waiting > before);
+        await waits;
       }
       expect(jsonOf(await begin(network))).toMatchObject(overloaded);
     }

@@ -32,6 +32,14 @@ const LIVE = { term: { deleted: false } };
 const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
 
 const hitsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: z.unknown() })) }) });
+/** Unsettled documents are few, so they are in few buckets. */
+const BUCKETS_MAX = 10_000;
+const bucketsSchema = z.object({
+  _shards: z.object({ failed: z.number() }),
+  aggregations: z
+    .object({ buckets: z.object({ sum_other_doc_count: z.number(), buckets: z.array(z.object({ key: z.string() })) }) })
+    .optional(),
+});
 const foundSchema = z.object({
   docs: z.array(
     z.object({
@@ -99,9 +107,16 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
   }
 
   return {
-    unsettled(bucket, { clockBelow, ...range }, signal) {
-      const filter = [{ term: { settled: false } }, { range: { clock: { lt: clockBelow } } }];
-      return page(objectDocumentSchema, { bucket, filter, ...range }, signal);
+    unsettled: (bucket, { clockBelow, ...range }, signal) =>
+      page(objectDocumentSchema, { bucket, filter: unsettledBelow(clockBelow), ...range }, signal),
+    async unsettledBuckets(clockBelow, signal) {
+      const aggs = { buckets: { terms: { field: 'bucket', size: BUCKETS_MAX } } };
+      const body = { size: 0, query: { bool: { filter: unsettledBelow(clockBelow) } }, aggs, track_total_hits: false };
+      const answer = await client.send({ method: 'POST', path: `/${names.bucketAliases}/_search`, body }, signal);
+      const { _shards, aggregations } = parseAnswer(bucketsSchema, bodyOf(answer));
+      // there is no index yet, or an index did not answer, which its bucket's own request reports
+      if (aggregations === undefined || _shards.failed > 0 || aggregations.buckets.sum_other_doc_count > 0) return undefined;
+      return new Set(aggregations.buckets.buckets.map(({ key }) => key));
     },
     expiring(bucket, { beforeMs, ...range }, signal) {
       const filter = [LIVE, { range: { expires_at: { lt: isoOf(beforeMs) } } }];
@@ -123,6 +138,10 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       return current.length === 0 ? 0 : deleteAt(bucket, current, signal);
     },
   };
+}
+
+function unsettledBelow(clock: number): readonly unknown[] {
+  return [{ term: { settled: false } }, { range: { clock: { lt: clock } } }];
 }
 
 function agedFilter({ prefix, modifiedUntilMs, sizeAbove, sizeBelow }: Omit<AgedPage, 'after' | 'limit'>): readonly unknown[] {

@@ -80,6 +80,8 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
     async unsettled(bucket, { clockBelow, after, limit }, signal) {
       return (await wantedRows(UNSETTLED, { bucket, after, value: clockBelow, limit }, signal)).map(documentOfRow);
     },
+    // to ask a bucket costs no request here
+    unsettledBuckets: () => Promise.resolve(undefined),
     async expiring(bucket, { beforeMs, after, limit }, signal) {
       return (await wantedRows(EXPIRING, { bucket, after, value: isoOf(beforeMs), limit }, signal)).map(documentOfRow);
     },

@@ -42,8 +42,6 @@ export function GroupTable({ groups: found, search, bucket, prefix }: GroupTable
     }),
     [found],
   );
-  const body = useRef<HTMLTableSectionElement>(null);
-  const { items, abovePx, belowPx } = useVirtualRows({ count: groups.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
   const [command, curl] = usageLines(search, bucket, session.read()?.kind === 'local');
   const heads: readonly (readonly [Column, string])[] = [
     ['name', groupNames[search.by]],
@@ -60,37 +58,26 @@ export function GroupTable({ groups: found, search, bucket, prefix }: GroupTable
         <CopyButton copied={{ text: curl, isJson: false }}>Copy sums as curl</CopyButton>
       </div>
       <div role="region" aria-label="Objects and bytes">
-        <table class="virtual usage" aria-rowcount={groups.length + 1}>
-          <thead>
-            <tr>
+        <table role="table" class="virtual usage" aria-rowcount={groups.length + 1}>
+          <thead role="rowgroup">
+            <tr role="row">
               {heads.map(([name, text]) => (
-                <th key={name} scope="col" class={name === 'name' ? 'key' : name} aria-sort={sortOf(name, column)}>
+                <th role="columnheader" key={name} scope="col" class={name === 'name' ? 'key' : name} aria-sort={sortOf(name, column)}>
                   <button type="button" class="plain outline small" onClick={() => setColumn(name)}>
                     {text}
                     {name === column && <span aria-hidden="true"> {name === 'name' ? '↑' : '↓'}</span>}
                   </button>
                 </th>
               ))}
-              <th scope="col" class="share">
+              <th role="columnheader" scope="col" class="share">
                 <span class="unseen">Share</span>
               </th>
-              <th scope="col" class="copies">
+              <th role="columnheader" scope="col" class="copies">
                 <span class="unseen">Copy</span>
               </th>
             </tr>
           </thead>
-          <tbody ref={body}>
-            <Space px={abovePx} />
-            {items.map(({ index }) => {
-              const group = groups[index];
-              return (
-                group !== undefined && (
-                  <GroupRow key={index} group={group} most={sums.most} search={search} bucket={bucket} prefix={prefix} />
-                )
-              );
-            })}
-            <Space px={belowPx} />
-          </tbody>
+          <Body groups={groups} most={sums.most} search={search} bucket={bucket} prefix={prefix} />
         </table>
       </div>
     </>
@@ -102,31 +89,48 @@ function sortOf(name: Column, column: Column): 'ascending' | 'descending' | unde
   return name === 'name' ? 'ascending' : 'descending';
 }
 
-interface RowProps extends PlaceProps {
-  readonly group: Usage;
+interface BodyProps extends GroupTableProps {
+  /** The bytes of the largest group. */
   readonly most: number;
 }
 
-function GroupRow({ group, most, search, bucket, prefix }: RowProps) {
+/** The rows that are near what is seen. Nothing else is drawn while the list is scrolled. */
+function Body({ groups, most, search, bucket, prefix }: BodyProps) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { items, abovePx, belowPx } = useVirtualRows({ count: groups.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
   return (
-    <tr>
-      <th scope="row" class="key">
-        <GroupName group={group} search={search} prefix={prefix} />
-      </th>
-      <td class="objects">{numberText(group.objects)}</td>
-      <td class="bytes">
-        <Size bytes={group.bytes} />
-      </td>
-      <td class="share">
-        <Bar share={group.bytes / most} />
-      </td>
-      <td class="copies">{search.by === 'folder' && <CopyButton copied={copiedUri(bucket, group.name ?? prefix)}>URI</CopyButton>}</td>
-    </tr>
+    <tbody role="rowgroup" ref={body}>
+      <Space px={abovePx} />
+      {items.map(([row, slot]) => {
+        const group = groups[row];
+        if (group === undefined) return null;
+        return (
+          <tr key={slot} role="row" aria-rowindex={row + 2}>
+            <th role="rowheader" scope="row" class="key">
+              {GroupName({ group, search, prefix })}
+            </th>
+            <td role="cell" class="objects">
+              {numberText(group.objects)}
+            </td>
+            <td role="cell" class="bytes">
+              {Size({ bytes: group.bytes })}
+            </td>
+            <td role="cell" class="share">
+              {bar(group.bytes / most)}
+            </td>
+            <td role="cell" class="copies">
+              {search.by === 'folder' && CopyButton({ copied: copiedUri(bucket, group.name ?? prefix), children: 'URI' })}
+            </td>
+          </tr>
+        );
+      })}
+      <Space px={belowPx} />
+    </tbody>
   );
 }
 
 /** How much a group has of the largest one. The number beside it says the same in words. */
-function Bar({ share }: { readonly share: number }) {
+function bar(share: number) {
   return (
     <div class="bar" aria-hidden="true">
       <div style={{ width: `${Math.round(share * 100)}%` }} />

@@ -1,8 +1,11 @@
-/** A row of the list of objects, without a component for each of its parts: hundreds of rows are drawn a second while it is scrolled. */
+/**
+ * A row of the list of objects. Hundreds of them are drawn a second while it is scrolled: it has no component for each of its parts,
+ * and few elements, which are those of another row before.
+ */
 import type { StoredObject } from '../../api/search.ts';
 import { copiedKey, idOf } from './copied.ts';
 import { copyLabel } from './copy-actions.tsx';
-import { followBeside, followLink, Text } from './parts.tsx';
+import { followBeside, followLink } from './parts.tsx';
 import { hrefOf } from './place.ts';
 import { opening, type Search } from './search-place.ts';
 import { agoText, numberText, sizeText, timeText, visibleText } from './words.ts';
@@ -18,18 +21,22 @@ interface Shown {
   readonly isMarker: boolean;
   readonly isOneBucket: boolean;
   readonly isSelected: boolean;
+  /** Its menu is open. */
+  readonly isCopying: boolean;
+  readonly nowMs: number;
   readonly inZone: 'utc' | 'local';
   readonly select: (ids: readonly string[], isSelected: boolean) => void;
   readonly openMenu: (copying: Copying) => void;
 }
 
-export function objectRow(of: StoredObject, index: number, shown: Shown) {
+/** `slot`: which element shows it. */
+export function objectRow(of: StoredObject, { row, slot }: { readonly row: number; readonly slot: number }, shown: Shown) {
   const { bucket, key, size, last_modified: modified, deleted, deleted_at: deletedAt } = of;
-  const { search, isMarker, isOneBucket, isSelected, inZone, select, openMenu } = shown;
+  const { search, isMarker, isOneBucket, isSelected, isCopying, select, openMenu } = shown;
   const isOpen = search.open?.key === key && search.open.bucket === bucket;
   return (
-    <tr key={index} aria-rowindex={index + 2} class={isOpen ? 'open' : undefined}>
-      <td class="select">
+    <tr key={slot} role="row" aria-rowindex={row + 2} class={isOpen ? 'open' : undefined}>
+      <td role="cell" class="select">
         <input
           type="checkbox"
           aria-label="Select this row"
@@ -37,17 +44,23 @@ export function objectRow(of: StoredObject, index: number, shown: Shown) {
           onChange={(event) => select([idOf(of)], event.currentTarget.checked)}
         />
       </td>
-      <th scope="row" class="key">
+      <th role="rowheader" scope="row" class="key">
         {keyLink(of, search)}
         {isMarker && <small class="quiet"> (the marker of this folder)</small>}
       </th>
-      {!isOneBucket && <td class="bucket">{Text({ children: bucket })}</td>}
-      {deleted ? timeCell('deleted_at', deletedAt, inZone) : [sizeCell(size), timeCell('last_modified', modified, inZone)]}
-      <td class="copies">
+      {!isOneBucket && (
+        <td role="cell" class="bucket">
+          <bdi class="text">{visibleText(bucket)}</bdi>
+        </td>
+      )}
+      {!deleted && sizeCell(size)}
+      {deleted ? timeCell('deleted_at', deletedAt, shown) : timeCell('last_modified', modified, shown)}
+      <td role="cell" class="copies">
         <button
           type="button"
           class="plain outline small"
           aria-label={copyLabel(key)}
+          aria-expanded={isCopying}
           onClick={(event) => openMenu({ of, button: event.currentTarget })}
         >
           ⋯
@@ -80,29 +93,43 @@ const LONG_KEY = 80;
 
 /** A key in one line, its folders quieter than its name. */
 function keyText(key: string) {
-  const cut = key.lastIndexOf('/') + 1;
-  if (cut === 0 || cut === key.length) return Text({ children: key });
-  return [Text({ children: key.slice(0, cut) }), Text({ children: key.slice(cut) })];
+  const slash = key.lastIndexOf('/') + 1;
+  const cut = slash === key.length ? 0 : slash;
+  return [
+    cut > 0 && (
+      <bdi key="folder" class="text quiet">
+        {visibleText(key.slice(0, cut))}
+      </bdi>
+    ),
+    <bdi key="name" class="text">
+      {visibleText(key.slice(cut))}
+    </bdi>,
+  ];
 }
 
 function sizeCell(bytes: number | undefined) {
-  if (bytes === undefined) return <td class="size quiet">unknown</td>;
+  if (bytes === undefined) {
+    return (
+      <td role="cell" class="size quiet">
+        unknown
+      </td>
+    );
+  }
+  const exact = `${numberText(bytes)} bytes`;
   return (
-    <td class="size">
-      <span class="size" title={`${numberText(bytes)} bytes`}>
-        {sizeText(bytes)}
-        {bytes >= 1_024 && <small class="exact"> ({numberText(bytes)} bytes)</small>}
-      </span>
+    <td role="cell" class="size" title={exact}>
+      {sizeText(bytes)}
+      {bytes >= 1_024 && <small class="exact"> ({exact})</small>}
     </td>
   );
 }
 
-function timeCell(name: string, at: string | null | undefined, inZone: 'utc' | 'local') {
-  if (at === undefined || at === null) return <td class={name} />;
+function timeCell(name: string, at: string | null | undefined, { inZone, nowMs }: Pick<Shown, 'inZone' | 'nowMs'>) {
+  if (at === undefined || at === null) return <td role="cell" class={name} />;
   return (
-    <td class={name}>
+    <td role="cell" class={name}>
       <time dateTime={at} title={timeText(at, inZone)}>
-        {agoText(at, Date.now())}
+        {agoText(at, nowMs)}
       </time>
     </td>
   );

@@ -163,35 +163,18 @@ interface TableProps {
 
 function ObjectTable({ found, objects, search, folder }: TableProps) {
   const selection = useSelection();
-  const inZone = useObserved(zone);
   const [copying, setCopying] = useState<Copying>();
-  const body = useRef<HTMLTableSectionElement>(null);
-  const { items, abovePx, belowPx } = useVirtualRows({ count: objects.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
   const { more, isLoading } = found;
   const isFull = objects.length >= ROWS_MAX;
-  const lastDrawn = items.at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (!isLoading && !isFull && lastDrawn > objects.length - AHEAD) more?.();
-  }, [lastDrawn, objects.length, isLoading]);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
-  const shown = { search, isOneBucket, inZone, select: selection.toggle, openMenu: setCopying };
+  const body = { objects, search, folder, isOneBucket, selection, copying: copying?.of, openMenu: setCopying };
   return (
     <>
       <SelectionBar rows={objects} selection={selection} />
       <div role="region" aria-label="Objects found">
-        <table class={`virtual${isOneBucket ? ' of-one' : ''}`} aria-rowcount={more === undefined ? objects.length + 1 : -1}>
+        <table role="table" class={`virtual${isOneBucket ? ' of-one' : ''}`} aria-rowcount={more === undefined ? objects.length + 1 : -1}>
           <Heads objects={objects} search={search} selection={selection} isOneBucket={isOneBucket} />
-          <tbody ref={body}>
-            <Space px={abovePx} />
-            {items.map(({ index }) => {
-              const object = objects[index];
-              return (
-                object !== undefined &&
-                objectRow(object, index, { ...shown, isMarker: object.key === folder, isSelected: selection.has(idOf(object)) })
-              );
-            })}
-            <Space px={belowPx} />
-          </tbody>
+          <Body {...body} more={isLoading || isFull ? undefined : more} />
         </table>
       </div>
       {copying !== undefined && (
@@ -207,6 +190,40 @@ function ObjectTable({ found, objects, search, folder }: TableProps) {
       {isLoading && <Busy />}
       {isFull && more !== undefined && <Beyond search={search} last={objects.at(-1)} />}
     </>
+  );
+}
+
+interface BodyProps extends Omit<TableProps, 'found'> {
+  readonly isOneBucket: boolean;
+  readonly selection: Selection;
+  /** The object whose menu is open. */
+  readonly copying: StoredObject | undefined;
+  readonly openMenu: (copying: Copying) => void;
+  /** Reads the next page. */
+  readonly more: (() => void) | undefined;
+}
+
+/** The rows that are near what is seen. Nothing else is drawn while the list is scrolled. */
+function Body({ objects, search, folder, isOneBucket, selection, copying, openMenu, more }: BodyProps) {
+  const inZone = useObserved(zone);
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { items, abovePx, belowPx } = useVirtualRows({ count: objects.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
+  const [lastDrawn = 0] = items.at(-1) ?? [];
+  useEffect(() => {
+    if (lastDrawn > objects.length - AHEAD) more?.();
+  }, [lastDrawn, objects.length, more === undefined]);
+  const shown = { search, isOneBucket, inZone, nowMs: Date.now(), select: selection.toggle, openMenu };
+  return (
+    <tbody role="rowgroup" ref={body}>
+      <Space px={abovePx} />
+      {items.map(([row, slot]) => {
+        const object = objects[row];
+        if (object === undefined) return null;
+        const isSelected = !selection.isEmpty && selection.has(idOf(object));
+        return objectRow(object, { row, slot }, { ...shown, isSelected, isMarker: object.key === folder, isCopying: object === copying });
+      })}
+      <Space px={belowPx} />
+    </tbody>
   );
 }
 
@@ -244,9 +261,9 @@ interface HeadsProps {
 
 function Heads({ objects, search, selection, isOneBucket }: HeadsProps) {
   return (
-    <thead>
-      <tr>
-        <td class="select">
+    <thead role="rowgroup">
+      <tr role="row">
+        <td role="cell" class="select">
           <input
             type="checkbox"
             aria-label={`Select all ${objects.length} that are shown`}
@@ -258,7 +275,7 @@ function Heads({ objects, search, selection, isOneBucket }: HeadsProps) {
           Key
         </SortHead>
         {!isOneBucket && (
-          <th scope="col" class="bucket">
+          <th role="columnheader" scope="col" class="bucket">
             Bucket
           </th>
         )}
@@ -276,7 +293,7 @@ function Heads({ objects, search, selection, isOneBucket }: HeadsProps) {
             </SortHead>
           </>
         )}
-        <th scope="col" class="copies">
+        <th role="columnheader" scope="col" class="copies">
           <span class="unseen">Copy</span>
         </th>
       </tr>
@@ -297,7 +314,7 @@ function SortHead({ search, field, children }: HeadProps) {
   const isDown = isSorted ? search.order === 'asc' : field !== 'key';
   const sorted = search.order === 'asc' ? 'ascending' : 'descending';
   return (
-    <th scope="col" class={field === 'key' ? 'key' : field} aria-sort={isSorted ? sorted : undefined}>
+    <th role="columnheader" scope="col" class={field === 'key' ? 'key' : field} aria-sort={isSorted ? sorted : undefined}>
       <Link page={pageOf(search)} choices={choicesOf({ ...search, sort: field, order: isDown ? 'desc' : 'asc', open: undefined })}>
         {children}
         {isSorted && <span aria-hidden="true"> {search.order === 'asc' ? '↑' : '↓'}</span>}

@@ -25,9 +25,11 @@ export function visibleText(text: string): string {
   return /^\s+$/.test(text) ? text.replaceAll(/\s/g, (space) => `\\u{${space.charCodeAt(0).toString(16)}}`) : printable(text);
 }
 
+const numbers = new Intl.NumberFormat('en');
+
 /** 12,345. */
 export function numberText(value: number): string {
-  return value.toLocaleString('en');
+  return numbers.format(value);
 }
 
 /** 1 letter, 2 letters. */

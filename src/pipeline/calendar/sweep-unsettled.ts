@@ -10,7 +10,7 @@ import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { LookAgain } from './look-again.ts';
-import type { Visit } from './sweep.ts';
+import type { DueOf, Visit } from './sweep.ts';
 
 /** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
 const UNSETTLED_AGE_MS = 600_000;
@@ -21,6 +21,24 @@ const LOOKS_MAX = 1_000;
 const VISIT_MAX_MS = 60_000;
 /** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
+
+/** Creates the function that decides, by one request for all, which buckets are visited. Where that says nothing, each one is. */
+export function createUnsettledDue({
+  maintenance,
+  clock,
+}: {
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettledBuckets'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}): DueOf {
+  return async (signal) => {
+    const found = await maintenance.unsettledBuckets(clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS), signal).catch(() => {
+      signal.throwIfAborted();
+      // a bucket whose own request fails as well reports it
+      return undefined;
+    });
+    return ({ bucket }) => found?.has(bucket) ?? true;
+  };
+}
 
 /**
  * Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them.

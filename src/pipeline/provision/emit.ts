@@ -2,7 +2,6 @@
 import { defined } from '../../domain/defined.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { emitScript } from '../../domain/provisioning/emitting/aws-cli.ts';
-import { cloudFormationOf } from '../../domain/provisioning/emitting/cloudformation.ts';
 import { codeRuleOf, formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { terraformOf } from '../../domain/provisioning/emitting/terraform.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
@@ -55,7 +54,10 @@ export function createEmit({ aws, observe }: Dependencies): Emit {
     const plan = planOf(wish, observed);
     refuseBlocked(plan);
     const template = templateOf(plan, observed);
-    return format === 'terraform' ? terraformOf(template) : cloudFormationOf(template);
+    if (format === 'terraform') return terraformOf(template);
+    // it loads a writer of YAML, whose 70 modules no other request needs
+    const { cloudFormationOf } = await import('../../domain/provisioning/emitting/cloudformation.ts');
+    return cloudFormationOf(template);
   }
 
   return async function emit(wish, format, signal) {

@@ -204,15 +204,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     expect((await store.objects.getMany(bucket, ['a/Report2024.pdf']))[0]).toStrictEqual(live(bucket, 'a/Report2024.pdf'));
   });
 
-  it('finds the objects below a folder by key.path', async () => {
-    const bucket = await newBucket();
-    await store.objects.write(['a/b c/d.txt', 'a/b', 'a/b cd', '/a/x'].map((key) => accept(live(bucket, key))));
-    await opened.refresh();
-    const below = (folder: string) => raw('POST', `/${prefix}-write-${bucket}/_search`, { query: { term: { 'key.path': folder } } });
-    expect(await below('a/b c')).toMatchObject({ body: { hits: { hits: [{ _id: 'k:a/b c/d.txt' }] } } });
-    expect(await below('/a')).toMatchObject({ body: { hits: { hits: [{ _id: 'k:/a/x' }] } } });
-  });
-
   it('reads a document whose metadata is named __proto__, and pollutes nothing', async () => {
     const bucket = await newBucket();
     const user_metadata = JSON.parse('{"__proto__":"x","constructor":"y","a":"z"}') as Record<string, string>;

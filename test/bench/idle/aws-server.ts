@@ -3,13 +3,17 @@
  * versioning of buckets, and a count of all requests by service and operation. Its parent sends {@link AwsRequest}s, one after the
  * other, and gets one {@link AwsReply} for each, and one at the start.
  */
+import { createHash, randomUUID } from 'node:crypto';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { benchObject, nativeMessage } from '../ingest/messages.ts';
 import { accelerate, type FastClock } from './fast-clock.ts';
 
 export type AwsRequest =
   | { readonly kind: 'create-buckets'; readonly buckets: readonly string[] }
   /** Others like it. */
   | { readonly kind: 'clone-bucket'; readonly bucket: string; readonly buckets: readonly string[] }
+  /** Events of puts from now on, of one key each, for these buckets in turn. */
+  | { readonly kind: 'tell'; readonly eventsPerS: number; readonly buckets: readonly string[] }
   | { readonly kind: 'accelerate'; readonly clock: FastClock }
   /** Answered with the counts, which begin again. */
   | { readonly kind: 'counts' };
@@ -54,7 +58,7 @@ const queue = (name: string, attributes = {}) =>
   sqs.createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}`, attributes);
 const letters = queue('dead-letters', { MessageRetentionPeriod: '1209600' });
 const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 });
-const { url: queueUrl } = queue('bucket-events', { RedrivePolicy, MessageRetentionPeriod: '1209600' });
+const bucketQueue = queue('bucket-events', { RedrivePolicy, MessageRetentionPeriod: '1209600' });
 
 process.on('message', (request: AwsRequest) => {
   switch (request.kind) {
@@ -66,6 +70,9 @@ process.on('message', (request: AwsRequest) => {
         s3.createBucket(bucket);
         notifications.set(bucket, notifications.get(request.bucket) ?? NONE);
       }
+      return answerParent();
+    case 'tell':
+      tell(request);
       return answerParent();
     case 'accelerate':
       accelerate(request.clock);
@@ -79,8 +86,25 @@ process.once('disconnect', () => process.exit(0));
 answerParent();
 
 function answerParent(): void {
-  const reply: AwsReply = { endpoint, queueUrl, counts: Object.fromEntries(counts) };
+  const reply: AwsReply = { endpoint, queueUrl: bucketQueue.url, counts: Object.fromEntries(counts) };
   process.send?.(reply);
+}
+
+/** How often some events are sent. */
+const TELL_EVERY_MS = 20;
+
+function tell({ eventsPerS, buckets }: Extract<AwsRequest, { readonly kind: 'tell' }>): void {
+  const fromMs = performance.now();
+  let told = 0;
+  setInterval(() => {
+    for (const due = (performance.now() - fromMs) * (eventsPerS / 1_000); told < due; told += 1) {
+      const sentTimestamp = Date.now();
+      const body = nativeMessage(buckets[told % buckets.length] ?? '', benchObject('idle', told), sentTimestamp);
+      const md5OfBody = createHash('md5').update(body).digest('hex');
+      const message = { messageId: randomUUID(), body, md5OfBody, messageAttributes: {}, md5OfMessageAttributes: '' };
+      bucketQueue.enqueue({ ...message, sentTimestamp, approximateReceiveCount: 0 });
+    }
+  }, TELL_EVERY_MS);
 }
 
 interface Asked {

@@ -25,6 +25,8 @@ import { startOpenSearchCounts } from './opensearch-counts.ts';
 export interface IdleWorld {
   /** Starts workers of all roles, whose time passes at this speed from one in the morning on. */
   startWorkers(count: number, speed: number): Promise<readonly MeasuredProcess[]>;
+  /** Lets events of puts come from now on, for all buckets in turn. */
+  tell(eventsPerS: number): Promise<void>;
   /** Requests to AWS and OpenSearch since the last call. */
   counts(): Promise<Readonly<Record<string, number>>>;
   close(): Promise<void>;
@@ -123,6 +125,9 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
   }
   return {
     startWorkers,
+    async tell(eventsPerS) {
+      await aws.ask({ kind: 'tell', eventsPerS, buckets: names });
+    },
     async counts() {
       const ofAws = (await aws.ask({ kind: 'counts' })).counts;
       return { ...ofAws, ...counted?.counts() };

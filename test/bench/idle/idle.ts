@@ -12,6 +12,7 @@ import { dollarsOfMonth } from './prices.ts';
 interface IdleOptions {
   readonly buckets: readonly number[];
   readonly workers: number;
+  readonly events: number;
   readonly speed: number;
   readonly minutes: number;
 }
@@ -50,6 +51,11 @@ function describe(command: Command): Command {
         .default([1, 50, 1_000], '1,50,1000'),
     )
     .addOption(new Option('--workers <count>', 'processes of all roles (one with SQLite)').argParser(whole(1, 9)).default(1))
+    .addOption(
+      new Option('--events <rate>', 'that come a second of the clock of the workers, each of one key')
+        .argParser(whole(0, 100_000))
+        .default(0),
+    )
     .addOption(new Option('--speed <factor>', 'by which time passes faster').argParser(whole(1, 60)).default(12))
     .addOption(new Option('--minutes <count>', 'of that time, which are measured').argParser(whole(1, 1_440)).default(60))
     .addHelpText(
@@ -81,20 +87,26 @@ function counts(text: string): readonly number[] {
 
 /** The first round of everything has ended. */
 const START_MINUTES = 10;
+/** Without a faster clock it ends sooner than that. */
+const START_MAX_MS = 60_000;
 const MINUTE_MS = 60_000;
 const INDEX_ALONE_MS = 20_000;
 
 async function run(options: IdleOptions, tell: (text: string) => void): Promise<IdleReport> {
-  const { workers, speed, minutes } = options;
+  const { workers, events, speed, minutes } = options;
   const runs: IdleRun[] = [];
   for (const buckets of options.buckets) {
     tell(`${buckets} buckets: connecting`);
     runs.push(await runOf(buckets, options, tell));
   }
-  return { bench: 'idle', date: new Date().toISOString(), node: process.version, workers, speed, minutes, runs };
+  return { bench: 'idle', date: new Date().toISOString(), node: process.version, workers, events, speed, minutes, runs };
 }
 
-async function runOf(buckets: number, { workers: count, speed, minutes }: IdleOptions, tell: (text: string) => void): Promise<IdleRun> {
+async function runOf(
+  buckets: number,
+  { workers: count, events, speed, minutes }: IdleOptions,
+  tell: (text: string) => void,
+): Promise<IdleRun> {
   const openSearchUrl = process.env['TALLY_BENCH_OPENSEARCH_URL'];
   const world = await openIdleWorld(buckets, openSearchUrl);
   const indexUs = (): Promise<number> => (openSearchUrl === undefined ? Promise.resolve(0) : indexCpuUs(openSearchUrl));
@@ -104,7 +116,8 @@ async function runOf(buckets: number, { workers: count, speed, minutes }: IdleOp
     const alonePerMs = ((await indexUs()) - aloneUs) / INDEX_ALONE_MS;
     const workers = await world.startWorkers(openSearchUrl === undefined ? 1 : count, speed);
     tell(`${buckets} buckets: starting`);
-    await delay((START_MINUTES * MINUTE_MS) / speed);
+    if (events > 0) await world.tell(events);
+    await delay(Math.min(START_MAX_MS, (START_MINUTES * MINUTE_MS) / speed));
     await world.counts();
     const before = { cpuUs: cpuUsOf(workers), lines: linesOf(workers), indexUs: await indexUs(), atMs: performance.now() };
     tell(`${buckets} buckets: measuring ${minutes} minutes in ${((minutes * 60) / speed).toFixed(0)} s`);
@@ -137,7 +150,7 @@ function linesOf(workers: readonly MeasuredProcess[]): number {
   return workers.reduce((sum, worker) => sum + worker.lines, 0);
 }
 
-function reportText({ date, node, workers, speed, minutes, runs }: IdleReport): string {
+function reportText({ date, node, workers, events, speed, minutes, runs }: IdleReport): string {
   const operations = [...new Set(runs.flatMap(({ requestsPerMinute }) => Object.keys(requestsPerMinute)))].sort();
   const of = (figure: (each: IdleRun) => number | undefined, digits = 2): readonly string[] =>
     runs.map((each) => figure(each)?.toFixed(digits) ?? '–');
@@ -152,7 +165,7 @@ function reportText({ date, node, workers, speed, minutes, runs }: IdleReport): 
       0,
     );
   return [
-    `idle, ${workers} worker(s), ${minutes} minutes at ${speed} × speed, Node ${node}, ${date}`,
+    `idle, ${workers} worker(s), ${events === 0 ? 'no events' : `${events} events/s`}, ${minutes} minutes at ${speed} × speed, Node ${node}, ${date}`,
     '',
     tableText([
       ['', ...runs.map(({ buckets }) => `${buckets} buckets`)],

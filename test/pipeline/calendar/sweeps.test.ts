@@ -10,7 +10,7 @@ import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createVisitTombstones } from '../../../src/pipeline/calendar/purge-tombstones.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
-import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
+import { createUnsettledDue, createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../../../src/pipeline/looks/create.ts';
@@ -82,6 +82,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
       'unsettled',
       createVisitUnsettled({ state, maintenance, lookAgain, clock }),
+      createUnsettledDue({ maintenance, clock }),
     ),
     tombstoneSweep: createSweep(
       { state, clock, telemetry, runMaxMs: RUN_MAX_MS },

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { refs, readRecord } from '../../../src/pipeline/records/stored.ts';
+import { isLong } from '../../support/breadth.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createKeyWorld, DAY_MS } from '../../support/identity/keys.ts';
 import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
@@ -150,7 +151,7 @@ describe('authentication with a key', () => {
         await clock.advance(60_000);
         await Promise.all(answers);
       }),
-      { numRuns: 100 },
+      { numRuns: isLong ? 400 : 40 },
     );
   });
 
