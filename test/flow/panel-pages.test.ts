@@ -60,6 +60,23 @@ const NOTE_BACK = `(() => {
 const isNoReadiness = (text: string): boolean => !/status of 503 .*\/readyz/s.test(text);
 const IS_IN_DIALOG = `document.activeElement?.closest('dialog') !== null || document.activeElement === document.body`;
 
+/** A telephone far from the registry. */
+const SLOW = { offline: false, latency: 100, downloadThroughput: 200_000, uploadThroughput: 100_000 };
+/** Below this a person takes a page for one that stands still (https://web.dev/articles/cls). */
+const JUMPS_MAX = 0.1;
+/** Notes from the beginning on whether the content says that it is loading, and how far what is shown moves without a press. */
+const NOTE_LOADING = `(() => {
+  window.loading = { isSaid: false, jumps: [] };
+  new MutationObserver(() => {
+    window.loading.isSaid ||= document.querySelector('main#content [aria-busy="true"]') !== null;
+  }).observe(document, { childList: true, subtree: true });
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput, sources } of list.getEntries()) {
+      if (!hadRecentInput) window.loading.jumps.push([value, ...sources.map(({ node }) => node?.outerHTML?.slice(0, 80))]);
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+})()`;
+
 describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of the panel in Chromium', () => {
   let machine: PanelWorld;
   let people: HttpWorld;
@@ -152,6 +169,19 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     ].map((fault) => `${row.name}: ${fault}`);
   }
 
+  /** What a slow network does to the page that is shown: it must say that it loads, and what is shown must stay where it is. */
+  async function loadingFaultsOf(page: Page, row: PanelPage, caller: PanelCaller): Promise<readonly string[]> {
+    const { isSaid, jumps } = await page.evaluate<{ isSaid: boolean; jumps: readonly (readonly [number, ...string[]])[] }>(
+      'window.loading',
+    );
+    const moved = jumps.reduce((sum, [value]) => sum + value, 0);
+    const loads = row.name !== 'unknown' && row.callers.includes(caller);
+    return [
+      ...(loads && !isSaid ? ['does not say that it loads'] : []),
+      ...(moved > JUMPS_MAX ? [`jumps by ${moved}: ${JSON.stringify(jumps)}`] : []),
+    ].map((fault) => `${row.name} ${row.choices?.['tab'] ?? ''}: ${fault}`);
+  }
+
   it.each<readonly [caller: PanelCaller, way: 'directly' | 'behind the prefix of a proxy']>([
     ['local', 'directly'],
     ['user', 'directly'],
@@ -159,11 +189,19 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     ['admin', 'behind the prefix of a proxy'],
   ])('show attackers’ texts as texts, on a screen of 360 pixels, to %s, %s', async (caller, way) => {
     const url = way === 'directly' ? addressFor(caller) : proxy.url;
-    const { page, complaints, refused } = await open(caller, SMALL, way === 'directly' ? tokens.get(caller) : tokenBehind);
+    const { page, context, complaints, refused } = await open(caller, SMALL, way === 'directly' ? tokens.get(caller) : tokenBehind);
+    // one tour is that of a slow network
+    const isSlow = caller === 'local';
+    if (isSlow) {
+      await context.addInitScript({ content: NOTE_LOADING });
+      const devtools = await context.newCDPSession(page);
+      await devtools.send('Network.emulateNetworkConditions', SLOW);
+    }
     const faults: string[] = [];
     for (const row of panelPages) {
       await opened(page, url, row);
       faults.push(...(await faultsOf(page, row, caller)));
+      if (isSlow) faults.push(...(await loadingFaultsOf(page, row, caller)));
     }
     expect(faults).toEqual([]);
     expect(refused).toEqual([]);

@@ -1,11 +1,11 @@
-/** The panel of a person who reads a part of a bucket: what is not granted is nowhere in it. */
-import type { Browser, Response } from 'playwright-core';
+/** The panel of a person who reads a part of a bucket: what is not granted is nowhere in it. An administrator grants it in two tabs, and the daemon is killed under them. */
+import type { Browser, Page, Response } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
-import { runTally } from '../support/servers/daemon.ts';
 import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
 import { openPanel, settled } from '../support/worlds/panel.ts';
 
+const ADMIN = { sub: 's-root', email: 'root@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] };
 const ALICE = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
 
 describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who reads a part of a bucket', () => {
@@ -19,37 +19,81 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await world?.close();
   });
 
-  it('shows that part, says so, and shows nothing when the grant is removed', async () => {
-    for (const key of ['docs/plan.txt', 'secret/plan.txt'])
-      expect((await fetch(`${world.daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
-    const grant = async (act: 'add' | 'remove') =>
-      expect(await runTally(['admin', 'grants', act, 'user:alice@example.com', 'demo/docs/'], world.storeEnv)).toMatchObject({ code: 0 });
-    await grant('add');
-    world.provider.personIs(ALICE);
-    const { page, context, complaints } = await openWindow(browser);
+  /** A window of a person who has logged in, and what was answered with 403. */
+  async function logIn(person: typeof ALICE, query: string) {
+    world.provider.personIs(person);
+    const window = await openWindow(browser);
     const refused: string[] = [];
-    context.on('response', (response: Response) => {
+    window.context.on('response', (response: Response) => {
       if (response.status() === 403) refused.push(response.url());
     });
-    await openPanel(page, world.url, '?page=buckets');
-    await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByText('You may read demo/docs/').waitFor();
+    await openPanel(window.page, world.url, query);
+    await window.page.getByRole('button', { name: 'Log in' }).click();
+    await window.page.locator('.rail').waitFor();
+    return { ...window, refused };
+  }
+
+  const textOf = (page: Page): Promise<string> => page.locator('main').innerText();
+
+  it('shows that part once it is granted on the page Access, says so, and shows nothing when the grant is removed in another tab', async () => {
+    for (const key of ['docs/plan.txt', 'secret/plan.txt'])
+      expect((await fetch(`${world.daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
+    const { page, context, complaints, refused } = await logIn(ALICE, '?page=buckets');
+    await page.getByText('Nothing is granted to you').waitFor();
+
+    const admin = await logIn(ADMIN, '?page=access&part=demo/docs/');
+    const grants = admin.page.getByRole('region', { name: 'Grants', exact: true });
+    const readers = admin.page.getByRole('region', { name: 'Who sees this' });
+    await readers.getByText('root@example.com').waitFor();
+    await admin.page.getByRole('button', { name: 'Add grant' }).click();
+    await admin.page.getByLabel('Who', { exact: true }).fill('user:alice@example.com');
+    await admin.page.getByLabel('May read').fill('demo/docs/');
+    await admin.page.keyboard.press('Enter');
+    await grants.getByText('demo/docs/').waitFor();
+    // what was asked below is asked again
+    await readers.getByText('alice@example.com', { exact: true }).waitFor();
+
     await page.goto(`${world.url}/panel/?page=search&query=plan`);
+    await page.getByText('You may read demo/docs/').waitFor();
     await expect
       .poll(async () => {
         await page.reload();
         await settled(page);
-        return page.locator('main').innerText();
+        return textOf(page);
       })
       .toContain('docs/plan.txt');
-    expect(await page.locator('main').innerText()).not.toContain('secret');
-    await grant('remove');
+    expect(await textOf(page)).not.toContain('secret');
+
+    const tab = await admin.context.newPage();
+    await openPanel(tab, world.url, '?page=access');
+    await tab.getByRole('button', { name: 'Remove user:alice@example.com' }).click();
+    await tab.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await tab.getByText('Nothing is granted.').waitFor();
     await page.reload();
     await page.getByText('Nothing is granted to you').waitFor();
     await settled(page);
-    expect(await page.locator('main').innerText()).not.toContain('docs/plan.txt');
-    expect(refused).toEqual([]);
+    expect(await textOf(page)).not.toContain('docs/plan.txt');
+
+    // the first tab shows the grant still: to remove it again says what is the case
+    await admin.page.getByRole('button', { name: 'Remove user:alice@example.com' }).click();
+    await admin.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await admin.page.getByRole('dialog').getByRole('alert').waitFor();
+    await admin.page.keyboard.press('Escape');
+    await admin.page.getByText('Nothing is granted.').waitFor();
+
+    expect([...refused, ...admin.refused]).toEqual([]);
     expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
     await context.close();
+
+    // a daemon that is killed takes nothing from the page that is open, and nothing that was typed
+    await admin.page.getByRole('button', { name: 'Add grant' }).click();
+    await admin.page.getByLabel('Who', { exact: true }).fill('everyone');
+    await admin.page.getByLabel('May read').fill('demo');
+    await world.daemon.kill();
+    await admin.page.keyboard.press('Enter');
+    await admin.page.getByRole('dialog').getByRole('alert').waitFor();
+    expect(await admin.page.getByLabel('Who', { exact: true }).inputValue()).toBe('everyone');
+    await admin.page.locator('.banner', { hasText: 'The registry cannot be reached.' }).waitFor();
+    await admin.context.close();
   });
 });

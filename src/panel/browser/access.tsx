@@ -15,10 +15,14 @@ export function AccessPage({ choices }: { readonly choices: Choices }) {
     call('GET /v1/admin/grants', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
   const [open, setOpen] = useState<'add' | GrantView>();
+  /** What is asked below is asked again after a change. */
+  const [round, again] = useState(0);
   function close(): void {
     setOpen(undefined);
     grants.reload();
+    again(round + 1);
   }
+  const asked = { part: choices['part'] ?? '', person: choices['person'] ?? '', round };
   const mayChange = may('POST /v1/admin/grants');
   return (
     <>
@@ -34,8 +38,8 @@ export function AccessPage({ choices }: { readonly choices: Choices }) {
       <Listed pages={grants} empty={<p class="empty">Nothing is granted.</p>}>
         {(items) => <GrantTable grants={items} remove={mayChange ? setOpen : undefined} />}
       </Listed>
-      {may('GET /v1/admin/readers') && <Readers part={choices['part'] ?? ''} person={choices['person'] ?? ''} />}
-      {may('GET /v1/admin/users/{id}/access') && <PersonAccess part={choices['part'] ?? ''} person={choices['person'] ?? ''} />}
+      {may('GET /v1/admin/readers') && <Readers {...asked} />}
+      {may('GET /v1/admin/users/{id}/access') && <PersonAccess {...asked} />}
       {open === 'add' && <AddDialog onClose={close} />}
       {typeof open === 'object' && <RemoveGrantDialog grant={open} onClose={close} />}
     </>
@@ -142,23 +146,24 @@ function RemoveGrantDialog({ grant: { who, where }, onClose }: { readonly grant:
 interface AskedProps {
   readonly part: string;
   readonly person: string;
+  readonly round: number;
 }
 
 /** Who sees a part. */
-function Readers({ part, person }: AskedProps) {
+function Readers({ part, person, round }: AskedProps) {
   return (
     <section aria-labelledby="readers-heading">
       <h2 id="readers-heading">Who sees this?</h2>
       <div class="filters">
         <Chosen label="Bucket, or BUCKET/PREFIX" value={part} onChosen={(chosen) => go(hrefOf('access', { part: chosen, person }))} />
       </div>
-      {part !== '' && <ReaderList part={part} />}
+      {part !== '' && <ReaderList part={part} round={round} />}
     </section>
   );
 }
 
-function ReaderList({ part }: { readonly part: string }) {
-  const readers = usePages<ReaderView>(`readers ${part}`, (cursor, signal) =>
+function ReaderList({ part, round }: Omit<AskedProps, 'person'>) {
+  const readers = usePages<ReaderView>(`readers ${round} ${part}`, (cursor, signal) =>
     call('GET /v1/admin/readers', { query: { where: part, ...(cursor !== undefined && { cursor }) } }, signal),
   );
   return (
@@ -189,7 +194,7 @@ function ReaderList({ part }: { readonly part: string }) {
 const PEOPLE_MAX = 500;
 
 /** What a person sees. */
-function PersonAccess({ part, person }: AskedProps) {
+function PersonAccess({ part, person, round }: AskedProps) {
   const { value } = useLoaded('people', (signal) => call('GET /v1/admin/users', { query: { limit: PEOPLE_MAX } }, signal));
   const people: readonly User[] = value?.items ?? [];
   return (
@@ -203,7 +208,7 @@ function PersonAccess({ part, person }: AskedProps) {
           onChange={(chosen) => go(hrefOf('access', { part, person: chosen }))}
         />
       </div>
-      {person !== '' && <AccessOf person={person} />}
+      {person !== '' && <AccessOf person={person} round={round} />}
     </section>
   );
 }
@@ -215,8 +220,10 @@ const reasons = {
   too_many: 'too many separate parts are granted, so that the person reads nothing: grant shorter prefixes',
 } as const;
 
-function AccessOf({ person }: { readonly person: string }) {
-  const loaded = useLoaded(`access of ${person}`, (signal) => call('GET /v1/admin/users/{id}/access', { params: { id: person } }, signal));
+function AccessOf({ person, round }: Omit<AskedProps, 'part'>) {
+  const loaded = useLoaded(`access of ${round} ${person}`, (signal) =>
+    call('GET /v1/admin/users/{id}/access', { params: { id: person } }, signal),
+  );
   return (
     <Shown loaded={loaded}>
       {({ reads, because, grants, groups, groups_left_out: isLeftOut }) => (

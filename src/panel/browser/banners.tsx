@@ -1,4 +1,4 @@
-/** What is above every page when there is reason: how the registry answers, what the person may read, and keys that end. */
+/** What is below every page when there is reason: how the registry answers, what the person may read, and keys that end. */
 import type { ApiKey } from '../../api/api-keys.ts';
 import { call, connection } from './api.ts';
 import { daysLeft, endsSoon } from './key-days.tsx';
@@ -12,11 +12,11 @@ const SHOWN_PARTS = 5;
 
 export function Banners() {
   return (
-    <>
+    <div class="banners">
       <ConnectionBanner />
       <AccessBanner />
       <KeysBanner />
-    </>
+    </div>
   );
 }
 

@@ -28,6 +28,32 @@ export function useIsShown(): () => boolean {
   return () => !isGone.current;
 }
 
+/** What takes a moment and may fail, once at a time, however often it is asked for meanwhile. */
+function useActing(report: (problem: Problem | undefined) => void) {
+  const [isActing, setActing] = useState(false);
+  // what is drawn follows a moment later
+  const acting = useRef(false);
+  const noteFocus = useKeptFocus(isActing);
+  function show(is: boolean): void {
+    acting.current = is;
+    setActing(is);
+  }
+  async function run(act: () => Promise<void>): Promise<void> {
+    if (acting.current) return;
+    noteFocus();
+    show(true);
+    report(undefined);
+    try {
+      await act();
+    } catch (error) {
+      report(problemFrom(error));
+    } finally {
+      show(false);
+    }
+  }
+  return { isActing, run };
+}
+
 interface ActProps {
   readonly children: string;
   /** What is done. It is done once at a time. */
@@ -40,22 +66,8 @@ interface ActProps {
 
 /** A button whose act takes a moment and may fail. */
 export function Act({ children, act, isDanger, isSecondary, isDisabled, onProblem }: ActProps) {
-  const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  const report = onProblem ?? setProblem;
-  const noteFocus = useKeptFocus(isActing);
-  async function run(): Promise<void> {
-    noteFocus();
-    setActing(true);
-    report(undefined);
-    try {
-      await act();
-    } catch (error) {
-      report(problemFrom(error));
-    } finally {
-      setActing(false);
-    }
-  }
+  const { isActing, run } = useActing(onProblem ?? setProblem);
   return (
     <>
       <button
@@ -64,7 +76,7 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
         disabled={isActing || isDisabled === true}
         aria-busy={isActing}
         data-acting={isActing}
-        onClick={() => void run()}
+        onClick={() => void run(act)}
       >
         {children}
       </button>
@@ -106,21 +118,8 @@ export function Form({
   mayLeave,
   children,
 }: FormProps) {
-  const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  const noteFocus = useKeptFocus(isActing);
-  async function run(act: () => Promise<void>): Promise<void> {
-    noteFocus();
-    setActing(true);
-    setProblem(undefined);
-    try {
-      await act();
-    } catch (error) {
-      setProblem(problemFrom(error));
-    } finally {
-      setActing(false);
-    }
-  }
+  const { isActing, run } = useActing(setProblem);
   return (
     <form
       data-acting={isActing && mayLeave !== true}

@@ -56,7 +56,12 @@ export function SeriesCharts({ page, choices, bucket }: ChartsProps) {
           </ul>
         </nav>
       </div>
-      {value === undefined && (problem === undefined ? <Busy /> : <Failure problem={problem} retry={reload} />)}
+      {problem !== undefined && value === undefined && <Failure problem={problem} retry={reload} />}
+      {problem === undefined && value === undefined && (
+        <div class="charts-place">
+          <Busy />
+        </div>
+      )}
       {value !== undefined && <Charts of={value} isOfBucket={bucket !== undefined} />}
     </section>
   );
@@ -74,7 +79,13 @@ function Charts({ of, isOfBucket }: { readonly of: Series; readonly isOfBucket: 
   if (of.points.length === 0) {
     return <p class="empty">{of.recording ? 'Nothing was recorded in this time.' : 'Nothing is recorded: TALLY_SERIES is off.'}</p>;
   }
-  if (Drawn === undefined) return <Busy />;
+  if (Drawn === undefined) {
+    return (
+      <div class="charts-place">
+        <Busy />
+      </div>
+    );
+  }
   const { atMs, events, lag, statuses } = drawn;
   return (
     <div class="charts">

@@ -163,12 +163,12 @@ function Frame() {
       <Rail onHelp={() => setHelp(true)} page={here.page} />
       <div class="stage">
         <TopBar />
-        <Banners />
         <main id="content" tabIndex={-1}>
           <Guarded href={here.href}>
             <Page at={here} />
           </Guarded>
         </main>
+        <Banners />
       </div>
       <Announcements />
       {isHelp && <HelpDialog onClose={() => setHelp(false)} />}

@@ -6,7 +6,7 @@ import { Select } from './form.tsx';
 import { FolderName, groupNames, inFolder, type Usage } from './group-name.tsx';
 import { GroupTable } from './group-table.tsx';
 import { usePages, type Pages } from './load.ts';
-import { Busy, Failure, Link, Text } from './parts.tsx';
+import { Busy, Failure, Link, Shown, Text } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { clauseOf, forLive, onlyValueIn, withClauses, type FieldPlace } from './query-text.ts';
 import { Overview, Results } from './results.tsx';
@@ -34,7 +34,8 @@ interface FoldersProps {
 
 export function UsagePage({ choices }: { readonly choices: Choices }) {
   const search: Search = { ...searchOf(choices), view: 'folders' };
-  const buckets = useBuckets().value?.items.map(({ bucket }) => bucket) ?? [];
+  const listed = useBuckets();
+  const buckets = listed.value?.items.map(({ bucket }) => bucket) ?? [];
   const bucket = onlyValueIn(search.query, 'bucket');
   const names = bucket === undefined || buckets.includes(bucket) ? buckets : [bucket, ...buckets];
   const inBucket = (name: string): Choices => choicesOf({ ...search, by: 'folder', query: `bucket:${name}` });
@@ -52,15 +53,19 @@ export function UsagePage({ choices }: { readonly choices: Choices }) {
         </div>
       </div>
       {bucket === undefined ? (
-        <ul aria-label="Usage is that of one bucket: choose it">
-          {buckets.map((name) => (
-            <li key={name}>
-              <Link page="usage" choices={inBucket(name)} isRow>
-                <Text>{name}</Text>
-              </Link>
-            </li>
-          ))}
-        </ul>
+        <Shown loaded={listed}>
+          {() => (
+            <ul aria-label="Usage is that of one bucket: choose it">
+              {buckets.map((name) => (
+                <li key={name}>
+                  <Link page="usage" choices={inBucket(name)} isRow>
+                    <Text>{name}</Text>
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Shown>
       ) : (
         <BucketUsage search={search} bucket={bucket} />
       )}

@@ -14,6 +14,24 @@ const LOOKS = [
   { title: 'small and dark', viewport: SMALL, colorScheme: 'dark' },
 ] as const;
 
+/** 1,440 × 900 pixels at 200 %. */
+const ZOOMED = { width: 720, height: 450 };
+/**
+ * What is cut off there: text that its element hides without dots, and without a place where it is whole. What the eye does not
+ * see at all is not cut.
+ */
+const CUT = `[...document.querySelectorAll('main *, dialog *, .rail *')].filter((element) => {
+  const { overflowX, textOverflow, clipPath } = getComputedStyle(element);
+  const hides = overflowX === 'hidden' || overflowX === 'clip';
+  return hides && textOverflow !== 'ellipsis' && clipPath === 'none' && element.clientWidth > 1
+    && element.scrollWidth > element.clientWidth + 1 && element.checkVisibility();
+}).map((element) => element.outerHTML.slice(0, 200))`;
+/** How far an open dialog is larger than the screen without a way to scroll to its end. */
+const BEYOND = `(() => {
+  const box = document.querySelector('dialog[open]')?.getBoundingClientRect();
+  return box === undefined ? 0 : Math.max(0, -box.top, -box.left, box.bottom - innerHeight, box.right - innerWidth);
+})()`;
+
 /** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
 export const AXE_WINDOW: BrowserContextOptions = { reducedMotion: 'reduce', viewport: LARGE };
 
@@ -27,7 +45,7 @@ interface Violation {
 }
 
 /**
- * What is wrong with what is shown, each with the name: what axe finds, and what is wider than the small screen.
+ * What is wrong with what is shown, each with the name: what axe finds, and what is wider than the small screen or one of 200 %, or cut off there.
  * Large and small have different layouts, light and dark different colours: two looks show all four. What is shown has one of
  * them each day, by its name, and both in `npm run test:long`; parts and colours are those of other pages too. `within`: of an
  * open dialog only itself is judged, since nothing else can be used meanwhile, and the page has been judged without it.
@@ -41,8 +59,16 @@ export async function findingsOf(page: Page, name: string, within: 'html' | 'dia
     await page.emulateMedia({ colorScheme });
     if (turn === undefined || turn === place) found.push(...(await look(page, `${name}, ${title}`, within)));
   }
-  const overflow = await overflowOf(page);
-  if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`);
+  for (const viewport of [SMALL, ZOOMED]) {
+    await page.setViewportSize(viewport);
+    // charts follow their place
+    await page.evaluate(STILL);
+    const overflow = await overflowOf(page);
+    if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than a screen of ${viewport.width}`);
+    const beyond = await page.evaluate<number>(BEYOND);
+    if (beyond > 0) found.push(`${name}: the dialog ends ${beyond} pixels beyond a screen of ${viewport.width}`);
+    found.push(...(await page.evaluate<readonly string[]>(CUT)).map((html) => `${name}: cut off at ${viewport.width}: ${html}`));
+  }
   await page.setViewportSize(LARGE);
   await page.emulateMedia({ colorScheme: 'light' });
   return found;
