@@ -40,4 +40,4 @@ withinContract('SQLite', openSqliteStore, 100);
 
 searchContract('SQLite, in threads', openWithReaders);
 usageContract('SQLite, in threads', openWithReaders);
-withinContract('SQLite, in threads', openWithReaders);
+withinContract('SQLite, in threads', openWithReaders, 100);
