@@ -177,6 +177,18 @@ interface OpenOptions {
   readonly busyTimeoutMs: number;
 }
 
+/**
+ * The memory for pages. A bulk request puts its keys at hundreds of places of two indexes, and the pages of these places, some
+ * 4 MB, come again in the next one. SQLite's 2 MB lose them between, and each is read from the file again.
+ */
+const CACHE_KIB = 16_384;
+/**
+ * How many pages of 4 KiB the log has before they are written into the file: 32 MB, of which most are the same pages again and
+ * are written once. With SQLite's 1,000 they are written eight times as often, for a third of the CPU time of a write. Each time
+ * blocks the process for less than a tenth of a second.
+ */
+const LOG_PAGES = 8_000;
+
 /** Opens a database file. Throws SQLite's own error. */
 export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): DatabaseSync {
   const url = pathToFileURL(path);
@@ -185,6 +197,7 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
   // log at every commit. One commit contains a whole bulk request, so there is about one sync per thousand documents.
   database.exec('PRAGMA synchronous = FULL');
+  database.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}`);
   return database;
 }
 

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
+import { openDatabase, sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
@@ -190,6 +190,18 @@ describe('the file of a SQLite store', () => {
     await writeFile(join(folder, 'plain'), '');
     path = join(folder, 'plain', 'index.sqlite');
     expect(await codeOf(open().setup.prepare())).toBe('index.unreachable');
+  });
+
+  it('is synced at each commit, and its log is written into it long after, from a cache that holds the pages of a bulk request', async () => {
+    await prepared();
+    const database = openDatabase({ path, mode: 'rw', busyTimeoutMs: 0 });
+    const settingOf = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    expect({ synchronous: settingOf('synchronous'), cache: settingOf('cache_size'), log: settingOf('wal_autocheckpoint') }).toEqual({
+      synchronous: 2,
+      cache: -16_384,
+      log: 8_000,
+    });
+    database.close();
   });
 
   it('is not opened again by a store that was closed', async () => {

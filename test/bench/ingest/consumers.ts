@@ -15,6 +15,8 @@ export interface ConsumerOptions {
   readonly queueUrl: string;
   /** Of SQS and S3. */
   readonly endpoint: string;
+  /** Of S3 alone, and the authority of its certificate; absent: that of SQS. */
+  readonly s3?: { readonly url: string; readonly caFile?: string };
   /** Processes on the one queue. */
   readonly workers: number;
   readonly opensearchUrl: string | undefined;
@@ -79,6 +81,8 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
   const env = {
     ...ownVariables(),
     ...awsOf(options.endpoint),
+    ...(options.s3 && { AWS_ENDPOINT_URL_S3: options.s3.url }),
+    ...(options.s3?.caFile !== undefined && { NODE_EXTRA_CA_CERTS: options.s3.caFile }),
     ...Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value ?? ''])),
     TALLY_QUEUE_URL: options.queueUrl,
     TALLY_INDEX_URL: url,

@@ -5,12 +5,13 @@ import { Option } from 'commander';
 import { commandOf, listOf, whole } from '../bench-command.ts';
 import { runBacklog, type BacklogRun } from './backlog.ts';
 import { BUCKET, consumerKinds, type ConsumerKind } from './consumers.ts';
+import { HEAD_LATENCY_MS, runHeads, type HeadsRun } from './heads.ts';
 import { runLatency, type LatencyRun } from './latency.ts';
 import { startQueue, type BenchQueue } from './queue.ts';
 import { reportText } from './report.ts';
 import { runRouted, type RoutedRun } from './routed.ts';
 
-const measures = ['backlog', 'routed', 'latency'] as const;
+const measures = ['backlog', 'routed', 'heads', 'latency'] as const;
 type Measure = (typeof measures)[number];
 type TallyKind = Exclude<ConsumerKind, 'null'>;
 
@@ -25,6 +26,7 @@ export interface IngestReport {
   /** In the order they were run: interleaved. */
   readonly backlog: readonly BacklogRun[];
   readonly routed: readonly (RoutedRun & { readonly consumer: TallyKind })[];
+  readonly heads: readonly (HeadsRun & { readonly consumer: TallyKind })[];
   readonly latency: readonly (LatencyRun & { readonly consumer: TallyKind })[];
   /** What was left out, and why. */
   readonly leftOut: readonly string[];
@@ -37,6 +39,7 @@ interface IngestOptions {
   readonly rounds: number;
   readonly workers: number;
   readonly routedEvents: number;
+  readonly headEvents: number;
   readonly latencyEvents: number;
 }
 
@@ -62,6 +65,9 @@ function describe(command: Command): Command {
     )
     .addOption(new Option('--workers <count>', 'processes on the one queue (one with SQLite)').argParser(whole(1, 9)).default(1))
     .addOption(new Option('--routed-events <count>', 'events that need a HEAD').argParser(whole(10, 1_000_000)).default(10_000))
+    .addOption(
+      new Option('--head-events <count>', 'events each of which needs a HEAD of its own').argParser(whole(10, 1_000_000)).default(20_000),
+    )
     .addOption(new Option('--latency-events <count>', 'events that are searched for').argParser(whole(1, 10_000)).default(100))
     .addHelpText(
       'after',
@@ -74,12 +80,15 @@ Measures:
             hold just the documents that the messages said.
   routed    The same with audit-trail events, which need a HEAD each: five of each
             key in one batch of ten.
+  heads     The same with a key for each event, so that each needs a HEAD of its
+            own, and an S3 that answers after ${HEAD_LATENCY_MS} ms, by HTTP and by TLS. The CPU
+            of a HEAD is that of such an event less that of one without a HEAD.
   latency   Events one by one while nothing else happens, until a search finds
             each.
 
 Consumers:
   null        sqs-consumer and the AWS SDK at their defaults, 16 pollers, which
-              only deletes (not in routed and latency)
+              only deletes (in backlog alone)
   sqlite      tally serve with a SQLite index
   opensearch  tally serve with OpenSearch
 
@@ -111,6 +120,12 @@ async function run(options: IngestOptions, tell: (text: string) => void): Promis
       tell(`routed, ${kind}`);
       routed.push({ consumer: kind, ...(await runRouted(kind, { ...common, workers: 1, events: options.routedEvents })) });
     }
+    const heads: IngestReport['heads'][number][] = [];
+    for (const kind of wants('heads') ? tallyKinds : []) {
+      tell(`heads, ${kind}`);
+      const runs = await runHeads(kind, { ...common, workers: 1, events: options.headEvents });
+      heads.push(...runs.map((each) => ({ consumer: kind, ...each })));
+    }
     const latency = [];
     for (const kind of wants('latency') ? tallyKinds : []) {
       tell(`latency, ${kind}`);
@@ -126,6 +141,7 @@ async function run(options: IngestOptions, tell: (text: string) => void): Promis
       workers,
       backlog,
       routed,
+      heads,
       latency,
       leftOut,
     };

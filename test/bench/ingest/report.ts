@@ -1,5 +1,6 @@
 /** The report of `ingest` as text: ratios first. */
 import { medianOf, tableText } from '../statistics.ts';
+import { HEAD_LATENCY_MS } from './heads.ts';
 import { consumerKinds, type ConsumerKind } from './consumers.ts';
 import type { BacklogRun } from './backlog.ts';
 import type { IngestReport } from './ingest.ts';
@@ -16,12 +17,28 @@ export function reportText(report: IngestReport): string {
         `\nrouted events, ${consumer}: ${run.cpuUsPerEvent.toFixed(0)} µs CPU an event, ${run.eventsPerS.toFixed(0)} events/s, ${run.headsPerS.toFixed(0)} HEADs/s; ` +
         `${events} events of ${keys} keys, at most ${run.headsPerKeyAndBatchMax} HEAD a key and batch; the queue's process had ${run.queueCores.toFixed(2)} cores`,
     ),
+    ...headsText(report),
     ...report.latency.map(
       ({ consumer, events, p50Ms, p95Ms }) =>
         `\nevent → found by search, ${consumer}, idle: p50 ${p50Ms.toFixed(0)} ms, p95 ${p95Ms.toFixed(0)} ms (${events} events)`,
     ),
     ...report.leftOut.map((each) => `\nleft out: ${each}`),
   ].join('\n');
+}
+
+function headsText({ heads }: IngestReport): readonly string[] {
+  if (heads.length === 0) return [];
+  const rows = heads.map(({ consumer, transport, events, ...run }) => [
+    consumer,
+    transport,
+    String(events),
+    run.cpuUsPerHead.toFixed(0),
+    run.cpuUsPerEvent.toFixed(0),
+    run.headsPerS.toFixed(0),
+    run.peakRssMib.toFixed(0),
+  ]);
+  const head = ['consumer', 'S3 by', 'events', 'CPU µs/HEAD', 'CPU µs/event', 'HEADs/s', 'peak RSS MiB'];
+  return [`\nevents that each need a HEAD of their own key, S3 answers after ${HEAD_LATENCY_MS} ms:`, tableText([head, ...rows])];
 }
 
 function backlogText({ backlog, messages, workers }: IngestReport): readonly string[] {
