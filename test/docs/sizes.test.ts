@@ -22,14 +22,10 @@ const LIMITS: Readonly<Record<string, number>> = {
   'docs/reference/endpoints-proxies.md': 6 * KB,
   'docs/reference/traces.md': 6 * KB,
   // above what is wanted: they only become shorter
-  'docs/guides/login.md': 10.6 * KB,
-  'docs/internals/README.md': 10.8 * KB,
-  'docs/internals/decisions.md': 23.9 * KB,
-  'docs/internals/faults.md': 22.3 * KB,
-  'docs/internals/glossary.md': 10.4 * KB,
-  'docs/internals/recipes.md': 11.9 * KB,
-  'docs/internals/reindex.md': 11.8 * KB,
-  'docs/security.md': 10.1 * KB,
+  'docs/internals/decisions.md': 18.5 * KB,
+  'docs/internals/faults.md': 20.1 * KB,
+  'docs/internals/recipes.md': 11.4 * KB,
+  'docs/internals/reindex.md': 10.7 * KB,
 };
 const PAGE_MAX = 10 * KB;
 
@@ -45,6 +41,6 @@ it.each(WRITTEN)('%s is not longer than its limit', (path) => {
 // wanted are 190 and 90 KB: these sums only become smaller
 it('the pages that are written by hand have a limit together, and so have those for maintainers', () => {
   const docs = WRITTEN.filter((path) => path !== 'README.md');
-  expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(196 * KB);
-  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(112 * KB);
+  expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(190 * KB);
+  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(93 * KB);
 });
