@@ -104,6 +104,7 @@ async function loadResults(page: Page): Promise<void> {
 }
 
 async function loadFolders(page: Page): Promise<void> {
-  await page.waitForFunction(`Number(document.querySelector('table.virtual')?.getAttribute('aria-rowcount')) >= ${FOLDERS}`);
+  const rows = "Number(document.querySelector('table.virtual')?.getAttribute('aria-rowcount'))";
+  while (!((await page.evaluate<number>(rows)) >= FOLDERS)) await delay(60);
   await settled(page);
 }
