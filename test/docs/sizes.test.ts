@@ -22,10 +22,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   'docs/reference/endpoints-proxies.md': 6 * KB,
   'docs/reference/traces.md': 6 * KB,
   // above what is wanted: they only become shorter
-  'docs/internals/decisions.md': 18.5 * KB,
-  'docs/internals/faults.md': 20.1 * KB,
-  'docs/internals/recipes.md': 11.4 * KB,
-  'docs/internals/reindex.md': 10.7 * KB,
+  'docs/internals/decisions.md': 17.7 * KB,
+  'docs/internals/faults.md': 19.6 * KB,
+  'docs/internals/recipes.md': 11.3 * KB,
 };
 const PAGE_MAX = 10 * KB;
 
@@ -38,9 +37,9 @@ it.each(WRITTEN)('%s is not longer than its limit', (path) => {
   expect(size(path)).toBeLessThanOrEqual(LIMITS[path] ?? PAGE_MAX);
 });
 
-// wanted are 190 and 90 KB: these sums only become smaller
+// wanted of the first are 190 KB: it only becomes smaller
 it('the pages that are written by hand have a limit together, and so have those for maintainers', () => {
   const docs = WRITTEN.filter((path) => path !== 'README.md');
   expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(190 * KB);
-  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(93 * KB);
+  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(90 * KB);
 });
