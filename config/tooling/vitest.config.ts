@@ -3,8 +3,10 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash,
- * `templates` cfn-lint, and `reader-matrix` has SQLite's files. */
+/**
+ * They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash,
+ * `templates` cfn-lint, and `reader-matrix` has SQLite's files.
+ */
 const slow = [
   'apply',
   'emit',
@@ -127,14 +129,12 @@ const whole = [
   'flow/bad-input',
   'flow/fault-matrix',
   'flow/gaps',
-  'flow/index-nodes',
   'flow/kill',
   'flow/outage',
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-tour',
   'flow/reindex',
-  'flow/reindex-faults',
   'flow/shutdown',
   'http/control-plane-faults',
   'http/reader-matrix',

@@ -6,25 +6,17 @@ import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
 import { indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
-import { isLong, oneOf } from '../support/breadth.ts';
+import { oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
-/** The adapter's own tests say of each answer that it is an outage: each day one that comes and one that does not stand for all. */
+/** The adapter's own tests say of each answer that it is an outage: one that comes and one that does not stand for all. */
 const indexFaults: readonly (readonly [string, Interference])[] = [
   ['answers 401', { kind: 'answer', status: 401, body: '{}' }],
   ['does not answer', { kind: 'hang' }],
-  ...(isLong
-    ? ([
-        ['cuts connections', { kind: 'cut' }],
-        ['answers 503', { kind: 'answer', status: 503, body: '{}' }],
-        ['answers 429', { kind: 'answer', status: 429, body: '{"error":{"type":"rejected_execution_exception"},"status":429}' }],
-      ] as const)
-    : []),
 ];
 
 const storageFaults: readonly (readonly [string, Interference])[] = [
   ['answers 503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
-  ...(isLong ? ([['cuts connections', { kind: 'cut' }]] as const) : []),
 ];
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;

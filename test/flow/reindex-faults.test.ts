@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isLong, onlyInLong } from '../support/breadth.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
-import { applyDrift } from '../support/servers/listing/drift.ts';
 import { createKeySpace } from '../support/servers/listing/key-space.ts';
 import type { Fault } from '../support/servers/listing/listing-faults.ts';
 import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
@@ -36,38 +34,19 @@ async function lost(bucket: TestBucket): Promise<readonly string[]> {
 }
 
 /**
- * Those that no second look makes better: the job fails with them. The adapter's own tests find which code each has, so that
- * one with each code stands for the others, but in `npm run test:long`.
+ * Those that no second look makes better: the job fails with them. One with each code stands for the others, of which the adapter's
+ * own tests find the code, and which random-reindexes.test.ts meets through the same adapter.
  */
 const lasting: readonly (readonly [name: string, fault: Fault, code: string])[] = [
   ['is cut short within its XML', { kind: 'cut-xml' }, 'listing.incomplete'],
   ['is out of order', { kind: 'swapped' }, 'listing.disorder'],
-  ...(isLong
-    ? ([
-        ['breaks off within its body', { kind: 'cut-body' }, 'listing.incomplete'],
-        ['does not say whether more follows', { kind: 'no-end' }, 'listing.incomplete'],
-        ['is empty and says that more follows', { kind: 'empty' }, 'listing.incomplete'],
-        ['repeats a key', { kind: 'repeated' }, 'listing.disorder'],
-        ['begins again at the beginning', { kind: 'restarted' }, 'listing.disorder'],
-      ] as const)
-    : []),
 ];
 
 /** Those that may pass: the job waits for it. */
 const passing: readonly (readonly [name: string, fault: Fault])[] = [
   ['is refused for its rate', { kind: 'slow-down' }],
   ['is denied', { kind: 'error', status: 403, code: 'AccessDenied' }],
-  ...(isLong
-    ? ([
-        ['says that there is no such bucket', { kind: 'error', status: 404, code: 'NoSuchBucket' }],
-        ['ends in a connection that is reset', { kind: 'reset' }],
-        ['fails inside of S3', { kind: 'error', status: 500, code: 'InternalError' }],
-      ] as const)
-    : []),
 ];
-
-/** Each day limit-and-pause.test.ts, apply-and-report.test.ts and workers.test.ts of test/pipeline/reindex-jobs show these. */
-const shownOnFakes = onlyInLong(test.concurrent);
 
 describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a re-index', () => {
   let flow: ReindexFlow;
@@ -139,78 +118,6 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     expect(await bucket.ended((await bucket.reindex()).id)).toMatchObject({ state: 'failed', error: { code: 'bucket.missing' } });
     expect(await bucket.documents()).toBe(count);
   }, 600_000);
-
-  shownOnFakes(
-    'pauses where more is gone than the deletion limit allows, tells how much, and goes on when it is released',
-    async () => {
-      const gone = 1_500;
-      const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
-      const space = createKeySpace('deep', COUNT);
-      for (let at = 0; at < gone; at += 1) bucket.contents.remove(space.keyAt(at * 3));
-      const { id } = await bucket.reindex();
-      const paused = await bucket.ended(id);
-      expect(paused).toMatchObject({ state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 1_000 } });
-      expect(paused.deletions!.waiting).toBeGreaterThan(0);
-      expect(await bucket.documents()).toBe(COUNT - 1_000);
-      expect(await lost(bucket)).toEqual([]);
-      await bucket.resume(id, gone);
-      expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: gone, listed: COUNT - gone } });
-      expect(await bucket.difference()).toBeUndefined();
-    },
-    600_000,
-  );
-
-  shownOnFakes(
-    'of an emptied bucket deletes nothing until that is allowed',
-    async () => {
-      const bucket = await flow.createBucket({ count: 500, indexed: 500 });
-      const space = createKeySpace('deep', 500);
-      for (let at = 0; at < 500; at += 1) bucket.contents.remove(space.keyAt(at));
-      const { id } = await bucket.reindex();
-      expect(await bucket.ended(id)).toMatchObject({ state: 'paused', paused_because: 'deletion-limit' });
-      expect(await bucket.documents()).toBe(500);
-      await bucket.resume(id, 500);
-      expect(await bucket.ended(id)).toMatchObject({ state: 'done', counts: { tombstones: 500 } });
-      expect(await bucket.documents()).toBe(0);
-    },
-    600_000,
-  );
-
-  shownOnFakes(
-    'that is a report counts all and changes nothing',
-    async () => {
-      const bucket = await flow.createBucket({ count: COUNT, indexed: COUNT });
-      const drift = applyDrift(bucket.contents, createKeySpace('deep', COUNT), 50);
-      const before = await bucket.difference();
-      const job = await bucket.ended((await bucket.reindex({ mode: 'report' })).id);
-      expect(job).toMatchObject({ state: 'done', counts: { ...drift, written: 0, tombstones: 0, listed: bucket.contents.size() } });
-      expect(await bucket.difference()).toEqual(before);
-      expect(job.examples?.missing?.map(({ key }) => key)).toContain(`${createKeySpace('deep', COUNT).keyAt(100)}~`);
-    },
-    600_000,
-  );
-
-  shownOnFakes(
-    'of a huge bucket lets small ones pass',
-    async () => {
-      // twice as many ranges as are listed at once
-      const count = 32_000;
-      const huge = await flow.createBucket({ count });
-      // its last page comes only when the small ones are done
-      const held = flow.listing.addFault({ kind: 'held', bucket: huge.name, fromKey: createKeySpace('deep', count).keyAt(count - 1_500) });
-      const slow = flow.listing.addFault({ kind: 'slow', delayMs: 600, bucket: huge.name });
-      const { id } = await huge.reindex();
-      await until('the huge one is at work', async () => (await huge.job(id)).ranges.cut > 0);
-      const small = await Promise.all([1, 2, 3, 4].map(() => flow.createBucket({ count: 1_500 })));
-      const jobs = await Promise.all(small.map(async (bucket) => bucket.ended((await bucket.reindex()).id)));
-      for (const job of jobs) expect(job).toMatchObject({ state: 'done', counts: { missing: 1_500 } });
-      expect((await huge.job(id)).state).toBe('running');
-      held();
-      slow();
-      expect(await huge.ended(id)).toMatchObject({ state: 'done', counts: { missing: count } });
-    },
-    600_000,
-  );
 });
 
 /** Documents of objects that the bucket does not hold. */

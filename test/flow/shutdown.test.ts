@@ -4,7 +4,7 @@ import { runTally } from '../support/servers/daemon.ts';
 import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
-import { oneOf, onlyInLong } from '../support/breadth.ts';
+import { oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
@@ -47,35 +47,6 @@ describe('asked to stop', () => {
       expect(await daemon.stop()).toEqual(STOPPED);
       const successor = await flow.start();
       await flow.converged(successor, SETTLE_TIMEOUT_MS);
-    },
-    600_000,
-  );
-
-  // each day the one with a slow index shows it; app/lifecycle.test.ts has each signal, and the second one
-  onlyInLong(test.concurrent.each(indexKinds.slice(-1)))(
-    'under load, it finishes what it holds, and another goes on, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start(LONG);
-      // the bucket is connected at its first event: more of its events than wait for that in the process are put off
-      world.send(world.put('before'));
-      await flow.converged(daemon);
-      const deleting = world.sqs.interfere({ kind: 'delay', delayMs: 0 }, ({ operation }) => operation === 'DeleteMessageBatch');
-      // more than it holds at once, so that some are left when the first are done
-      for (let each = 0; each < 1_500; each += 1) world.send(world.put(`key/${each}`));
-      await deleting.hit;
-      const polls = await holdPolls(world);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      polls.remove();
-      const { visible, inFlight } = world.messages();
-      expect(inFlight).toEqual([]);
-      expect(visible.length).toBeGreaterThan(0);
-      const successor = await flow.start(LONG);
-      await flow.converged(successor);
-      expect(world.deadLetters()).toEqual([]);
-      // whatever was in hand could be finished: nothing was received twice
-      expect(Math.max(...visible.map((message) => message.approximateReceiveCount))).toBe(0);
     },
     600_000,
   );
@@ -154,27 +125,6 @@ describe('what cannot be finished when a daemon is asked to stop', () => {
       expect(await daemon.stop()).toEqual(STOPPED);
       await givenBack(world);
       expect(world.messages().visible).toHaveLength(10);
-    },
-    600_000,
-  );
-
-  // each day what waits for S3 stands for it
-  onlyInLong(test.skipIf(opensearchUrl() === undefined))(
-    'is given back at the deadline while a bulk request hangs',
-    async () => {
-      await using flow = await openFlow('opensearch');
-      const { world, index } = flow;
-      const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
-      world.send(world.put('before'));
-      await flow.converged(daemon);
-      const outage = index.interfere({ kind: 'hang' }, ({ path }) => path.includes('_bulk'));
-      for (let each = 0; each < 30; each += 1) world.send(world.put(`key/${each}`));
-      await outage.hit;
-      const polls = await holdPolls(world);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      polls.remove();
-      await givenBack(world);
-      expect(world.messages().visible).toHaveLength(30);
     },
     600_000,
   );

@@ -85,14 +85,14 @@ function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) 
           <td>
             <Status of={each} />
           </td>
-          <td>{each.source}</td>
+          <td class="less">{each.source}</td>
           <td>
             <Gaps of={each} />
           </td>
           <td>
             <Time at={each.last_event_at} />
           </td>
-          <td>
+          <td class="less">
             <Time at={each.last_compared_at} />
           </td>
         </tr>

@@ -12,6 +12,9 @@ type Groups = AnswerTo<'GET /v1/objects/facets'>['bucket']['groups'];
 /** More groups are found by typing. */
 const GROUPS_MAX = 6;
 
+/** As in the style sheet: there they are above the results, and must not hide them. */
+const narrow = matchMedia('(max-width: 800px)');
+
 const names = [
   ['bucket', 'Bucket'],
   ['extension', 'Extension'],
@@ -31,11 +34,17 @@ export function Facets({ search, isWanted }: { readonly search: Search; readonly
     { isWanted: isWanted && !isDeletedSearch(search) },
   );
   if (value === undefined) return null;
+  const facets = names.map(([name, text]) => <Facet key={name} name={name} text={text} groups={value[name].groups} search={search} />);
   return (
     <section aria-label="Narrow the search" class="facets">
-      {names.map(([name, text]) => (
-        <Facet key={name} name={name} text={text} groups={value[name].groups} search={search} />
-      ))}
+      {narrow.matches ? (
+        <details>
+          <summary>Narrow the search</summary>
+          {facets}
+        </details>
+      ) : (
+        facets
+      )}
     </section>
   );
 }

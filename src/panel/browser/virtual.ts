@@ -6,7 +6,7 @@ import { slotsFor, type Slots } from './slots.ts';
 
 /** Rows that are drawn beyond what is seen, so that keys and wheels find them. */
 const BEYOND = 8;
-/** What is drawn changes after so many rows, and not with each. */
+/** What is drawn changes after this many rows, and not with each. */
 const STEP = 4;
 
 interface Wishes {

@@ -95,7 +95,8 @@ export function Way({ of: bucket }: { readonly of: Bucket }) {
             </>
           )}
         </small>
-        {may('GET /v1/buckets/{bucket}/doctor') && (
+        {/* the status above may lead there already */}
+        {bucket.status.act?.kind !== 'doctor' && may('GET /v1/buckets/{bucket}/doctor') && (
           <Link page="doctor" choices={{ bucket: bucket.bucket }}>
             Ask the doctor
           </Link>

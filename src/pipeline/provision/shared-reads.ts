@@ -29,7 +29,7 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
   }
 
   return {
-    // each bucket has its own, and what is about one bucket is asked once an hour
+    // each bucket has its own, and what is about one bucket is read once an hour
     notificationOf: (...asked) => aws.notificationOf(...asked),
     rulesAbout: (...asked) => aws.rulesAbout(...asked),
     queueAt: sharing((...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),

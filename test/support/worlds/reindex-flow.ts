@@ -44,8 +44,6 @@ export interface TestBucket {
   difference(): Promise<unknown>;
   /** How many documents are live. */
   documents(): Promise<number>;
-  /** Releases a paused job. */
-  resume(id: string, allowDeletes?: number): Promise<void>;
   /** Keys that a search by a prefix finds, at most 1,000. */
   search(prefix: string): Promise<readonly string[]>;
 }
@@ -146,9 +144,6 @@ function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket 
     async documents() {
       await store.scan.refresh(name);
       return store.scan.countLive(name, '');
-    },
-    async resume(id, allowDeletes) {
-      await ask(registry, 'POST', `/v1/jobs/${id}/resume`, allowDeletes === undefined ? {} : { allow_deletes: allowDeletes });
     },
     async search(prefix) {
       const query = new URLSearchParams({ bucket: name, prefix, limit: '1000' });

@@ -10,10 +10,6 @@ export const faultKinds = [
   'slow-down',
   /** `status` and `code`. */
   'error',
-  /** Answered `delayMs` later. */
-  'slow',
-  /** Answered when the fault is removed. */
-  'held',
   /** The connection is reset before an answer. */
   'reset',
   // ── of a listing's page only
@@ -53,10 +49,9 @@ export const faultSchema = z.object({
   times: z.number().int().positive().exactOptional(),
   status: z.number().int().default(403),
   code: z.string().default('AccessDenied'),
-  delayMs: z.number().default(1_000),
 });
 export type Fault = z.input<typeof faultSchema>;
-export type ActiveFault = z.output<typeof faultSchema> & { /** Resolves when the fault is removed. */ readonly removed: Promise<void> };
+export type ActiveFault = z.output<typeof faultSchema>;
 
 /** What a request asks for. */
 export interface ListingRequest {
@@ -79,16 +74,14 @@ export interface Faults {
 /** Creates the faults: none. */
 export function createFaults(): Faults {
   const random = createRandom(5);
-  let active: { readonly fault: ActiveFault; left: number; readonly end: () => void }[] = [];
+  let active: { readonly fault: ActiveFault; left: number }[] = [];
 
   function activeOf(fault: Fault) {
-    const { promise: removed, resolve: end } = Promise.withResolvers<void>();
-    return { fault: { ...faultSchema.parse(fault), removed }, left: fault.times ?? Infinity, end };
+    return { fault: faultSchema.parse(fault), left: fault.times ?? Infinity };
   }
 
   return {
     set(faults) {
-      for (const { end } of active) end();
       active = faults.map(activeOf);
     },
     add(fault) {
@@ -96,7 +89,6 @@ export function createFaults(): Faults {
       active = [...active, added];
       return () => {
         active = active.filter((each) => each !== added);
-        added.end();
       };
     },
     meet(request) {

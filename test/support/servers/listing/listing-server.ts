@@ -108,7 +108,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     if (latency !== undefined) await delay(latency.meanMs + latency.jitterMs * (random.integer(0, 2_000) / 1_000 - 1));
     await hook?.(question);
     if (fault !== undefined) counts.refused += 1;
-    if (fault !== undefined && (await interfere(fault, outgoing))) return;
+    if (fault !== undefined && interfere(fault, outgoing)) return;
     const contents = buckets.get(question.bucket);
     if (contents === undefined) return refuse(outgoing, { status: 404, code: 'NoSuchBucket' });
     if (question.operation === 'list')
@@ -228,7 +228,7 @@ function split(text: string, sign: string): readonly string[] {
 }
 
 /** Whether the fault was the whole answer. */
-async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<boolean> {
+function interfere(fault: ActiveFault, outgoing: ServerResponse): boolean {
   switch (fault.kind) {
     case 'slow-down':
       refuse(outgoing, { status: 503, code: 'SlowDown', message: 'Please reduce your request rate.' });
@@ -239,12 +239,6 @@ async function interfere(fault: ActiveFault, outgoing: ServerResponse): Promise<
     case 'reset':
       outgoing.socket?.resetAndDestroy();
       return true;
-    case 'slow':
-      await delay(fault.delayMs);
-      return false;
-    case 'held':
-      await fault.removed;
-      return false;
     case 'cut-xml':
     case 'cut-body':
     case 'no-end':
