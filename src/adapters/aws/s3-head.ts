@@ -23,8 +23,8 @@ export interface HeadInput {
 /** What a HEAD shows of an object. */
 export type HeadOutput = Pick<
   HeadObjectCommandOutput,
-  'ETag' | 'ContentLength' | 'LastModified' | 'StorageClass' | 'VersionId' | 'Expiration' | 'ContentType' | 'Metadata'
->;
+  'ETag' | 'ContentLength' | 'LastModified' | 'VersionId' | 'Expiration' | 'ContentType' | 'Metadata'
+> & { readonly StorageClass?: string | undefined };
 
 interface HeadOptions {
   readonly abortSignal?: AbortSignal;
@@ -167,7 +167,7 @@ function outputOf(headers: Readonly<Record<string, string>>): HeadOutput {
     ETag: headers['etag'],
     ContentLength: length === undefined ? undefined : lengthOf(length),
     LastModified: modified === undefined ? undefined : timeOf(modified),
-    StorageClass: headers['x-amz-storage-class'] as HeadOutput['StorageClass'],
+    StorageClass: headers['x-amz-storage-class'],
     VersionId: headers['x-amz-version-id'],
     Expiration: headers['x-amz-expiration'],
     ContentType: headers['content-type'],
