@@ -48,7 +48,7 @@ export function sendHead(client: S3Client, input: HeadInput, options: HeadOption
   return sender(input, options);
 }
 
-/** An answer that is no success. It has no body, so its status is all that is known. */
+/** An answer other than success. It has no body, so only its status is known. */
 class HeadError extends Error {
   readonly $metadata: { httpStatusCode: number; clockSkewCorrected?: true };
 
