@@ -40,7 +40,8 @@ export async function writeProgram(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/tally.js'],
+    // the thread that searches a SQLite index is started by its file's name, beside the chunks
+    entryPoints: { tally: 'src/tally.js', 'sqlite-reader': 'src/adapters/sqlite/reader.ts' },
     outdir: join(folder, PROGRAM),
     bundle: true,
     // what one command needs is not loaded by another one

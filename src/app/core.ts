@@ -144,10 +144,15 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 export async function createCore(
   settings: Settings,
   addresses: AwsAddresses,
-  { queues: queueUrls, telemetry, tracing }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing },
+  {
+    queues: queueUrls,
+    telemetry,
+    tracing,
+    isServing = false,
+  }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing; readonly isServing?: boolean },
 ): Promise<Core> {
   const clock = systemClock;
-  const store = await createStore(settings, addresses, telemetry);
+  const store = await createStore(settings, addresses, { telemetry, isServing });
   const clientOptions = {
     ...addresses,
     s3: {
@@ -269,11 +274,15 @@ function s3Connections(settings: Settings): number {
   return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
 }
 
-async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {
+async function createStore(
+  settings: Settings,
+  { region, credentials, proxyEnv }: AwsAddresses,
+  { telemetry, isServing }: { readonly telemetry: Telemetry; readonly isServing: boolean },
+): Promise<Store> {
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
-      return createSqliteStore({ path: index.path });
+      return createSqliteStore({ path: index.path, hasReaders: isServing });
     case 'opensearch': {
       // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
       const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');
@@ -357,7 +366,7 @@ export async function openImport(
 ): Promise<{ readonly importState: ImportState; close(): Promise<void> }> {
   // a command reports by its output and exit code, so it writes no log
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
-  const store = await createStore(settings, await awsAddresses(settings, environment, undefined), telemetry);
+  const store = await createStore(settings, await awsAddresses(settings, environment, undefined), { telemetry, isServing: false });
   return { importState: createImportState({ store, clock: systemClock, telemetry }), close: () => store.close() };
 }
 

@@ -203,7 +203,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
   reportChoices(settings, environment, telemetry);
   const grantLines = await grantLinesOf(settings);
-  const core = await createCore(settings, addresses, { queues, telemetry, tracing });
+  const core = await createCore(settings, addresses, { queues, telemetry, tracing, isServing: true });
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });

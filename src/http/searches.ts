@@ -18,7 +18,7 @@ const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUs
 /** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
 const sums: ReadonlySet<string> = new Set<VerbName>(['getFacets']);
 
-/** A search of a SQLite index occupies the process for some 10 ms. After this many of them, everything else has its turn. */
+/** Two threads search a SQLite index, and each has two searches that take turns. */
 const CONCURRENCY = 4;
 /** The last of them waits for about a second. */
 const WAITING_MAX = 100;

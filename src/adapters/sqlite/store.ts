@@ -4,6 +4,7 @@ import { createSqliteConnection } from './connection.ts';
 import { createSqliteMaintenance } from './maintenance.ts';
 import { createSqliteObjects } from './objects.ts';
 import { createSqliteProbe } from './probe.ts';
+import { createSqliteReaders } from './readers.ts';
 import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
 import { createSqliteUsage } from './usage.ts';
@@ -13,30 +14,36 @@ export interface SqliteStoreOptions {
   readonly path: string;
   /** How long a call waits for another process's transaction before it throws `index.overloaded`. This process is blocked meanwhile. Default 5 s, a hundred times the duration of a large bulk write. */
   readonly busyTimeoutMs?: number;
+  /** Searches and sums in threads, for a process that also does other work. Default: in this thread, which needs no start of another one. */
+  readonly hasReaders?: boolean;
 }
 
 /**
  * Creates a store in one SQLite file, for one machine. Several processes may share the file, but only one of them should
- * serve (see acquireServeLock). Only `setup.prepare()` creates the file. Calls are synchronous internally and finish in the
- * order in which they are made; a signal can stop a call only before it begins. A write that was answered is on disk.
+ * serve (see acquireServeLock). Only `setup.prepare()` creates the file. Calls other than searches and sums are synchronous
+ * internally and finish in the order in which they are made; a signal can stop such a call only before it begins. A write that
+ * was answered is on disk.
  */
-export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOptions): Store {
+export function createSqliteStore({ path, busyTimeoutMs = 5_000, hasReaders = false }: SqliteStoreOptions): Store {
   const connection = createSqliteConnection(path, busyTimeoutMs);
   const state = createSqliteState(connection);
+  const readers = hasReaders ? createSqliteReaders({ path, busyTimeoutMs }) : undefined;
   return {
     product: 'sqlite',
-    objects: createSqliteObjects(connection, createSqliteProbe(connection, state)),
+    objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...readers?.objects },
     scan: createSqliteScan(connection),
     state,
     audit: createSqliteAudit(connection),
     maintenance: createSqliteMaintenance(connection),
-    usage: createSqliteUsage(connection),
+    usage: readers?.usage ?? createSqliteUsage(connection),
     setup: {
       async prepare(signal) {
         connection.prepare(signal);
       },
     },
     async close() {
+      // before the writer, which empties the log when it closes last
+      await readers?.close();
       connection.close();
     },
   };

@@ -12,9 +12,13 @@ import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
 
-async function openSqliteStore(): Promise<OpenStore> {
+const openSqliteStore = (): Promise<OpenStore> => open(false);
+/** With the threads of a serving process. */
+const openWithReaders = (): Promise<OpenStore> => open(true);
+
+async function open(hasReaders: boolean): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+  const store = createSqliteStore({ path: join(folder, 'index.sqlite'), hasReaders });
   return {
     store,
     async dispose() {
@@ -33,3 +37,7 @@ searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);
 withinContract('SQLite', openSqliteStore, 100);
+
+searchContract('SQLite, in threads', openWithReaders);
+usageContract('SQLite, in threads', openWithReaders);
+withinContract('SQLite, in threads', openWithReaders, 100);

@@ -1,0 +1,73 @@
+/** The threads that search a SQLite index beside the one that writes it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+
+const BUCKET = 'photos';
+const NOW_MS = Date.UTC(2026, 10, 27);
+const FACETS = { nowMs: NOW_MS, groupsMax: 10, timeLimitMs: 60_000 };
+
+function documentAt(key: string): ObjectDocument {
+  return documentOf({
+    bucket: BUCKET,
+    key,
+    state: { present: true, etag: '0'.repeat(32), sizeBytes: 1, lastModifiedMs: NOW_MS, storageClass: 'STANDARD' },
+    clock: NOW_MS * 1_000,
+    settled: true,
+    source: 'native',
+    cause: { eventName: 'ObjectCreated:Put', eventTimeMs: NOW_MS },
+    stateAtMs: NOW_MS,
+    nowMs: NOW_MS,
+  });
+}
+
+const write = (store: Store, keys: readonly string[]) =>
+  store.objects.write(keys.map((key) => ({ document: documentAt(key), equalClock: 'accept' })));
+
+describe('the threads that search a SQLite index', () => {
+  let store: Store;
+
+  beforeEach(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
+    store = createSqliteStore({ path: join(folder, 'index.sqlite'), hasReaders: true });
+    onTestFinished(async () => {
+      await store.close();
+      await rm(folder, { recursive: true });
+    });
+    await store.setup.prepare();
+    await store.objects.createBucket(BUCKET);
+    const keys = Array.from({ length: 20_000 }, (_, at) => `folder/file-${at}.txt`);
+    for (let from = 0; from < keys.length; from += 1_000) await write(store, keys.slice(from, from + 1_000));
+  });
+
+  it('do not keep an event waiting: it is stored while sums are made, and the next search finds it', async () => {
+    let isSummed = false;
+    const sums = store.usage.facets(FACETS).finally(() => (isSummed = true));
+    await write(store, ['later.txt']);
+    expect(isSummed).toBe(false);
+    expect(await store.objects.search({ key: 'later.txt', limit: 1 })).toMatchObject([{ key: 'later.txt' }]);
+    expect(await sums).not.toBe('too-slow');
+  });
+
+  it('let go of a search that its caller has left, and answer the next one', async () => {
+    const controller = new AbortController();
+    const sums = store.usage.facets(FACETS, controller.signal);
+    controller.abort(new Error('gone'));
+    await expect(sums).rejects.toThrow('gone');
+    expect(await store.objects.count({}, 100_000)).toBe(20_000);
+  });
+
+  it('answer what waits with a fault when the store is closed', async () => {
+    const outcome = expect(store.usage.facets(FACETS)).rejects.toMatchObject({ code: 'index.unreachable' });
+    await store.close();
+    await outcome;
+  });
+
+  it('end a sum at its time limit', async () => {
+    expect(await store.usage.facets({ ...FACETS, timeLimitMs: 0 })).toBe('too-slow');
+  });
+});
