@@ -44,9 +44,8 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
     const trace = tracing.s3Request(question);
     try {
       const client = watch(clientFor(question.region));
-      const output = await holders.run(holder, () =>
-        send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)),
-      );
+      const sent = holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)));
+      const output = await withSignal(sent, signal);
       trace.ended(undefined, holder.answer);
       return { ok: true, output, answer: holder.answer };
     } catch (error) {
@@ -55,6 +54,20 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
       return { ok: false, error, answer: holder.answer };
     }
   };
+}
+
+/** Waits for a request until the signal is aborted. The request itself may still wait for credentials or for its retry. */
+export async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (signal === undefined) return request;
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([request, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
 }
 
 function beginAttempt(holder: AnswerHolder): ReturnType<Attempt> {

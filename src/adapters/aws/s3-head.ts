@@ -6,8 +6,8 @@
 import { IncomingMessage } from 'node:http';
 import { HeadObjectCommand, type HeadObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { getEndpointFromInstructions } from '@smithy/core/endpoints';
-import { HttpRequest } from '@smithy/core/protocols';
-import { isThrottlingError, isTransientError } from '@smithy/core/retry';
+import { HttpRequest, type HttpResponse } from '@smithy/core/protocols';
+import { isThrottlingError, isTransientError, getRetryAfterHint } from '@smithy/core/retry';
 import { LRUCache } from 'lru-cache';
 import type { S3Answer } from './s3-faults.ts';
 import { createRequestSigner, encode } from './request-signer.ts';
@@ -41,7 +41,7 @@ const SKEW_MAX_MS = 300_000;
 
 const senders = new WeakMap<S3Client, SendHead>();
 
-/** Sends a HEAD by the client, and again as the client's retries allow. Throws for any answer but success. */
+/** Sends a HEAD by the client, and again as the client's retries allow. Throws for any answer but success. An abort is noticed only after the wait for a retry: the caller need not wait for it. */
 export function sendHead(client: S3Client, input: HeadInput, options: HeadOptions): Promise<HeadOutput> {
   let sender = senders.get(client);
   if (sender === undefined) senders.set(client, (sender = createSendHead(client)));
@@ -51,10 +51,14 @@ export function sendHead(client: S3Client, input: HeadInput, options: HeadOption
 /** An answer other than success. It has no body, so only its status is known. */
 class HeadError extends Error {
   readonly $metadata: { httpStatusCode: number; clockSkewCorrected?: true };
+  /** When S3 wants to be asked again, if it said so. */
+  readonly retryAfter: Date | undefined;
 
-  constructor(status: number) {
+  constructor(response: HttpResponse) {
     super('UnknownError');
-    this.name = status === 404 ? 'NotFound' : String(status);
+    const status = response.statusCode;
+    this.name = status === 404 ? 'NotFound' : 'Unknown';
+    this.retryAfter = getRetryAfterHint(response);
     this.$metadata = { httpStatusCode: status };
   }
 }
@@ -88,7 +92,7 @@ function createSendHead({ config }: S3Client): SendHead {
     if (body instanceof IncomingMessage) body.resume();
     answered({ status, reasonPhrase, headers });
     if (status === 200) return outputOf(headers);
-    throw correctedBy(headers, new HeadError(status));
+    throw correctedBy(headers, new HeadError(response));
   }
 
   /** Corrects the clock by an answer that refuses the signature because of it. */
@@ -110,10 +114,9 @@ function createSendHead({ config }: S3Client): SendHead {
         strategy.recordSuccess(token);
         return output;
       } catch (error) {
-        if (options.abortSignal?.aborted === true) throw error;
         // it waits, and it rejects where no retry is left
-        const next = await strategy.refreshRetryTokenForRetry(token, { errorType: typeOf(error) }).catch(() => undefined);
-        if (next === undefined) throw error;
+        const next = await strategy.refreshRetryTokenForRetry(token, reasonOf(error)).catch(() => undefined);
+        if (next === undefined || options.abortSignal?.aborted === true) throw error;
         token = next;
       }
     }
@@ -121,6 +124,11 @@ function createSendHead({ config }: S3Client): SendHead {
 }
 
 type SdkError = Parameters<typeof isTransientError>[0];
+
+function reasonOf(error: unknown) {
+  const errorType = typeOf(error);
+  return error instanceof HeadError && error.retryAfter !== undefined ? { errorType, retryAfterHint: error.retryAfter } : { errorType };
+}
 
 function typeOf(error: unknown): 'THROTTLING' | 'TRANSIENT' | 'CLIENT_ERROR' {
   if (!isError(error)) return 'CLIENT_ERROR';

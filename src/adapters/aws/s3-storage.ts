@@ -8,7 +8,7 @@ import { GetBucketVersioningCommand, HeadBucketCommand, ListObjectsV2Command } f
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
-import { createAsk, isAbsence, isFromS3, observedAt } from './s3-ask.ts';
+import { createAsk, isAbsence, isFromS3, observedAt, withSignal } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
 import { sendHead } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
@@ -196,18 +196,4 @@ function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError 
 /** The fault of HeadBucket's 403 for an object that HEAD does not find: nothing tells a missing key from a missing bucket. */
 function deniedBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 403 ? new FaultError('bucket.denied', `${questionText(question)}: HeadBucket is denied`) : undefined;
-}
-
-/** Waits for a shared request until the signal is aborted. */
-async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
-  if (signal === undefined) return request;
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([request, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

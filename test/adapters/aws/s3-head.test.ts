@@ -2,9 +2,10 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HeadObjectCommand } from '@aws-sdk/client-s3';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 import { sendHead } from '../../../src/adapters/aws/s3-head.ts';
+import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
 
 const signer = {
@@ -43,7 +44,7 @@ async function startS3(answer: (attempt: number) => Answer) {
 
 const attempt = () => () => undefined;
 
-it.each(['plain', 'a b+c&d=e?f#g%25', "sub/!'()*~/ünï 😀", '/leading', 'double//slash/', '../dots/./x'])(
+it.each(['plain', 'a b+c&d=e?f#g%25', "sub/!'()*~/ünï 😀", '/leading', 'double//slash/', '../dots/./x', 'k'.repeat(1_024)])(
   'a HEAD of the key %s has the address and the condition of the SDK’s, and a signature that S3 accepts',
   async (Key) => {
     const { seen, client } = await startS3(() => ({ status: 200 }));
@@ -60,12 +61,38 @@ it.each(['plain', 'a b+c&d=e?f#g%25', "sub/!'()*~/ünï 😀", '/leading', 'doub
   },
 );
 
+it.each([500, 503, 429, 400, 403, 404, 412])('a HEAD that is answered with %d fails with the error of the SDK', async (status) => {
+  const { client } = await startS3(() => ({ status }));
+  const input = { Bucket: 'some-bucket', Key: 'k' };
+  const faultOf = (request: Promise<unknown>) => request.then(null, ({ name, message }: Error) => ({ name, message }));
+  const bySdk = await faultOf(client.send(new HeadObjectCommand(input)));
+  expect(await faultOf(sendHead(client, input, { attempt }))).toEqual(bySdk);
+});
+
 it.each([500, 503, 429])('a HEAD that S3 answers with %d is sent once more, and no further time', async (status) => {
   const { seen, client } = await startS3(() => ({ status }));
   await expect(sendHead(client, { Bucket: 'some-bucket', Key: 'k' }, { attempt })).rejects.toMatchObject({
     $metadata: { httpStatusCode: status },
   });
   expect(seen).toHaveLength(2);
+});
+
+it('a HEAD that waits for its retry, as long as S3 asked for, is given up at once if it is aborted', async () => {
+  const { seen, client } = await startS3(() => ({ status: 503, headers: { 'retry-after': '60' } }));
+  const [strategy, stop] = [await client.config.retryStrategy(), new AbortController()];
+  if (!('refreshRetryTokenForRetry' in strategy)) throw new Error('the SDK has another strategy of retries');
+  const refresh = strategy.refreshRetryTokenForRetry.bind(strategy);
+  let isOver = false;
+  const wait = vi.spyOn(strategy, 'refreshRetryTokenForRetry').mockImplementation((...arguments_) => {
+    setImmediate(() => stop.abort(new Error('stopped')));
+    return refresh(...arguments_).finally(() => (isOver = true));
+  });
+  const storage = createS3Storage({ clientFor: () => client, region: signer.region, clock: { monotonicMs: () => performance.now() } });
+  const target = { bucket: 'some-bucket', region: signer.region };
+  await expect(storage.observe(target, 'k', stop.signal)).rejects.toThrow('stopped');
+  expect(isOver).toBe(false);
+  expect(seen).toHaveLength(1);
+  expect(wait.mock.calls[0]?.[1].retryAfterHint?.getTime()).toBeGreaterThan(Date.now());
 });
 
 it.each([403, 404, 412])('a HEAD that S3 answers with %d is not sent again', async (status) => {
