@@ -90,7 +90,11 @@ function Charts({ of, isOfBucket }: { readonly of: Series; readonly isOfBucket: 
   return (
     <div class="charts">
       <Drawn title="Events a minute" source={SOURCE} atMs={atMs} lines={events} show={(value) => numberText(Math.round(value * 10) / 10)} />
-      <Drawn title="From an event to a search that finds it" source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
+      {lag.every(({ values }) => values.every((value) => value === null)) ? (
+        <p class="empty">No event arrived in this time, so there is no lag.</p>
+      ) : (
+        <Drawn title="From an event to a search that finds it" source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
+      )}
       {!isOfBucket && <Drawn title="Buckets by status" source={SOURCE} atMs={atMs} lines={statuses} show={numberText} />}
     </div>
   );

@@ -6,7 +6,8 @@ import { openWindow, startChromium } from '../../support/identity/chromium.ts';
 import { answers, startEmbeddedRegistry, type EmbeddedRegistry } from '../../support/servers/embedded-registry.ts';
 import { openPanel } from '../../support/worlds/panel.ts';
 import { commandOf, whole } from '../bench-command.ts';
-import { medianOf, tableText } from '../statistics.ts';
+import { medianOf, quantileOf, tableText } from '../statistics.ts';
+import { scrollLists, type ScrollRow } from './scrolling.ts';
 
 interface PanelOptions {
   readonly rounds: number;
@@ -41,6 +42,7 @@ interface PanelReport {
   readonly chromium: string;
   readonly throttle: number;
   readonly rows: readonly PanelRow[];
+  readonly scrolling: readonly ScrollRow[];
 }
 
 /** The bench's command. */
@@ -48,14 +50,20 @@ export const panelBench = commandOf<PanelOptions, PanelReport>({ name: 'panel', 
 
 function describe(command: Command): Command {
   return command
-    .description('From the request of a page of the panel to its answer to a click, in Chromium with a slowed CPU, and the bytes of it.')
+    .description(
+      'From the request of a page of the panel to its answer to a click, in Chromium with a slowed CPU, and the bytes of it; the overview once more with 1,000 buckets; and the frames of long lists that are scrolled.',
+    )
     .addOption(new Option('--rounds <count>', 'loads of each page').argParser(whole(1, 1_000)).default(10))
     .addOption(new Option('--throttle <factor>', 'by which the CPU is slower').argParser(whole(1, 20)).default(4));
 }
 
+/** What a person sees as a jerk: https://web.dev/articles/rail */
+const SLOW_FRAME_MS = 50;
+
 const BUCKET = 'demo';
 /** More than a page of results. */
 const OBJECTS = 150;
+const MANY_BUCKETS = 1_000;
 
 const pages: readonly (readonly [name: string, query: string])[] = [
   ['overview', ''],
@@ -67,17 +75,23 @@ async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => v
   try {
     await fill(registry);
     const rows: PanelRow[] = [];
-    for (const [page, query] of pages) {
-      tell(`${page}: ${rounds} loads`);
+    async function measure(name: string, query: string, slower: number): Promise<void> {
+      tell(`${name}: ${rounds} loads`);
       const empty: Load[] = [];
       const filled: Load[] = [];
       for (let round = 0; round < rounds; round++) {
-        const [first, second] = await loadTwice(browser, `${registry.controlUrl}/panel/${query}`, throttle);
+        const [first, second] = await loadTwice(browser, `${registry.controlUrl}/panel/${query}`, slower);
         empty.push(first);
         filled.push(second);
       }
-      rows.push({ page, cache: 'empty', loads: empty }, { page, cache: 'filled', loads: filled });
+      rows.push({ page: name, cache: 'empty', loads: empty }, { page: name, cache: 'filled', loads: filled });
     }
+    for (const [name, query] of pages) await measure(name, query, throttle);
+    tell(`${MANY_BUCKETS} buckets are connected`);
+    await connectMany(registry);
+    for (const slower of new Set([1, throttle])) await measure(`overview, ${MANY_BUCKETS} buckets, ${slower} ×`, '', slower);
+    tell('long lists are scrolled');
+    const scrolling = await scrollLists(browser, [...new Set([1, throttle])]);
     return {
       bench: 'panel',
       date: new Date().toISOString(),
@@ -85,6 +99,7 @@ async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => v
       chromium: browser.version(),
       throttle,
       rows,
+      scrolling,
     };
   } finally {
     await browser.close();
@@ -103,6 +118,18 @@ async function fill(registry: EmbeddedRegistry): Promise<void> {
     () => registry.request('GET', `/v1/objects?bucket=${BUCKET}&limit=1000`) as Promise<{ readonly items: readonly object[] }>,
     ({ items }) => items.length === OBJECTS,
   );
+}
+
+/** Eight at a time, as `bucket add` connects them. */
+async function connectMany(registry: EmbeddedRegistry): Promise<void> {
+  const names = Array.from({ length: MANY_BUCKETS - 1 }, (_, index) => `many-${String(index).padStart(4, '0')}`);
+  const connect = async (): Promise<void> => {
+    for (let bucket = names.pop(); bucket !== undefined; bucket = names.pop()) {
+      await registry.put(bucket, []);
+      await registry.request('POST', '/v1/buckets', { bucket, source: 'notification' });
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, connect));
 }
 
 /** Notes when everything is shown, and when the last long task ended. */
@@ -152,7 +179,7 @@ async function load(page: Page, address: string): Promise<Load> {
   return page.evaluate<Load>(MEASURED);
 }
 
-function reportText({ rows, node, chromium, throttle, date }: PanelReport): string {
+function reportText({ rows, scrolling, node, chromium, throttle, date }: PanelReport): string {
   const head = ['page', 'cache', 'files kB', 'answers kB', 'first paint ms', 'shown ms', 'interactive ms', 'most', 'click ms'];
   const lines = rows.map(({ page, cache, loads }) => {
     const middle = (field: keyof Load): number => medianOf(loads.map((each) => each[field]));
@@ -162,5 +189,11 @@ function reportText({ rows, node, chromium, throttle, date }: PanelReport): stri
     return [page, cache, ...sizes, ...times, most, middle('clickMs').toFixed(0)];
   });
   const title = `panel, CPU slowed down ${throttle} ×, Chromium ${chromium}, Node ${node}, ${date}; the middle of each page's loads`;
-  return `${title}\n\n${tableText([head, ...lines])}`;
+  const scrolled = scrolling.map(({ list, throttle: slower, how, frames }) => {
+    const slow = frames.filter((ms) => ms > SLOW_FRAME_MS).length;
+    const times = [quantileOf(frames, 0.5), quantileOf(frames, 0.95), Math.max(...frames)].map((ms) => ms.toFixed(0));
+    return [list, `${slower} ×`, how, String(frames.length), ...times, String(slow)];
+  });
+  const scrollHead = ['list', 'CPU', 'how', 'frames', 'middle ms', 'p95 ms', 'most ms', `above ${SLOW_FRAME_MS} ms`];
+  return `${title}\n\n${tableText([head, ...lines])}\n\n${tableText([scrollHead, ...scrolled])}`;
 }

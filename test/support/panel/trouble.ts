@@ -315,14 +315,11 @@ export function troubledVerbs(): Partial<Verbs> {
       ...pageFrom(Number(/\d+$/.exec(query.cursor ?? '0')?.[0] ?? 0), query.limit),
       ...(query.cursor === undefined && {
         total: { value: 10_000, exact: false },
-        understood:
-          query.query === undefined || query.query === ''
-            ? []
-            : [{ field: 'words', negated: false, values: [query.query], text: query.query, position: 0 }],
+        understood: query.query === undefined || query.query === '' ? [] : [partOf(query.query)],
         as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
       }),
     }),
-    getSeries: async ({ query: { hours = 24 } }) => seriesOf(hours),
+    getSeries: async ({ query: { hours = 24, bucket } }) => seriesOf(hours, bucket !== 'acme-clickstream'),
     getGrowth: async ({ query: { bucket = '', days } }) => ({
       recording: true,
       items: [
@@ -358,6 +355,13 @@ export function troubledVerbs(): Partial<Verbs> {
   };
 }
 
+/** What is understood of a query of one word or of one bucket. */
+function partOf(text: string) {
+  const bucket = /^bucket:(?<name>\S+)$/.exec(text)?.groups?.['name'];
+  const said = bucket === undefined ? { field: 'words', values: [text] } : { field: 'bucket', values: [bucket] };
+  return { ...said, negated: false, text, position: 0 };
+}
+
 /** Something that looks like days and nights. */
 const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
 
@@ -370,14 +374,16 @@ const groupsOf = (field: string, names: readonly string[]) => ({
   })),
 });
 
-function seriesOf(hours: number) {
+function seriesOf(hours: number, hasEvents: boolean) {
   const stepS = hours <= 3 ? 60 : hours <= 26 ? 300 : 3_600;
   const steps = Math.floor((hours * 3_600) / stepS);
   const points = Array.from({ length: steps }, (_, place) => ({
     at: ago((steps - place) * stepS * 1_000),
-    events: Math.round(wave(place) * 7 * stepS),
-    lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
-    lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
+    events: hasEvents ? Math.round(Math.max(0, wave(place)) * 7 * stepS) : 0,
+    ...(hasEvents && {
+      lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
+      lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
+    }),
     statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 6, gap_open: 1, events_lost: 1, deletions_held: 1, events_unproven: 1 },
   }));
   return { from: ago(hours * HOUR_MS), to: ago(0), step_s: stepS, recording: true, points, busiest: [] };
