@@ -18,19 +18,13 @@ const LIMITS: Readonly<Record<string, number>> = {
   'docs/concepts.md': 6 * KB,
   'docs/compare.md': 3 * KB,
   'docs/audit.md': 7 * KB,
-  'docs/operate/troubleshooting.md': 6.1 * KB,
+  'docs/operate/troubleshooting.md': 6 * KB,
   'docs/reference/endpoints-proxies.md': 6 * KB,
   'docs/reference/traces.md': 6 * KB,
   // above what is wanted: they only become shorter
-  'docs/guides/connect.md': 11 * KB,
-  'docs/guides/login.md': 11.4 * KB,
-  'docs/guides/panel.md': 11.3 * KB,
-  'docs/internals/decisions.md': 18.5 * KB,
-  'docs/internals/faults.md': 20.1 * KB,
-  'docs/internals/recipes.md': 11.4 * KB,
-  'docs/internals/reindex.md': 10.7 * KB,
-  'docs/reference/sources.md': 10.4 * KB,
-  'docs/security.md': 11 * KB,
+  'docs/internals/decisions.md': 17.7 * KB,
+  'docs/internals/faults.md': 19.6 * KB,
+  'docs/internals/recipes.md': 11.3 * KB,
 };
 const PAGE_MAX = 10 * KB;
 
@@ -43,9 +37,9 @@ it.each(WRITTEN)('%s is not longer than its limit', (path) => {
   expect(size(path)).toBeLessThanOrEqual(LIMITS[path] ?? PAGE_MAX);
 });
 
-// wanted are 190 and 90 KB: these sums only become smaller
+// wanted of the first are 190 KB: it only becomes smaller
 it('the pages that are written by hand have a limit together, and so have those for maintainers', () => {
   const docs = WRITTEN.filter((path) => path !== 'README.md');
-  expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(210 * KB);
-  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(93 * KB);
+  expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(190 * KB);
+  expect(sumOf(docs.filter(isInternal))).toBeLessThanOrEqual(90 * KB);
 });

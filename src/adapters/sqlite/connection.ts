@@ -185,7 +185,8 @@ const CACHE_KIB = 16_384;
 /**
  * How many pages of 4 KiB the log has before they are written into the file: 32 MB, of which most are the same pages again and
  * are written once. With SQLite's 1,000 they are written eight times as often, for a third of the CPU time of a write. Each time
- * blocks the process for less than a tenth of a second.
+ * blocks the process for less than a tenth of a second. The log grows beyond this while one read lasts, since it is reused only
+ * from its start.
  */
 const LOG_PAGES = 8_000;
 

@@ -13,6 +13,7 @@ const running = new Map<number, AbortController>();
 async function read(request: ReadRequest, signal: AbortSignal): Promise<unknown> {
   const connection = createSqliteConnection(path, busyTimeoutMs);
   try {
+    connection.use(({ statement }) => statement('PRAGMA query_only = ON').run());
     return await readOn(connection, request, signal);
   } finally {
     connection.close();

@@ -99,6 +99,8 @@ export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
     signal?.addEventListener('abort', abort, { once: true });
     const settle = ({ value, failure }: ReaderAnswer): void => {
       pending.delete(id);
+      // here, since the thread still works on a request that was aborted
+      if (pending.size === 0) worker.unref();
       if (failure === undefined) resolve(value);
       else reject(errorOf(failure));
     };
@@ -110,7 +112,6 @@ export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
       return await promise;
     } finally {
       signal?.removeEventListener('abort', abort);
-      if (pending.size === 0) worker.unref();
     }
   }
 

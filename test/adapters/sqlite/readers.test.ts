@@ -1,7 +1,9 @@
 /** The threads that search a SQLite index beside the one that writes it. */
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
@@ -30,10 +32,12 @@ const write = (store: Store, keys: readonly string[]) =>
 
 describe('the threads that search a SQLite index', () => {
   let store: Store;
+  let path: string;
 
   beforeEach(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
-    store = createSqliteStore({ path: join(folder, 'index.sqlite'), hasReaders: true });
+    path = join(folder, 'index.sqlite');
+    store = createSqliteStore({ path, hasReaders: true });
     onTestFinished(async () => {
       await store.close();
       await rm(folder, { recursive: true });
@@ -66,6 +70,19 @@ describe('the threads that search a SQLite index', () => {
     await store.close();
     await outcome;
   });
+
+  it('do not keep a process that has left its search and has nothing else to do', async () => {
+    const module = new URL('../../../src/adapters/sqlite/store.ts', import.meta.url);
+    const program = `
+      import { createSqliteStore } from ${JSON.stringify(module.href)};
+      const store = createSqliteStore({ path: ${JSON.stringify(path)}, hasReaders: true });
+      const controller = new AbortController();
+      const sums = store.usage.facets(${JSON.stringify(FACETS)}, controller.signal);
+      controller.abort(new Error('gone'));
+      await sums.catch((error) => console.log(error.message));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 20_000 });
+    expect(stdout).toBe('gone\n');
+  }, 30_000);
 
   it('end a sum at its time limit', async () => {
     expect(await store.usage.facets({ ...FACETS, timeLimitMs: 0 })).toBe('too-slow');
