@@ -265,7 +265,7 @@ function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
   return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
 }
 
-/** The number of HEADs of sweeps that run at the same time: a quarter of the default for live events. */
+/** The number of HEADs of sweeps that run at the same time: an eighth of the default for live events. */
 export const SWEEP_HEADS = 8;
 
 /** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */

@@ -14,7 +14,7 @@ export const reindexSettings = {
   TALLY_REINDEX_BULK_CONCURRENCY: integer(1, 32, 4).describe(
     'The number of bulk requests of re-index that run at the same time. The default of 4 is that of live events, which have priority: re-index sends one at a time while live events have work waiting, and half as many after each 429.',
   ),
-  TALLY_REINDEX_HEAD_CONCURRENCY: integer(1, 256, 16).describe(
-    'The number of HEAD requests of re-index that run at the same time. The default of 16 is half of that for live events, because re-index needs a HEAD only for keys that the listing lacks or whose documents are newer than the listing.',
+  TALLY_REINDEX_HEAD_CONCURRENCY: integer(1, 256, 48).describe(
+    'The number of HEAD requests of re-index that run at the same time. The default of 48 allows 2,400 requests per second at 20 ms each, and is below that for live events, which have priority.',
   ),
 };

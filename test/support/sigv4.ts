@@ -48,8 +48,8 @@ function signatureOf({ method, path, headers, body }: ProxiedRequest, signer: Si
     .map((name) => `${name}:${String(headers[name]).trim().replaceAll(/ +/g, ' ')}\n`);
   const canonical = [
     method,
-    // what arrived encoded is encoded once more
-    pathname.split('/').map(encode).join('/'),
+    // what arrived encoded is encoded once more, but not by S3
+    signer.service === 's3' ? pathname : pathname.split('/').map(encode).join('/'),
     search.split('&').filter(Boolean).map(canonicalParameter).sort().join('&'),
     canonicalHeaders.join(''),
     signer.signedHeaders,

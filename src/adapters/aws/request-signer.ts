@@ -19,12 +19,15 @@ interface SignerOptions {
   readonly region: string;
   /** Returns the credentials that are valid now. It is called for each request. */
   readonly credentials: () => Promise<Credentials>;
+  /** S3 signs paths as they are sent; other services encode them once more. */
+  readonly signsPathAsSent?: boolean;
 }
 
-/** A request with a whole body and without a query. */
+/** A request with a whole body. */
 interface SignableRequest {
   readonly method: string;
   readonly path: string;
+  readonly query?: Readonly<Record<string, unknown>>;
   headers: Record<string, string>;
   readonly body?: unknown;
 }
@@ -35,7 +38,7 @@ interface RequestSigner {
 }
 
 /** Creates a signer. It keeps one key: that of the day and the credentials of the last signature. */
-export function createRequestSigner({ service, region, credentials }: SignerOptions): RequestSigner {
+export function createRequestSigner({ service, region, credentials, signsPathAsSent = false }: SignerOptions): RequestSigner {
   let latest: { readonly day: string; readonly secret: string; readonly key: HmacKey } | undefined;
 
   function keyOf(day: string, secret: string): HmacKey {
@@ -60,7 +63,8 @@ export function createRequestSigner({ service, region, credentials }: SignerOpti
       const signed = Object.keys(headers).filter(mustBeSigned).sort();
       const canonicalHeaders = signed.map((name) => `${name}:${canonicalValue(headers[name] ?? '')}\n`).join('');
       const names = signed.join(';');
-      const canonical = `${request.method}\n${canonicalPath(request.path)}\n\n${canonicalHeaders}\n${names}\n${bodyHash}`;
+      const path = signsPathAsSent ? request.path : canonicalPath(request.path);
+      const canonical = `${request.method}\n${path}\n${canonicalQuery(request.query)}\n${canonicalHeaders}\n${names}\n${bodyHash}`;
       const scope = `${day}/${region}/${service}/aws4_request`;
       const toSign = `AWS4-HMAC-SHA256\n${dateTime}\n${scope}\n${hash('sha256', canonical)}`;
       const signature = hmac(keyOf(day, secretAccessKey), toSign).toString('hex');
@@ -104,7 +108,15 @@ function canonicalPath(path: string): string {
   return path === '/' ? path : path.split('/').map(encode).join('/');
 }
 
-function encode(segment: string): string {
+function canonicalQuery(query: Readonly<Record<string, unknown>> = {}): string {
+  return Object.entries(query)
+    .map(([name, value]) => `${encode(name)}=${encode(String(value))}`)
+    .sort()
+    .join('&');
+}
+
+/** Encodes a part of a path or of a query as AWS requires it. */
+export function encode(segment: string): string {
   return encodeURIComponent(segment).replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 

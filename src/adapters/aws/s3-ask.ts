@@ -17,11 +17,13 @@ export type Reply<Output> =
 export type Ask = <Output>(question: S3Question, signal: AbortSignal | undefined, how: HowToSend<Output>) => Promise<Reply<Output>>;
 
 export interface HowToSend<Output> {
-  readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }) => Promise<Output>;
+  /** `attempt` is for requests that go without the SDK’s middleware: it is called when an attempt begins, and returns what is called with its answer. */
+  readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }, attempt: Attempt) => Promise<Output>;
   /** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */
   readonly read?: ReadAnswer;
 }
 
+type Attempt = () => (answer: Omit<S3Answer, 'durationMs'>) => void;
 type ReadAnswer = (response: unknown) => Promise<void>;
 
 /** The raw answer of one request while the SDK processes it. */
@@ -42,7 +44,8 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
     const trace = tracing.s3Request(question);
     try {
       const client = watch(clientFor(question.region));
-      const output = await holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }));
+      const sent = holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)));
+      const output = await withSignal(sent, signal);
       trace.ended(undefined, holder.answer);
       return { ok: true, output, answer: holder.answer };
     } catch (error) {
@@ -50,6 +53,28 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
       signal?.throwIfAborted();
       return { ok: false, error, answer: holder.answer };
     }
+  };
+}
+
+/** Waits for a request until the signal is aborted. The request itself may still wait for credentials or for its retry. */
+export async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (signal === undefined) return request;
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([request, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function beginAttempt(holder: AnswerHolder): ReturnType<Attempt> {
+  holder.answer = undefined;
+  const sentMs = holder.monotonicMs();
+  return (answer) => {
+    holder.answer = { ...answer, durationMs: holder.monotonicMs() - sentMs };
   };
 }
 

@@ -1,11 +1,12 @@
 /** Reads the fields of one version that events do not contain, by HEAD and GetObjectTagging, for enrichment. */
-import { GetObjectTaggingCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
+import { GetObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
 import type { ObjectStorage } from '../../pipeline/ports/storage.ts';
 import type { Ask } from './s3-ask.ts';
 import type { S3Refusal } from './s3-faults.ts';
 import { questionText, s3Fault } from './s3-faults.ts';
 import { ownerInput } from './s3-owner.ts';
+import { sendHead } from './s3-head.ts';
 import { stateOfHead } from './s3-states.ts';
 
 /** Creates the reader of versions. */
@@ -15,14 +16,14 @@ export function createS3Details(ask: Ask): Pick<ObjectStorage, 'readVersion' | '
       const { bucket } = location;
       const question = { ...location, operation: 'HeadObject', key };
       const condition = etag === undefined ? {} : { IfMatch: `"${etag}"` };
-      const command = new HeadObjectCommand({
+      const input = {
         Bucket: bucket,
         Key: key,
         ...condition,
         ...versionInput(versionId),
         ...ownerInput(location),
-      });
-      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      };
+      const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
       if (reply.ok) {
         const state = stateOfHead(reply.output);
         // some implementations of S3 support neither conditions nor versions, and answer with the current object

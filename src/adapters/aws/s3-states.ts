@@ -1,7 +1,7 @@
 /** Maps answers of S3 about an object to its state in the domain. */
-import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { PresentState } from '../../domain/documents/document.ts';
 import { presentState } from './s3-ask.ts';
+import type { HeadOutput } from './s3-head.ts';
 
 /**
  * The class of an object whose HEAD names none: S3 sends the header for every other class, and compatible stores that know
@@ -10,7 +10,7 @@ import { presentState } from './s3-ask.ts';
 const UNNAMED_CLASS = 'STANDARD';
 
 /** The state that an answer to HEAD describes. */
-export function stateOfHead(head: HeadObjectCommandOutput): PresentState {
+export function stateOfHead(head: HeadOutput): PresentState {
   const expiresAtMs = Date.parse(/expiry-date="([^"]+)"/.exec(head.Expiration ?? '')?.[1] ?? '');
   return {
     ...presentState({ ...head, sizeBytes: head.ContentLength, StorageClass: head.StorageClass ?? UNNAMED_CLASS }),

@@ -4,12 +4,13 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { S3Client } from '@aws-sdk/client-s3';
-import { GetBucketVersioningCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { GetBucketVersioningCommand, HeadBucketCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
-import { createAsk, isAbsence, isFromS3, observedAt } from './s3-ask.ts';
+import { createAsk, isAbsence, isFromS3, observedAt, withSignal } from './s3-ask.ts';
 import { createS3Details } from './s3-details.ts';
+import { sendHead } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
@@ -61,8 +62,8 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   /** `isListed`: a listing has shown it, which the bucket itself answered. */
   async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation & { readonly isListed?: true }> {
     const question = { ...target, operation: 'HeadObject', key };
-    const command = new HeadObjectCommand({ Bucket: target.bucket, Key: key, ...ownerInput(target) });
-    const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+    const input = { Bucket: target.bucket, Key: key, ...ownerInput(target) };
+    const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
     if (reply.ok) {
       const seen = { state: stateOfHead(reply.output), observedAtMs: observedAt(question, reply.answer) };
       return isFromS3(reply.answer) ? seen : checkedByListing(target, key, { seen, signal });
@@ -195,18 +196,4 @@ function missingBucket(question: S3Question, { answer }: S3Refusal): FaultError 
 /** The fault of HeadBucket's 403 for an object that HEAD does not find: nothing tells a missing key from a missing bucket. */
 function deniedBucket(question: S3Question, { answer }: S3Refusal): FaultError | undefined {
   return answer?.status === 403 ? new FaultError('bucket.denied', `${questionText(question)}: HeadBucket is denied`) : undefined;
-}
-
-/** Waits for a shared request until the signal is aborted. */
-async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
-  if (signal === undefined) return request;
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([request, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

@@ -73,11 +73,11 @@ interface TurnDependencies {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly circuits: Circuits;
-  /** The number of HEADs that run at the same time over all turns of the process. Default 16: half of the live path's default. */
+  /** The number of HEADs that run at the same time over all turns of the process. Default 48: fewer than the live path's default. */
   readonly headConcurrency?: number;
 }
 
-const HEADS_MAX = 16;
+const HEADS_MAX = 48;
 /**
  * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
  * Each holds a listing page in memory and its documents: one and a half times the default number of bulk requests, so that the

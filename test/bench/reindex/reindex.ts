@@ -35,7 +35,7 @@ const WARM_UP = 200_000;
 const IDLE_MS = 15_000;
 const WARM_MS = 3_000;
 /** TALLY_REINDEX_HEAD_CONCURRENCY as it is by default. */
-const HEADS_AT_ONCE = 16;
+const HEADS_AT_ONCE = 48;
 
 /** The bench's command. */
 export const reindexBench = commandOf<ReindexOptions, ReindexReport>({ name: 'reindex', describe, run, text: reportText });
