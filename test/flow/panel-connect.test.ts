@@ -300,7 +300,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     await page.getByRole('checkbox', { name: 'Repair' }).check();
     await page.getByRole('button', { name: 'Start the re-index' }).click();
-    await page.getByRole('heading', { name: 'Re-index photos' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Re-index photos' }).waitFor();
     expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
   });
 

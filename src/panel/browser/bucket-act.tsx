@@ -11,9 +11,10 @@ export function isWhole(bucket: ShownBucket): bucket is Bucket {
   return bucket.source !== undefined;
 }
 
-/** How many gaps are open; a link to them for those who may see them. */
+/** How many gaps are open, if any is; a link to them for those who may see them. */
 export function Gaps({ of: { bucket, gaps } }: { readonly of: Pick<ShownBucket, 'bucket' | 'gaps'> }) {
-  if (gaps === 0 || !may('GET /v1/gaps')) return <>{numberText(gaps)}</>;
+  if (gaps === 0) return null;
+  if (!may('GET /v1/gaps')) return <>{numberText(gaps)}</>;
   return (
     <Link page="gaps" choices={{ bucket }}>
       {numberText(gaps)}

@@ -119,7 +119,9 @@ function BucketOverview({ bucket, choices }: Pick<TabProps, 'bucket' | 'choices'
       {isWhole(bucket) && <SeriesCharts page="bucket" choices={choices} bucket={name} />}
       <section aria-label="Details">
         <h2>Details</h2>
-        <Details of={[...(isWhole(bucket) ? wholeDetails(bucket) : timesOf(bucket)), ['Open gaps', <Gaps of={bucket} />]]} />
+        <Details
+          of={[...(isWhole(bucket) ? wholeDetails(bucket) : timesOf(bucket)), ['Open gaps', bucket.gaps > 0 && <Gaps of={bucket} />]]}
+        />
       </section>
     </>
   );

@@ -7,6 +7,7 @@ import { useLoaded } from './load.ts';
 import { Chosen, Select } from './form.tsx';
 import { Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
+import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
 
 const REFRESH_MS = 10_000;
@@ -56,7 +57,7 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
 
 export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
   return (
-    <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'Job']}>
+    <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'What to do']}>
       {gaps.map((gap) => (
         <tr key={gap.id}>
           <th scope="row">
@@ -66,15 +67,17 @@ export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
           </th>
           <td>{plainText(gap.kind)}</td>
           <td>
-            <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>
-              {gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}
-            </span>
-            {gap.waits !== undefined && (
-              <small>
-                <br />
-                <Text>{gap.waits.reason}</Text>
-              </small>
-            )}
+            <div>
+              <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>
+                {gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}
+              </span>
+              {gap.waits !== undefined && (
+                <small>
+                  <br />
+                  <Text>{gap.waits.reason}</Text>
+                </small>
+              )}
+            </div>
           </td>
           <td>
             <Text>{gap.reason}</Text>
@@ -85,14 +88,43 @@ export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
             <Time at={gap.last_seen_at} />
           </td>
           <td>
-            {gap.job_id !== undefined && (
-              <Link page="job" choices={{ id: gap.job_id }}>
-                Job
-              </Link>
-            )}
+            <GapAct of={gap} />
           </td>
         </tr>
       ))}
     </Table>
+  );
+}
+
+/** Where a person follows the closing of a gap, or does what it waits for. */
+function GapAct({ of: { bucket, job_id: job, held_deletes: deletions = 0, held, state, waits } }: { readonly of: Gap }) {
+  if (job !== undefined) {
+    return (
+      <Link page="job" choices={{ id: job }}>
+        Show its job
+      </Link>
+    );
+  }
+  if (state === 'closed') return null;
+  // the job that held them back says which, and goes on when it may
+  if (deletions > 0) {
+    return (
+      <Link page="jobs" choices={{ bucket }}>
+        Show its jobs
+      </Link>
+    );
+  }
+  if (held === true) {
+    return (
+      <Link page="bucket" choices={{ bucket }}>
+        Re-index it
+      </Link>
+    );
+  }
+  if (waits === undefined || !may('GET /v1/buckets/{bucket}/doctor')) return null;
+  return (
+    <Link page="doctor" choices={{ bucket }}>
+      Ask the doctor
+    </Link>
   );
 }

@@ -15,7 +15,7 @@ export function HealthPage() {
         {(value) => (
           <>
             <p>
-              <span class={`state ${value.ready ? 'good' : 'notable'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
+              <span class={`state ${value.ready ? 'good' : 'bad'}`}>{value.ready ? 'ready' : 'not ready'}</span>{' '}
               {Object.entries(value.roles)
                 .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
                 .join(', ')}
@@ -25,7 +25,7 @@ export function HealthPage() {
                 <tr key={name}>
                   <th scope="row">{plainText(name)}</th>
                   <td>
-                    <span class={`state ${check.status === 'ok' ? 'good' : 'notable'}`}>{check.status}</span>
+                    <span class={`state ${check.status === 'ok' ? 'good' : 'bad'}`}>{check.status}</span>
                   </td>
                   <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
                   <td>

@@ -118,7 +118,7 @@ export function JobTable({ jobs, isOfBucket }: TableProps) {
           <td>{job.counts && numberText(job.counts.missing)}</td>
           <td>{job.counts && numberText(job.counts.stale)}</td>
           <td>{job.counts && numberText(job.counts.phantom)}</td>
-          <td>
+          <td class="who">
             <Text>{job.requested_by}</Text>
           </td>
           <td>

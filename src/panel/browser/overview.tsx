@@ -98,7 +98,7 @@ function NeedsYou({ of: { items, unconnected, activity } }: { readonly of: Bucke
               Dead letters
             </Link>
             <span class="status">
-              <span class="state dot bad">{countText(letters, 'message')} could not be handled</span>
+              <span class="state dot bad">{countText(letters, 'message')} could not be handled</span> <Link page="letters">Show them</Link>
             </span>
           </li>
         )}

@@ -57,6 +57,7 @@ export function TopBar() {
     <header class="topbar">
       <button type="button" class="outline" {...{ popovertarget: RAIL }}>
         Menu
+        <Count of="buckets" />
       </button>
       <strong>Tally</strong>
     </header>
