@@ -167,7 +167,7 @@ function addSet(bucket: Command, cli: Cli): void {
     .option('--no-topic', 'forget the topic')
     .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
     .option('--apply', 'also make in AWS what the bucket needs then');
-  printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source eventbridge --apply').action(
+  printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source notification --apply').action(
     async (name: string, options: SetOptions) => {
       const { source, topic, enrich, apply } = options;
       const body = defined({ source, enrich });

@@ -91,7 +91,7 @@ export const indexFaults = {
     circuit: 'index',
     background: 'wait',
     advice:
-      'Remove the write block from the index of this bucket, or open the index again. If the reason names the flood stage, free disk space on the data nodes. The records of the bucket wait until then.',
+      'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or open it again (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. The records of the bucket wait until then.',
   },
   /** 401 or 403 for one index (not a block). */
   'bucket.index-denied': {

@@ -20,7 +20,7 @@ export const requestErrors = {
   'request.too-many-streams': 429,
   /** The registry answers as many requests of this kind as it can at once. */
   'request.overloaded': 503,
-  /** Too many requests failed to authenticate, or the caller sent too many. Retry-After says when to try again. */
+  /** More than 100 requests in a second came with one API key. Retry-After says when to try again. */
   'request.rate-limited': 429,
   /** The request has no valid session or API key. */
   'authentication.failed': 401,

@@ -37,7 +37,7 @@ it.each(WRITTEN)('%s is not longer than its limit', (path) => {
   expect(size(path)).toBeLessThanOrEqual(LIMITS[path] ?? PAGE_MAX);
 });
 
-// wanted of the first are 190 KB: it only becomes smaller
+// these sums only become smaller
 it('the pages that are written by hand have a limit together, and so have those for maintainers', () => {
   const docs = WRITTEN.filter((path) => path !== 'README.md');
   expect(sumOf(docs.filter((path) => !isInternal(path)))).toBeLessThanOrEqual(190 * KB);

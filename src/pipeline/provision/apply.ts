@@ -18,6 +18,7 @@ import {
   type ConnectionPart,
   type ConnectionRecord,
 } from '../../domain/provisioning/connection.ts';
+import { applyCommand, planCommand, type Asked } from '../../domain/provisioning/planning/apply-command.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
@@ -56,6 +57,8 @@ export interface ApplyOptions {
   /** The notification is to come back. */
   readonly isResuming?: boolean;
   readonly skipValidation?: boolean;
+  /** The request, which may wish what is not stored: a refusal repeats its options in the commands that it names. */
+  readonly asked?: Asked;
 }
 
 export type Applied =
@@ -335,17 +338,18 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
 }
 
 /** A person must have seen what the plan touches of others. */
-function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, { token, isAgreed }: ApplyOptions): void {
+function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
   const { bucket } = plan.wish;
+  const { token, isAgreed, asked = { bucket } } = options;
   if (token !== undefined && token !== plan.token) {
-    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${commandOf('bucket plan', bucket)}\``;
+    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${planCommand(asked)}\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${commandOf('bucket plan', bucket)}\`, then \`${commandOf('bucket apply', bucket, '--plan', plan.token)}\``,
+    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${planCommand(asked)}\`, then \`${applyCommand(asked, plan, true)}\``,
     { token: plan.token, foreign: plan.foreign.join('; '), plan: changesText(plan.changes) },
   );
 }

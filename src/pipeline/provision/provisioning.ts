@@ -157,7 +157,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
         );
       return {
         wish,
-        applied: await apply(wish, options, signal).catch(async (error: unknown) => Promise.reject(await withScript(wish, error, signal))),
+        applied: await apply(wish, { ...options, asked: request }, signal).catch(async (error: unknown) =>
+          Promise.reject(await withScript(wish, error, signal)),
+        ),
       };
     },
     pause: (bucket, signal) => pausing.pause(bucket, signal),

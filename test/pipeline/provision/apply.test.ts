@@ -154,6 +154,13 @@ describe('an apply', () => {
     const refusal = { code: 'connect.plan-needed', extra, message: expect.stringContaining(plan.token) };
     await expect(populated.apply()).rejects.toMatchObject(refusal);
     expect(populated.aws.writes).toEqual([]);
+    // another wish than the stored one is named by its options
+    const { plan: other } = await populated.provisioning.plan({ bucket: 'photos', source: 'notification', enrich: 'head' });
+    await expect(populated.apply({ source: 'notification', enrich: 'head' })).rejects.toMatchObject({
+      message: expect.stringMatching(
+        `\`tally bucket plan photos --source notification --enrich head\`, then \`tally bucket apply photos --source notification --enrich head --plan ${other.token}\``,
+      ),
+    });
     const alone = await startWorld();
     expect(await alone.apply()).toMatchObject({ state: 'applied' });
   });

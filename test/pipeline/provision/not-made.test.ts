@@ -65,6 +65,15 @@ describe('a bucket for which nothing was made', () => {
     ]);
   });
 
+  it('names no command that what blocks the plan would refuse', async () => {
+    const world = await startUnconnected();
+    await removeRecord(world.state, refs.bucket('videos').id);
+    const { plan } = await world.provisioning.plan({ bucket: 'videos', source: 'notification' });
+    expect(plan.findings).toMatchObject([
+      { code: 'connect.overlap', blocks: true, fix: `tally bucket plan videos --source topic --topic ${THEIR_TOPIC}` },
+    ]);
+  });
+
   it('that is connected is broken for the doctor, which names the command that makes the parts', async () => {
     const world = await startWorld();
     const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);

@@ -39,11 +39,12 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = commandOf('bucket plan', wish.bucket, ...other);
-  const fanOut = first.kind === 'topic' ? '' : '. Or put a topic between the bucket and its destination, and use --source topic';
+  const fanOut =
+    first.kind === 'topic' || topic !== undefined ? '' : ' a topic between the bucket and its destination, with --source topic, or';
   return blocking(
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket${topic === undefined ? fanOut : ''}. Otherwise: --source routed, or \`${commandOf('bucket pause-notification', wish.bucket)}\` around the moment when the other one is made`,
+    `S3 refuses overlapping configurations of one bucket. Instead of what follows,${fanOut} --source routed is possible`,
     fix,
   );
 };

@@ -3,7 +3,7 @@ import { commandOf } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
 import type { Plan } from './plan.ts';
 
-interface Asked {
+export interface Asked {
   readonly bucket: string;
   readonly source?: BucketSource;
   readonly topic_arn?: string;
@@ -15,7 +15,23 @@ interface Asked {
 
 /** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
 export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
-  const { bucket, source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt } = asked;
+  const { bucket } = asked;
+  const { wish, flags } = optionsOf(asked);
+  const agreed = foreign.length === 0 ? [] : ['--plan', token];
+  const apply = commandOf('bucket apply', bucket, ...wish, ...flags, ...agreed);
+  if (isConnected) return apply;
+  if (flags.length === 0) return commandOf('bucket add', bucket, ...wish, '--apply', ...agreed);
+  // what belongs to one apply only is no option of adding a bucket
+  return `${commandOf('bucket add', bucket, ...wish)} && ${apply}`;
+}
+
+/** The command that shows the plan of the same wish. */
+export function planCommand(asked: Asked): string {
+  const { wish, flags } = optionsOf(asked);
+  return commandOf('bucket plan', asked.bucket, ...wish, ...flags);
+}
+
+function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt }: Asked) {
   const wish = [
     ...(source === undefined ? [] : ['--source', source]),
     ...(topic === undefined ? [] : ['--topic', topic]),
@@ -23,10 +39,5 @@ export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'forei
     ...(account === undefined ? [] : ['--bucket-account', account]),
   ];
   const flags = [...(minimal === true ? ['--minimal'] : []), ...(adopt === true ? ['--adopt'] : [])];
-  const agreed = foreign.length === 0 ? [] : ['--plan', token];
-  const apply = commandOf('bucket apply', bucket, ...wish, ...flags, ...agreed);
-  if (isConnected) return apply;
-  if (flags.length === 0) return commandOf('bucket add', bucket, ...wish, '--apply', ...agreed);
-  // what belongs to one apply only is no option of adding a bucket
-  return `${commandOf('bucket add', bucket, ...wish)} && ${apply}`;
+  return { wish, flags };
 }

@@ -1,6 +1,6 @@
 /**
  * What a plan finds of a bucket for which nothing was made yet. That its parts are missing is no news then: it is one finding,
- * with the one command that makes them. What else is wrong stays as it is.
+ * with the one command that makes them. What else is wrong stays as it is, and what blocks stands without that command, which it would refuse.
  */
 import type { Finding } from '../checks/finding.ts';
 import type { Observed } from '../observed.ts';
@@ -32,7 +32,7 @@ export function withNotMade(plan: Pick<Plan, 'wish' | 'wiring' | 'changes' | 'fi
   if (!isUnmade(plan, unmade.observed)) return plan.findings;
   const others = plan.findings.filter(({ code, blocks }) => blocks || !MISSING.has(code));
   const parts = plan.changes.map(({ part, name }) => `${part} ${name}`);
-  if (parts.length === 0) return others;
+  if (parts.length === 0 || others.some(({ blocks, severity }) => blocks && severity === 'broken')) return others;
   const finding: Finding = {
     code: 'connect.not-made',
     severity: unmade.severity,
