@@ -5,9 +5,10 @@ import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Optional
 
 import tally_sdk as sdk
 
@@ -78,6 +79,32 @@ class Examples(World):
 
 # not in the package that is published
 GUIDES = [*(ROOT.parent.parent / "docs" / "guides").glob("python.md"), *(ROOT.parent.parent / "docs" / "guides").glob("api-keys.md")]
+
+
+class GuideBlocks(World):
+    """What docs/guides/python.md prints, at the registry of the tests in place of the catalog's address."""
+
+    def test_each_runs(self) -> None:
+        for page in GUIDES[:1]:
+            blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+            login, create, program = (block.replace("https://catalog.example.com", self.registry.url) for block in blocks)
+            browser = {"BROWSER": f"{sys.executable} {HERE / 'browser.py'} %s", "BROWSER_LOG": str(self.home / "browser.log")}
+            said = self.ran(login, browser)
+            self.assertEqual(said.split("\n")[0], self.registry.url)
+            self.assertIn("photos 2026/cat-0.jpg 12\n", said)
+            # the first block ends with a logout
+            self.assertFalse(self.stored.exists())
+            self.log_in()
+            self.assertRegex(self.ran(create), r"^k\w+ qk_\S+ \d{4}-\d\d-\d\d ")
+            _, secret = self.registry.add_key("example")
+            asked = "\nprint(sdk.whoami().kind)"
+            env = {"SERVICE_API_KEY": secret, "SERVICE_REGISTRY_URL": self.registry.url}
+            self.assertEqual(self.ran(program + asked, env), "api_key\n")
+
+    def ran(self, code: str, env: Optional[Dict[str, str]] = None) -> str:
+        ended = self.python(code, env=env)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
 
 
 class Readme(unittest.TestCase):
