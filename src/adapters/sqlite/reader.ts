@@ -9,7 +9,10 @@ import { createSqliteUsage } from './usage.ts';
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
 const running = new Map<number, AbortController>();
 
-/** Each read opens the file and closes it: a file that is replaced must not stay open here, since its log may then be that of another file. */
+/**
+ * Each read opens the file and closes it, so that no replaced file stays open here between reads. It does not notice that a log
+ * beside the file belongs to the file that was replaced: the thread that writes does, by checking its files.
+ */
 async function read(request: ReadRequest, signal: AbortSignal): Promise<unknown> {
   const connection = createSqliteConnection(path, busyTimeoutMs);
   try {
