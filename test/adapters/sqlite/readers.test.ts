@@ -10,7 +10,6 @@ import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.
 import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { faultOf } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
 const BUCKET = 'photos';
