@@ -33,6 +33,7 @@ import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/ci
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding } from '../pipeline/gaps/folding.ts';
 import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
+import { createUnreceived } from '../pipeline/queues/unreceived.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -304,6 +305,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       startRecords({ settings, core, telemetry, unclaimed, series }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
+      const looking = { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
+      repeat({ clock, telemetry }, looking, unreceivedOf(core, queues.bucket));
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -386,6 +389,10 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
         : `cannot be listened on (${faultOf(error).reason})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
+}
+
+function unreceivedOf({ store, queueWatch }: Core, bucketQueueUrls: readonly string[]): () => Promise<void> {
+  return createUnreceived({ state: store.state, clock: systemClock, queueWatch, bucketQueueUrls });
 }
 
 function movedLettersOf(

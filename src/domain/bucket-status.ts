@@ -15,7 +15,7 @@ export const bucketStates = [
   'events_lost',
   /** Its notification was taken away on request. */
   'paused',
-  /** A circuit is open: S3 or the index does not answer for it. */
+  /** S3 or the index does not answer for it, or no worker receives its events. */
   'waiting',
   /** A job held deletions back, and a person decides. */
   'deletions_held',
@@ -62,7 +62,7 @@ export interface BucketStatus {
 
 export interface StatusFacts {
   readonly record: BucketRecord;
-  /** The open circuit that its records wait for. */
+  /** What its records wait for. */
   readonly waitsFor: CircuitRecord | undefined;
   /** Its gaps, in any state. */
   readonly gaps: readonly GapRecord[];
@@ -173,6 +173,7 @@ const rules: readonly Rule[] = [
       state: 'waiting',
       sentence: `Its events wait: ${waitsFor.code}: ${waitsFor.reason}`,
       sinceMs: waitsFor.sinceMs,
+      act: 'doctor',
     },
   heldRule,
   differsRule,
