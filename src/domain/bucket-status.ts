@@ -203,10 +203,11 @@ function heldRule({ gaps }: StatusFacts): ReturnType<Rule> {
   const held = unclosed(gaps).filter(({ heldDeletes = 0 }) => heldDeletes > 0);
   if (held.length === 0) return undefined;
   const deletions = heldIn(held);
+  const deleted = Math.max(...held.map(({ deletedBefore = 0 }) => deletedBefore));
   const waits = deletions === 1 ? 'waits' : 'wait';
   return {
     state: 'deletions_held',
-    sentence: `${countText(deletions, 'deletion')} ${waits} for you`,
+    sentence: `${deleted === 0 ? countText(deletions, 'deletion') : `${numberText(deleted)} deleted, ${numberText(deletions)}`} ${waits} for you`,
     sinceMs: firstSeen(held),
     act: 'gaps',
   };

@@ -109,7 +109,7 @@ export function jobsText(jobs: readonly Job[], nowMs: number): string {
     ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
     jobs.map((job) => [
       job.id,
-      job.state,
+      stateText(job),
       percentText(job.progress),
       job.mode,
       ageOfText(job.created_at, nowMs),
@@ -117,4 +117,9 @@ export function jobsText(jobs: readonly Job[], nowMs: number): string {
       job.prefix === '' ? undefined : job.prefix,
     ]),
   );
+}
+
+/** What a job held back is not done, although the job is. */
+function stateText({ state, counts }: Job): string {
+  return state === 'done' && counts !== undefined && counts.held > 0 ? `done, ${countText(counts.held)} held` : state;
 }

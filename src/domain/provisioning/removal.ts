@@ -106,7 +106,12 @@ export function notificationRemoval({
 /** The bucket's events go to EventBridge as long as it is on, and other rules may take them. */
 function keptSwitch({ wish, wiring: { eventBridge }, observed: { notification } }: Facts): Kept | undefined {
   if (!eventBridge || !notification.ok || !notification.configuration.eventBridge) return undefined;
-  return { name: `the switch for EventBridge of ${wish.bucket}`, reason: 'rules of others may need it. Switch it off if none does' };
+  const { bucket } = wish;
+  // S3 replaces the document as a whole
+  const read = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > notification.json`;
+  const write = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://notification.json`;
+  const reason = `rules of others may need it. Switch it off if none does: ${read} && ${write}`;
+  return { name: `the switch for EventBridge of ${bucket}`, reason };
 }
 
 /** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */

@@ -85,7 +85,7 @@ export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
           <td>{gap.prefix === undefined ? 'whole bucket' : <Text>{gap.prefix}</Text>}</td>
           <td>{numberText(gap.count)}</td>
           <td>
-            <Time at={gap.last_seen_at} />
+            <Time at={untilNow(gap.last_seen_at)} />
           </td>
           <td>
             <GapAct of={gap} />
@@ -94,6 +94,11 @@ export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
       ))}
     </Table>
   );
+}
+
+/** Changes may be missing until a change in AWS has taken effect: until now, as far as it is known. */
+function untilNow(at: string): string {
+  return new Date(Math.min(Date.now(), Date.parse(at))).toISOString();
 }
 
 /** Where a person follows the closing of a gap, or does what it waits for. */

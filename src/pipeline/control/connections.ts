@@ -52,9 +52,18 @@ export function createConnections({ state, provisioning, connectBucket, look, cl
     );
   }
 
+  /** What a look found before the apply is over. */
+  async function lookAgain(bucket: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (record !== undefined) await look(record, signal);
+  }
+
   async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
     const { wish, applied } = await provisioning.apply(request, options, signal);
-    if (applied.state === 'applied') await follow(wish, by, signal);
+    if (applied.state === 'applied') {
+      await follow(wish, by, signal);
+      await lookAgain(wish.bucket, signal);
+    }
     return appliedView(request.bucket, applied);
   }
 
