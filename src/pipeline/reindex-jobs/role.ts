@@ -131,16 +131,29 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   }
 
   function noteClaimed(claimed: number, found: number): void {
+    if (claimed < found && rangesWanted() === 0) {
+      // left to other workers; this one looks again when a turn ends
+      nothingSinceMs = undefined;
+      return;
+    }
     if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
     // what is left is for it as well, once the others have had their chance
     if (claimed > 0 && claimed < found && soon.length === 0) soon = [SHARE_MS];
   }
 
+  /** How many more ranges this worker could compare now: few while the index is slow, since more would only wait, and write out of key order, which costs the index a tenth more. */
+  function rangesWanted(): number {
+    const used = limits.listings - slots.free;
+    return indexIsSlow() ? Math.min(slots.free, Math.max(0, RANGES_WHEN_SLOW - used)) : slots.free;
+  }
+
   /** Claims its share of what was found. Resolves with how many were claimed. */
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
-    const wanted = Math.min(slots.free, Math.ceil(found.length * SHARE));
+    const room = rangesWanted();
+    const items = room > 0 ? found : found.filter(({ record }) => !rangeSchema.safeParse(record).success);
+    const wanted = Math.min(room > 0 ? room : slots.free, Math.ceil(items.length * SHARE));
     const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
-    return takeSome(inTurns(found, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
+    return takeSome(inTurns(items, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
   }
 
   /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
@@ -156,10 +169,19 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     const claimed = job.success ? await claimJob(job.data.id) : undefined;
     if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStep);
     if (claimed?.kind !== 'taken') return false;
-    slots.run({ jobId: claimed.held.job.id }, async () => {
-      if (await takeStep(claimed.held)) wake();
+    const { id } = claimed.held.job;
+    slots.run({ jobId: id }, async () => {
+      if (!(await takeStep(claimed.held))) return;
+      wake();
+      await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
     });
     return true;
+  }
+
+  /** The first range of a job that this worker has begun: no look finds it before the state index has refreshed. The others are for everyone. */
+  async function claimFirst(jobId: string): Promise<void> {
+    const claimed = stopping.signal.aborted ? undefined : await claimRange({ jobId, number: 0 });
+    if (claimed !== undefined) workOnRange(claimed);
   }
 
   function workOnRange(claimed: ClaimedRange): void {
@@ -196,8 +218,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   /** Splits ranges of this worker while nothing is due and slots are free; while the index is slow, a few slots suffice. */
   async function fillOwnSlots(): Promise<void> {
     const isNothingDue = nothingSinceMs !== undefined && clock.monotonicMs() - nothingSinceMs >= NOTHING_DUE_MS;
-    const wanted = indexIsSlow() ? RANGES_WHEN_SLOW - (limits.listings - slots.free) : slots.free;
-    if (isNothingDue && wanted > 0) slots.wantSplits(Math.min(wanted, slots.free));
+    const wanted = rangesWanted();
+    if (isNothingDue && wanted > 0) slots.wantSplits(wanted);
   }
 
   /** Splits one range for other workers while nothing is due and no slot is free here. */
