@@ -28,7 +28,7 @@ import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
 import { createTakeStep, diedAtStep } from './advance-job.ts';
-import { createWorkerSlots } from './worker-slots.ts';
+import { createWorkerSlots, type WorkerSlots } from './worker-slots.ts';
 
 /** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
@@ -91,13 +91,10 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const ends = createJobEnds({ state, scan, clock, telemetry });
   const watch = createLeaseWatch(clock);
   const work = { ...parts, state, scan, occupancy, ends, watch };
-  const claimJob = createClaimJob(work);
-  const claimRange = createClaimRange(work);
-  const runRange = createRunRange(work);
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const takeStep = createTakeStep(work, aborting.signal);
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
+  const claim = createClaim(work, { slots, wake, report, stopping: stopping.signal, aborting: aborting.signal });
   const lookFault = createReceiveFault('look for re-index work', telemetry);
   let looking: Promise<void> = Promise.resolve();
   /** Since when nothing was found for the free slots. */
@@ -149,51 +146,9 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 
   /** Claims its share of what was found. Resolves with how many were claimed. */
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
-    const room = rangesWanted();
-    const items = room > 0 ? found : found.filter(({ record }) => !rangeSchema.safeParse(record).success);
-    const wanted = Math.min(room > 0 ? room : slots.free, Math.ceil(items.length * SHARE));
+    const { items, wanted } = shareOf(found, { free: slots.free, ranges: rangesWanted() });
     const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
     return takeSome(inTurns(items, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
-  }
-
-  /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
-  async function claim({ record }: DueEntry): Promise<boolean> {
-    const range = rangeSchema.safeParse(record);
-    if (range.success) {
-      const claimed = await claimRange(range.data);
-      if (claimed !== undefined) workOnRange(claimed);
-      return claimed !== undefined;
-    }
-    // one that a newer version wrote is left to its workers
-    const job = jobSchema.safeParse(record);
-    const claimed = job.success ? await claimJob(job.data.id) : undefined;
-    if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStep);
-    if (claimed?.kind !== 'taken') return false;
-    const { id } = claimed.held.job;
-    slots.run({ jobId: id }, async () => {
-      if (!(await takeStep(claimed.held))) return;
-      wake();
-      await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
-    });
-    return true;
-  }
-
-  /** The first range of a job that this worker has begun: no look finds it before the state index has refreshed. The others are for everyone. */
-  async function claimFirst(jobId: string): Promise<void> {
-    const claimed = stopping.signal.aborted ? undefined : await claimRange({ jobId, number: 0 });
-    if (claimed !== undefined) workOnRange(claimed);
-  }
-
-  function workOnRange(claimed: ClaimedRange): void {
-    const { jobId, number } = claimed.range.record;
-    slots.run({ jobId, number }, (slot) =>
-      runRange(claimed, slot, aborting.signal).then(
-        (hasMadeDue) => {
-          if (hasMadeDue) wake();
-        },
-        (error: unknown) => void report('work on a range of a re-index job', error),
-      ),
-    );
   }
 
   function report(operation: string, error: unknown): false {
@@ -252,6 +207,66 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   };
 }
 
+interface ClaimParts {
+  readonly slots: WorkerSlots;
+  readonly wake: () => void;
+  readonly report: (operation: string, error: unknown) => false;
+  readonly stopping: AbortSignal;
+  readonly aborting: AbortSignal;
+}
+
+type WorkDependencies = Parameters<typeof createClaimJob>[0] &
+  Parameters<typeof createClaimRange>[0] &
+  Parameters<typeof createRunRange>[0] &
+  Parameters<typeof createTakeStep>[0];
+
+/** Creates the function that claims a job or a range, and works on it in a slot. It resolves with whether it was claimed, and throws the store's fault. */
+function createClaim(work: WorkDependencies, { slots, wake, report, stopping, aborting }: ClaimParts) {
+  const claimJob = createClaimJob(work);
+  const claimRange = createClaimRange(work);
+  const runRange = createRunRange(work);
+  const takeStep = createTakeStep(work, aborting);
+
+  /** The first range of a job that this worker has begun: no look finds it before the state index has refreshed. The others are for everyone. */
+  async function claimFirst(jobId: string): Promise<void> {
+    const claimed = stopping.aborted ? undefined : await claimRange({ jobId, number: 0 });
+    if (claimed !== undefined) workOnRange(claimed);
+  }
+
+  function workOnRange(claimed: ClaimedRange): void {
+    const { jobId, number } = claimed.range.record;
+    slots.run({ jobId, number }, (slot) =>
+      runRange(claimed, slot, aborting).then(
+        (hasMadeDue) => {
+          if (hasMadeDue) wake();
+        },
+        (error: unknown) => void report('work on a range of a re-index job', error),
+      ),
+    );
+  }
+
+  return async function claim({ record }: DueEntry): Promise<boolean> {
+    const range = rangeSchema.safeParse(record);
+    if (range.success) {
+      const claimed = await claimRange(range.data);
+      if (claimed !== undefined) workOnRange(claimed);
+      return claimed !== undefined;
+    }
+    // one that a newer version wrote is left to its workers
+    const job = jobSchema.safeParse(record);
+    const claimed = job.success ? await claimJob(job.data.id) : undefined;
+    if (claimed?.kind === 'poisonous') await work.ends.fail(claimed.job, diedAtStep);
+    if (claimed?.kind !== 'taken') return false;
+    const { id } = claimed.held.job;
+    slots.run({ jobId: id }, async () => {
+      if (!(await takeStep(claimed.held))) return;
+      wake();
+      await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
+    });
+    return true;
+  };
+}
+
 /** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */
 async function takeSome<Item>(items: readonly Item[], wanted: number, take: (item: Item) => Promise<boolean>): Promise<number> {
   const left = [...items];
@@ -261,6 +276,12 @@ async function takeSome<Item>(items: readonly Item[], wanted: number, take: (ite
   };
   const taken = await Promise.all(Array.from({ length: wanted }, tryUntilTaken));
   return taken.filter(Boolean).length;
+}
+
+/** What a worker may claim of what it found, and how much of it, if it has this many free slots and could compare this many more ranges: the steps of jobs are short. */
+function shareOf(found: readonly DueEntry[], { free, ranges }: { readonly free: number; readonly ranges: number }) {
+  const items = ranges > 0 ? found : found.filter(({ record }) => !rangeSchema.safeParse(record).success);
+  return { items, wanted: Math.min(ranges > 0 ? ranges : free, Math.ceil(items.length * SHARE)) };
 }
 
 /**
