@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { decodeFormKey } from '../../domain/events/keys.ts';
+import { decodeFormKey } from '../../domain/events/fields.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { detached } from '../../domain/documents/detached.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
