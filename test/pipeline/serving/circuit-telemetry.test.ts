@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../../src/adapters/telemetry.ts';
 import { adviceWhileServing, type FaultCode } from '../../../src/domain/fault.ts';
-import { reportClosed, reportOpened, type CircuitLevel } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import type { CircuitLevel } from '../../../src/pipeline/serving/circuit.ts';
+import { reportClosed, reportOpened } from '../../../src/pipeline/serving/open-circuits.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 interface Open {
@@ -48,6 +49,12 @@ it('says with a pause what it is and what to do, and that it ended', async () =>
     { level: 'error', code: 'index.unreachable', reason: 'as scripted', advice, msg: 'receiving paused' },
     { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
   ]);
+});
+
+it('names the bucket in the command that mends its index', () => {
+  const { open, lines } = setUp();
+  open('index', 'photos', 'bucket.index-missing');
+  expect(lines()).toMatchObject([{ bucket: 'photos', advice: expect.stringContaining('bucket add photos`') }]);
 });
 
 it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
