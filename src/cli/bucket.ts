@@ -113,7 +113,8 @@ async function added(
     Promise.reject(connectedNotApplied(name, error)),
   );
   const connection = await applied;
-  // its status was that of before
+  if (!isAlone) return { ...record, connection };
+  // the status of the first answer was that of before
   const { status } = await control.getBucket({ params: { bucket: name } }, context);
   return { ...record, status, connection };
 }
