@@ -7,8 +7,7 @@ import { canonicalJson } from './canonical.ts';
 import { jsonOf } from './facts.ts';
 import type { ObservedTarget } from './observed.ts';
 import { routedOperations } from './trail.ts';
-import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
-import type { Wiring, Wish } from './wiring.ts';
+import { minimalTransformer, transformer, type InputTransformer, type Wiring, type Wish } from './wiring.ts';
 
 /** Events with all of these values must pass. */
 interface Needed {
