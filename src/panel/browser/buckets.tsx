@@ -6,7 +6,7 @@ import { AddBucket } from './add-bucket.tsx';
 import { call, type AnswerTo } from './api.ts';
 import { Gaps, Status } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
-import { Link, More, Shown, Table, Text, Time } from './parts.tsx';
+import { type Column, Link, More, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText } from './words.ts';
 
@@ -52,7 +52,11 @@ export function BucketsPage({ add }: { readonly add: string | undefined }) {
       <Shown loaded={loaded} isLive>
         {({ items, unconnected, next }) => (
           <>
-            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} />}
+            {items.length === 0 ? (
+              <NoBuckets mayAdd={mayAdd} />
+            ) : (
+              <Table label="Connected buckets" columns={columns} rows={items} keyOf={({ bucket }) => bucket} />
+            )}
             {next !== undefined && <More key={items.length} more={more} />}
             <Unconnected buckets={unconnected} add={mayAdd ? setAdding : undefined} />
           </>
@@ -72,34 +76,22 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
   );
 }
 
-function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) {
-  return (
-    <Table label="Connected buckets" heads={['Bucket', 'Status', 'Source', 'Open gaps', 'Last event', 'Last whole compare']}>
-      {buckets.map((each) => (
-        <tr key={each.bucket}>
-          <th scope="row">
-            <Link page="bucket" choices={{ bucket: each.bucket }} isRow>
-              <Text>{each.bucket}</Text>
-            </Link>
-          </th>
-          <td>
-            <Status of={each} />
-          </td>
-          <td class="less">{each.source}</td>
-          <td>
-            <Gaps of={each} />
-          </td>
-          <td>
-            <Time at={each.last_event_at} />
-          </td>
-          <td class="less">
-            <Time at={each.last_compared_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
+const columns: readonly Column<ShownBucket>[] = [
+  [
+    'Bucket',
+    ({ bucket }) => (
+      <Link page="bucket" choices={{ bucket }} isRow>
+        <Text>{bucket}</Text>
+      </Link>
+    ),
+    'row',
+  ],
+  ['Status', (bucket) => <Status of={bucket} />],
+  ['Source', ({ source }) => source, 'less'],
+  ['Open gaps', (bucket) => <Gaps of={bucket} />],
+  ['Last event', ({ last_event_at: at }) => <Time at={at} />],
+  ['Last whole compare', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
+];
 
 interface UnconnectedProps {
   readonly buckets: readonly UnconnectedBucket[];
@@ -108,36 +100,30 @@ interface UnconnectedProps {
 
 function Unconnected({ buckets, add }: UnconnectedProps) {
   if (buckets.length === 0) return null;
+  const known: readonly Column<UnconnectedBucket>[] = [
+    ['Bucket', ({ bucket }) => <Text>{bucket}</Text>, 'row'],
+    ['Events', ({ count }) => numberText(count)],
+    ['First', ({ first_seen_at: at }) => <Time at={at} />],
+    ['Last', ({ last_seen_at: at }) => <Time at={at} />],
+  ];
+  const act: Column<UnconnectedBucket> = [
+    'Actions',
+    ({ bucket }) => (
+      <button type="button" class="outline small" aria-label={`Add ${printable(bucket)}`} onClick={() => add?.(bucket)}>
+        Add
+      </button>
+    ),
+  ];
   return (
     <section>
       <h2>Not connected</h2>
       <p>Events of these buckets arrive, and are not indexed.</p>
       <Table
         label="Buckets that are not connected"
-        heads={['Bucket', 'Events', 'First', 'Last', ...(add === undefined ? [] : ['Actions'])]}
-      >
-        {buckets.map((each) => (
-          <tr key={each.bucket}>
-            <th scope="row">
-              <Text>{each.bucket}</Text>
-            </th>
-            <td>{numberText(each.count)}</td>
-            <td>
-              <Time at={each.first_seen_at} />
-            </td>
-            <td>
-              <Time at={each.last_seen_at} />
-            </td>
-            {add !== undefined && (
-              <td>
-                <button type="button" class="outline small" aria-label={`Add ${printable(each.bucket)}`} onClick={() => add(each.bucket)}>
-                  Add
-                </button>
-              </td>
-            )}
-          </tr>
-        ))}
-      </Table>
+        columns={add === undefined ? known : [...known, act]}
+        rows={buckets}
+        keyOf={({ bucket }) => bucket}
+      />
     </section>
   );
 }

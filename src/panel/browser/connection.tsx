@@ -4,7 +4,7 @@ import type { Bucket } from '../../api/buckets.ts';
 import { call, type AnswerTo } from './api.ts';
 import { untilApplied } from './applying.ts';
 import { Severity } from './findings.tsx';
-import { Act, Form } from './form.tsx';
+import { Act, FormDialog } from './form.tsx';
 import { announce, Dialog, Link, Text, Time } from './parts.tsx';
 import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
@@ -128,14 +128,12 @@ function PauseDialog({ name, onDone, onClose }: DialogProps) {
     onDone('The notification is taken away. No events arrive until it is resumed.');
   }
   return (
-    <Dialog title={`Pause the notification of ${name}?`} onClose={onClose}>
-      <Form submit="Pause" onSubmit={pause} onCancel={onClose} isDanger>
-        <p>
-          Tally’s notification is taken away from the bucket, for the moment in which another one is made that would overlap with it. Only
-          Resume restores it, and what happens meanwhile is found by the re-index that follows.
-        </p>
-      </Form>
-    </Dialog>
+    <FormDialog title={`Pause the notification of ${name}?`} onClose={onClose} submit="Pause" onSubmit={pause} isDanger>
+      <p>
+        Tally’s notification is taken away from the bucket, for the moment in which another one is made that would overlap with it. Only
+        Resume restores it, and what happens meanwhile is found by the re-index that follows.
+      </p>
+    </FormDialog>
   );
 }
 
@@ -150,16 +148,14 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
     onDone('The notification is there again. A re-index follows.');
   }
   return (
-    <Dialog title={`Resume the notification of ${name}?`} onClose={onClose}>
-      <Form submit="Resume" onSubmit={resume} onCancel={onClose} mayLeave>
-        <p>Tally’s notification is made again. Events of the meantime are lost, so a re-index follows.</p>
-        {waitingFor !== undefined && (
-          <p role="status">
-            Waiting for <Text>{waitingFor}</Text>.
-          </p>
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog title={`Resume the notification of ${name}?`} onClose={onClose} submit="Resume" onSubmit={resume} mayLeave>
+      <p>Tally’s notification is made again. Events of the meantime are lost, so a re-index follows.</p>
+      {waitingFor !== undefined && (
+        <p role="status">
+          Waiting for <Text>{waitingFor}</Text>.
+        </p>
+      )}
+    </FormDialog>
   );
 }
 
@@ -170,14 +166,12 @@ function CleanDialog({ name, onClose }: { readonly name: string; readonly onClos
   }
   if (cleaned === undefined) {
     return (
-      <Dialog title={`Clean what ${name} had before?`} onClose={onClose}>
-        <Form submit="Clean" onSubmit={clean} onCancel={onClose} isDanger>
-          <p>
-            What Tally made in AWS for the sources that the bucket had before is taken away. It is refused until the present source is
-            applied and a re-index has closed the gap of the change.
-          </p>
-        </Form>
-      </Dialog>
+      <FormDialog title={`Clean what ${name} had before?`} onClose={onClose} submit="Clean" onSubmit={clean} isDanger>
+        <p>
+          What Tally made in AWS for the sources that the bucket had before is taken away. It is refused until the present source is applied
+          and a re-index has closed the gap of the change.
+        </p>
+      </FormDialog>
     );
   }
   return (

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { Check, Field, Form, useIsShown } from './form.tsx';
-import { announce, Dialog } from './parts.tsx';
+import { Check, Field, FormDialog, useIsShown } from './form.tsx';
+import { announce } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
 /** Why Repair cannot be chosen; undefined: it can. */
@@ -31,28 +31,31 @@ export function ReindexDialog({ bucket: { bucket, source }, onClose }: { readonl
     else announce(`The re-index of ${bucket} has begun.`);
   }
   return (
-    <Dialog title={`Re-index ${bucket}`} onClose={onClose}>
-      <Form submit={isReport ? 'Start the report' : 'Start the re-index'} onSubmit={start} onCancel={onClose}>
-        <p>Every object of the bucket is compared with the index, and what differs is corrected. Searches work meanwhile.</p>
-        <Check
-          label="Repair"
-          isChecked={isRepaired}
-          onChange={setRepair}
-          isDisabled={refusal !== undefined}
-          hint={
-            refusal ??
-            'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
-          }
-        />
-        <Field label="Prefix" value={prefix} onChange={setPrefix} hint="Only keys that begin with this. Empty: all keys." />
-        <Check label="Only report differences" isChecked={isReport} onChange={setReport} hint="Nothing is written." />
-        <Check
-          label="Fill in missing fields"
-          isChecked={isFill}
-          onChange={setFill}
-          hint="Writes documents too that lack a field which a listing gives, or the enrichment."
-        />
-      </Form>
-    </Dialog>
+    <FormDialog
+      title={`Re-index ${bucket}`}
+      onClose={onClose}
+      submit={isReport ? 'Start the report' : 'Start the re-index'}
+      onSubmit={start}
+    >
+      <p>Every object of the bucket is compared with the index, and what differs is corrected. Searches work meanwhile.</p>
+      <Check
+        label="Repair"
+        isChecked={isRepaired}
+        onChange={setRepair}
+        isDisabled={refusal !== undefined}
+        hint={
+          refusal ??
+          'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
+        }
+      />
+      <Field label="Prefix" value={prefix} onChange={setPrefix} hint="Only keys that begin with this. Empty: all keys." />
+      <Check label="Only report differences" isChecked={isReport} onChange={setReport} hint="Nothing is written." />
+      <Check
+        label="Fill in missing fields"
+        isChecked={isFill}
+        onChange={setFill}
+        hint="Writes documents too that lack a field which a listing gives, or the enrichment."
+      />
+    </FormDialog>
   );
 }
