@@ -6,8 +6,8 @@ import { connectionStates, partKinds, type ConnectionRecord } from '../domain/pr
 import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
-import { sideOfChange, withRole, type Roles } from '../domain/provisioning/planning/sides.ts';
-import { isElsewhere } from '../domain/provisioning/wiring.ts';
+import { withRole, type Roles, isElsewhere } from '../domain/provisioning/wiring.ts';
+import { sideOfChange } from '../domain/provisioning/planning/sides.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 

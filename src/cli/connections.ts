@@ -6,7 +6,7 @@ import { emitFormats, type EmitFormat } from '../domain/provisioning/emitting/pa
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
-import { sideText } from '../domain/provisioning/planning/sides.ts';
+import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';

@@ -2,7 +2,7 @@
 import { commandOf } from '../../commands.ts';
 import type { Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
-import type { Side } from '../planning/sides.ts';
+import type { Side } from '../wiring.ts';
 import { FUTURE_MS } from '../../ordering/constants.ts';
 
 /** The worst first. `broken`: events are lost. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */

@@ -1,6 +1,6 @@
 /** On which side of a connection a change is made, and which side a finding is about. */
 import { parseArn } from '../names.ts';
-import { partsPlace, type Wish } from '../wiring.ts';
+import { type Side, partsPlace, type Wish } from '../wiring.ts';
 import type { Change } from './plan.ts';
 
 /** The side on which a change is made. */
@@ -42,31 +42,4 @@ function bucketSide(wish: Wish): Side {
 
 function queueSide({ account, region, queueArn }: Wish): Side {
   return { of: 'queue', account, region: parseArn(queueArn)?.region ?? region };
-}
-
-/**
- * The two sides of a connection: that of the bucket, with its topic and its rule, and that of the bucket queue. They may be in
- * different regions and accounts, and then each request goes to one of them, with its credentials.
- */
-
-export interface Side {
-  readonly of: 'bucket' | 'queue';
-  readonly account: string;
-  readonly region: string;
-  /** The role whose credentials are used; absent: those of the process. */
-  readonly role?: string | undefined;
-}
-
-/** The roles that the settings name, by their accounts. */
-export type Roles = ReadonlyMap<string, string>;
-
-/** The side with the role of its account. */
-export function withRole(side: Side, roles: Roles): Side {
-  const role = roles.get(side.account);
-  return role === undefined ? side : { ...side, role };
-}
-
-/** A side as people read it. */
-export function sideText({ of, account, region, role }: Side): string {
-  return `on the side of the ${of}: ${region}, account ${account}, with ${role === undefined ? 'the credentials of the process' : `the role ${role}`}`;
 }
