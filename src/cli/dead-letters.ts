@@ -3,8 +3,7 @@ import { LETTERS_MAX, type DeadLetter, type LetterChoice, type WholeDeadLetter }
 import { limitOption, printing, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { ageOfText, sizeText } from './human.ts';
-import { fieldsText, jsonText, linesText, tableText } from './output.ts';
+import { ageOfText, sizeText, fieldsText, jsonText, linesText, tableText } from './output.ts';
 
 interface ChoiceOptions extends JsonOption {
   readonly all?: true;

@@ -3,8 +3,7 @@ import type { Gap } from '../api/gaps.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { clockText, momentOfText } from './human.ts';
-import { tableText } from './output.ts';
+import { clockText, momentOfText, tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
   readonly bucket?: string;

@@ -6,8 +6,7 @@ import { SERIES_HOURS_MAX } from '../api/series.ts';
 import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { countText, sizeText } from './human.ts';
-import { tableText } from './output.ts';
+import { countText, sizeText, tableText } from './output.ts';
 
 interface SeriesOptions extends JsonOption {
   readonly hours?: number;

@@ -7,8 +7,7 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
-import { createCredentials, type CredentialsProvider } from './credentials.ts';
+import { createAssumedRole, type AssumedRoleOptions, createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
@@ -260,4 +259,36 @@ export function errorText(error: unknown): string {
   // an answer to HEAD has no body, so the SDK has no message
   const message = error.message === '' || error.message === 'UnknownError' ? '' : `: ${error.message}`;
   return `${error.name}${code}${message}`;
+}
+
+export interface AccountClients {
+  /** The clients with the role of the account; undefined: no role of it is known. They are created when they are first used. */
+  of(account: string): AwsClients | undefined;
+  /** Closes all connections. */
+  close(): void;
+}
+
+interface Dependencies {
+  /** The ARNs of roles, by account. */
+  readonly roles: ReadonlyMap<string, string>;
+  readonly credentialsOf: (roleArn: string) => CredentialsProvider;
+  readonly clientsWith: (credentials: CredentialsProvider) => AwsClients;
+}
+
+/** Creates them. */
+export function createAccountClients({ roles, credentialsOf, clientsWith }: Dependencies): AccountClients {
+  const made = new Map<string, AwsClients>();
+  return {
+    of(account) {
+      const known = made.get(account);
+      const roleArn = roles.get(account);
+      if (known !== undefined || roleArn === undefined) return known;
+      const clients = clientsWith(credentialsOf(roleArn));
+      made.set(account, clients);
+      return clients;
+    },
+    close() {
+      for (const clients of made.values()) clients.close();
+    },
+  };
 }

@@ -6,8 +6,7 @@ import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
-import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
-import { questionText } from './s3-faults.ts';
+import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
 
 export type Reply<Output> =
   | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
@@ -156,4 +155,11 @@ export function presentState(facts: {
   if (facts.LastModified !== undefined) state.lastModifiedMs = facts.LastModified.getTime();
   if (facts.StorageClass !== undefined) state.storageClass = facts.StorageClass;
   return state;
+}
+
+/** The account that must own a bucket, as requests to S3 name it. */
+
+/** For a bucket whose account is not known, no account is named: stores that only speak S3's protocol may not know the header. */
+export function ownerInput({ account }: { readonly account?: string | undefined }): { readonly ExpectedBucketOwner?: string } {
+  return account === undefined ? {} : { ExpectedBucketOwner: account };
 }

@@ -15,7 +15,7 @@ import type { Readable } from '../access/readable.ts';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import { keyScopes } from './actor.ts';
-import { base62Of } from './base62.ts';
+import { base62Of } from './tokens.ts';
 
 export const KEY_PREFIX = 'qk_';
 /** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */

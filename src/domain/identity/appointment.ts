@@ -1,7 +1,7 @@
 /** Appointments: who becomes an administrator at the next login. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { base62Of } from './base62.ts';
+import { base62Of } from './tokens.ts';
 
 const DAY_MS = 86_400_000;
 /** Long enough for a colleague who is away until Monday; a forgotten appointment does not wait for the next owner of an address. */

@@ -2,8 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
-import { JobBar } from './job-bar.tsx';
-import { hasEnded, jobTitle } from './job-state.tsx';
+import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { followJob } from './job-stream.ts';
 import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';

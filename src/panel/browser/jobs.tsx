@@ -2,8 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call } from './api.ts';
-import { JobBar } from './job-bar.tsx';
-import { hasEnded, jobTitle } from './job-state.tsx';
+import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { useLoaded, type Loaded } from './load.ts';
 import { type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { numberText } from './words.ts';

@@ -1,20 +1,21 @@
 /** Usage: a bucket by folder, storage class, extension or age, as areas and as a table, one level after another, and its growth. */
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useState, useMemo, useLayoutEffect, useRef } from 'preact/hooks';
 import { useBuckets } from './all-buckets.ts';
-import { call, type Problem } from './api.ts';
+import { call, type Problem, type AnswerTo } from './api.ts';
 import { Select } from './form.tsx';
-import { FolderName, groupNames, inFolder, type Usage } from './group-name.tsx';
-import { GroupTable } from './group-table.tsx';
-import { usePages, type Pages } from './load.ts';
-import { Busy, Failure, Link, Shown, Text } from './parts.tsx';
+import { FolderName, groupNames, inFolder, type Usage, GroupName } from './group-name.tsx';
+import { GroupTable, sortedBy } from './group-table.tsx';
+import { usePages, type Pages, useLoaded } from './load.ts';
+import { Busy, Failure, Link, Shown, Text, Size } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { clauseOf, forLive, onlyValueIn, withClauses, type FieldPlace } from './query-text.ts';
 import { Overview, Results } from './results.tsx';
 import { mistakeOf } from './search-box.tsx';
 import { choicesOf, groups, searchOf, usageOf, type Search } from './search-place.ts';
-import { Treemap } from './treemap.tsx';
-import { Growth, Shares } from './usage-shares.tsx';
-import { countText, numberText } from './words.ts';
+import { countText, numberText, sizeText } from './words.ts';
+import { useChart } from './series-charts.tsx';
+import { hierarchy, treemap, type HierarchyRectangularNode } from 'd3-hierarchy';
+import { printable } from '../../domain/printable.ts';
 
 /** As many as an answer has. */
 const PAGE = 1_000;
@@ -263,4 +264,204 @@ function Direct({ search, prefix, found, onProblem }: DirectProps) {
     );
   }
   return <Results search={{ ...search, query }} label="Objects of this folder" folder={prefix} isPart onProblem={onProblem} />;
+}
+
+/** How the bytes of a bucket divide into classes and ages, and how they grew. */
+
+/** How the bytes divide into classes and ages. */
+function Shares({ search, bucket }: { readonly search: Search; readonly bucket: string }) {
+  return (
+    <div class="charts">
+      {(['class', 'age'] as const).map((by) => (
+        <Share key={by} search={{ ...search, by }} bucket={bucket} />
+      ))}
+    </div>
+  );
+}
+
+/** As many parts of a bar as can be told apart. */
+const SHADES = 6;
+
+function Share({ search, bucket }: { readonly search: Search & { readonly by: 'class' | 'age' }; readonly bucket: string }) {
+  const request = usageOf(search, bucket);
+  const { value } = useLoaded(`usage of all ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal));
+  if (value === undefined || value.items.length === 0) return null;
+  const shown = (search.by === 'age' ? value.items : sortedBy(value.items, 'bytes')).slice(0, SHADES);
+  return (
+    <section aria-label={groupNames[search.by]}>
+      <h3>{groupNames[search.by]}</h3>
+      <div class="parts" aria-hidden="true">
+        {shown.map(({ name, bytes }, place) => (
+          <span key={name ?? ''} class={`shade-${place}`} style={{ flexGrow: bytes }} />
+        ))}
+      </div>
+      <ul class="legend">
+        {shown.map((group, place) => (
+          <li key={group.name ?? ''}>
+            <span class={`swatch shade-${place}`} aria-hidden="true" />
+            <GroupName group={group} search={search} prefix="" /> <Size bytes={group.bytes} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const GROWTH_DAYS = 90;
+
+/** The bytes of the bucket day by day. */
+function Growth({ bucket }: { readonly bucket: string }) {
+  const Chart = useChart();
+  const query = { bucket, days: GROWTH_DAYS };
+  const { value } = useLoaded(`growth ${bucket}`, (signal) => call('GET /v1/usage/growth', { query }, signal));
+  const growth = value?.items[0];
+  const drawn = useMemo(() => drawnOf(growth), [growth]);
+  if (Chart === undefined || drawn.atMs.length < 2) return null;
+  return (
+    <section aria-label="Growth">
+      <Chart title="Growth of the bucket" source="Summed once a day by Tally itself" {...drawn} show={sizeText} />
+      <Missed days={growth?.missed ?? []} />
+    </section>
+  );
+}
+
+type GrowthOf = AnswerTo<'GET /v1/usage/growth'>['items'][number];
+
+/** A day without sums is a gap in the line, and a row without a number in the table. */
+function drawnOf({ days = [], missed = [] }: Partial<GrowthOf> = {}) {
+  const all = [...days, ...missed.map(({ day }) => ({ day, bytes: null }))].toSorted((a, b) => (a.day < b.day ? -1 : 1));
+  return {
+    atMs: all.map(({ day }) => new Date(`${day}T00:00:00Z`).getTime()),
+    lines: [{ label: 'bytes', look: 'accent' as const, values: all.map(({ bytes }) => bytes) }],
+  };
+}
+
+const reasons = { 'too-slow': 'the sums took longer than 10 seconds', 'index-missing': 'the index of the bucket was missing' } as const;
+/** More days are in the table. */
+const MISSED_MAX = 3;
+
+function Missed({ days }: { readonly days: GrowthOf['missed'] }) {
+  if (days.length === 0) return null;
+  const others = days.length > MISSED_MAX ? `, and on ${countText(days.length - MISSED_MAX, 'earlier day')}` : '';
+  return (
+    <p class="quiet">
+      Not summed on{' '}
+      {days
+        .slice(-MISSED_MAX)
+        .map(({ day, reason }) => `${day} (${reasons[reason]})`)
+        .join(', ')}
+      {others}.
+    </p>
+  );
+}
+
+/** Groups as areas: d3-hierarchy places them, and they are drawn as SVG. The table beside it is for those who cannot see it. */
+
+/** Smaller areas cannot be told apart. */
+const AREAS_MAX = 60;
+const HEIGHT_PX = 320;
+/** An area of this width has room for a name. */
+const NAMED_PX = 56;
+/** A character of a name, in pixels. */
+const LETTER_PX = 7;
+
+interface TreemapProps {
+  readonly areas: readonly Usage[];
+  readonly search: Search;
+  readonly prefix: string;
+}
+
+interface Area {
+  readonly group?: Usage;
+  readonly children?: readonly Area[];
+}
+
+function Treemap({ areas: groups, search, prefix }: TreemapProps) {
+  const drawing = useRef<SVGSVGElement>(null);
+  const [widthPx, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const { current } = drawing;
+    if (current === null) return undefined;
+    const resized = new ResizeObserver(() => setWidth(current.clientWidth));
+    setWidth(current.clientWidth);
+    resized.observe(current);
+    return () => resized.disconnect();
+  }, []);
+  const areas = useMemo(() => placed(groups, widthPx), [groups, widthPx]);
+  return (
+    <svg ref={drawing} class="treemap" aria-hidden="true">
+      {areas.map((area, place) => (
+        <AreaDrawn key={place} area={area} search={search} prefix={prefix} />
+      ))}
+    </svg>
+  );
+}
+
+function placed(groups: readonly Usage[], widthPx: number): readonly HierarchyRectangularNode<Area>[] {
+  if (widthPx === 0) return [];
+  const largest = groups.toSorted((a, b) => b.bytes - a.bytes).slice(0, AREAS_MAX);
+  const root = hierarchy<Area>({ children: largest.map((group) => ({ group })) }).sum(({ group }) => group?.bytes ?? 0);
+  return treemap<Area>().size([widthPx, HEIGHT_PX]).padding(1).round(true)(root).leaves();
+}
+
+interface AreaProps {
+  readonly area: HierarchyRectangularNode<Area>;
+  readonly search: Search;
+  readonly prefix: string;
+}
+
+function AreaDrawn({ area: { data, x0, x1, y0, y1 }, search, prefix }: AreaProps) {
+  const { group } = data;
+  if (group === undefined || x1 <= x0 || y1 <= y0) return null;
+  const { name } = group;
+  const whole = name === undefined ? '(here)' : printable(name.slice(prefix.length));
+  const drawn = <Drawn x={x0} y={y0} width={x1 - x0} height={y1 - y0} text={whole} bytes={group.bytes} />;
+  if (name === undefined) return <g>{drawn}</g>;
+  const href = hrefOf('usage', choicesOf(inFolder(search, name)));
+  return (
+    <a
+      href={href}
+      {...UNREACHED}
+      onClick={(event) => {
+        event.preventDefault();
+        go(href);
+      }}
+    >
+      {drawn}
+    </a>
+  );
+}
+
+/** The table is for the keyboard. SVG knows the attribute only. */
+const UNREACHED: object = { tabindex: '-1' };
+
+interface DrawnProps {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  readonly text: string;
+  readonly bytes: number;
+}
+
+function Drawn({ x, y, width, height, text, bytes }: DrawnProps) {
+  const room = Math.floor((width - 12) / LETTER_PX);
+  const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
+  const isNamed = width > NAMED_PX;
+  return (
+    <>
+      <title>{`${text}: ${sizeText(bytes)}`}</title>
+      <rect x={x} y={y} width={width} height={height} rx={3} />
+      {isNamed && height > 22 && (
+        <text x={x + 6} y={y + 16}>
+          {shown}
+        </text>
+      )}
+      {isNamed && height > 40 && (
+        <text x={x + 6} y={y + 32} class="bytes">
+          {sizeText(bytes)}
+        </text>
+      )}
+    </>
+  );
 }
