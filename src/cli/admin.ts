@@ -66,14 +66,14 @@ function addAudit(admin: Command, cli: Cli): void {
   printing(audit, 'tally admin audit --event BucketRemove', 'tally admin audit --date 2026/11/21 --jsonl').action(
     async ({ json, jsonl, date, ...options }: AuditOptions) => {
       const query = { ...options, ...date };
-      await (jsonl === true ? exportAll(cli, query) : list(cli, query, { ...(json === true && { json }) }));
+      await (jsonl === true ? exportAll(cli, query) : listRecords(cli, query, { ...(json === true && { json }) }));
     },
   );
 }
 
 type Query = Partial<AuditRequest>;
 
-async function list(cli: Cli, query: Query, options: JsonOption): Promise<void> {
+async function listRecords(cli: Cli, query: Query, options: JsonOption): Promise<void> {
   const page = await cli.withControl((control, context) => control.listAudit({ query }, context));
   if (page.items.length === 0) cli.hint(options, 'The audit has no such record.');
   if (page.items.length > 0 || options.json === true) cli.print(options, page, () => recordsText(page.items));

@@ -1,12 +1,11 @@
-/** `tally jobs`, `tally reindex` and `tally drift`: jobs at the command line. */
+/** `tally jobs` and `tally reindex`: jobs at the command line. */
 import { type Command, Option } from 'commander';
 import type { Context, Operations } from '../api/contract.ts';
-import { type Job, differenceKinds, zeroCounts, type DifferenceKind, type JobCounts } from '../api/jobs.ts';
+import { type Job, differenceKinds, type DifferenceKind, type JobCounts } from '../api/jobs.ts';
 import { allowDeletesOption, cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { jobModes, type JobMode } from '../domain/reindex/job.ts';
-import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
 import { exitCodes } from './exit-codes.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText, fieldsText, tableText, type Cell } from './output.ts';
 import { watchJob } from '../pipeline/control/watch-job.ts';
@@ -151,117 +150,6 @@ export function addReindexCommand(program: Command, cli: Cli): void {
   );
 }
 
-interface DriftOptions extends JsonOption {
-  readonly prefix?: string;
-}
-
-/** `tally drift BUCKET`: reports the differences and writes nothing; exit code 2 if there are any. */
-export function addDriftCommand(program: Command, cli: Cli): void {
-  const drift = program
-    .command('drift')
-    .summary('report how a bucket and its index differ')
-    .description(
-      'Compares a bucket with its index and reports the differences. Nothing is written. The exit code is 2 if an object is missing, stale or phantom, else 0.',
-    )
-    .argument('<bucket>', 'a connected bucket')
-    .option('--prefix <prefix>', 'only keys that begin with this');
-  printing(drift, 'tally drift photos --prefix 2026/', 'tally drift photos --json').action(
-    async (bucket: string, options: DriftOptions) => {
-      const { json: _, ...request } = options;
-      await cli.withControl(async (control, context) => {
-        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } }, context);
-        const ended = await waitForJob(cli, { control, context, job, options });
-        if (ended === undefined) {
-          cli.leave(options, leftText(cli, job));
-          return;
-        }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended, cli)));
-        cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
-      });
-    },
-  );
-}
-
-/** Counts the keys that differ. */
-function driftOf({ counts = zeroCounts }: Job): number {
-  return counts.missing + counts.stale + counts.phantom;
-}
-
-function reportText(job: Job, nowMs: number): string {
-  const { counts = zeroCounts, cost_usd: cost } = job;
-  const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(cost) });
-  return [headingOf(job), countsText(counts), facts, ...examplesOf(job, nowMs)].join('\n\n');
-}
-
-function headingOf(job: Job): string {
-  const { bucket, prefix, counts = zeroCounts } = job;
-  const drift = driftOf(job);
-  const place = printable(`s3://${bucket}/${prefix}`);
-  if (drift > 0) return `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
-  if (counts.listed === 0) return `${place} and its index agree: both are empty.`;
-  return `${place} and its index agree.`;
-}
-
-/** The kinds that have a row in the table. Objects that lack optional fields are counted as equal. */
-const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
-
-function countsText(counts: JobCounts): string {
-  const table = tableText(
-    ['KIND', 'KEYS', 'MEANING'],
-    [
-      ['equal', countText(counts.equal), 'the index agrees with the bucket'],
-      ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
-    ],
-  );
-  return [table, ...lackingTexts(counts)].join('\n\n');
-}
-
-function lackingTexts({ lacking_optional_fields: optional, lacking_enrichment: enrichment }: JobCounts): readonly string[] {
-  const begin = (lacking: number): string => `Of the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'}`;
-  return [
-    ...(optional === 0
-      ? []
-      : [
-          `${begin(optional)} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`,
-        ]),
-    ...(enrichment === 0
-      ? []
-      : [
-          `${begin(enrichment)} the enrichment that the bucket asks for. This is not drift. A re-index with --fill\nadds it, with a HEAD for each of them.`,
-        ]),
-  ];
-}
-
-/** The most examples that are printed of each kind that is not drift. */
-const NO_DRIFT_MAX = 5;
-const shownKinds = [...differenceKinds, 'lacking_enrichment'] as const;
-const maxima: Readonly<Record<(typeof shownKinds)[number], number>> = {
-  missing: EXAMPLES_MAX,
-  stale: EXAMPLES_MAX,
-  phantom: EXAMPLES_MAX,
-  lacking_optional_fields: NO_DRIFT_MAX,
-  lacking_enrichment: NO_DRIFT_MAX,
-  in_flight: NO_DRIFT_MAX,
-};
-
-/** The columns of the table. The key comes last, because it may be long. */
-function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number): readonly string[] {
-  const shown = shownKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
-  if (shown.length === 0) return [];
-  const hasAges = shown.some(({ not_before: notBefore }) => notBefore !== undefined);
-  const rows = shown.map(({ kind, fields, key, not_before: notBefore }) => [
-    kindTexts[kind].name,
-    fields?.join(' '),
-    ...(hasAges ? [ageOfText(notBefore, nowMs)] : []),
-    key,
-  ]);
-  const isCut = shownKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
-  const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
-  const ageText = 'AT MOST is how old a difference can be: before that time, bucket and index agreed.';
-  const table = tableText(['EXAMPLE', 'FIELDS', ...(hasAges ? ['AT MOST'] : []), 'KEY'], rows);
-  return [table, ...(hasAges ? [ageText] : []), ...(isCut ? [cutText] : [])];
-}
-
 /** Waits for a job at the command line. The job continues when the command stops waiting. */
 
 /** The countdown of a waiting job is redrawn this often. */
@@ -282,7 +170,7 @@ interface Wait {
  * Shows the progress of the job until it has ended or its deletion limit waits for a decision. Returns the job as it is then, or
  * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
  */
-async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
+export async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
   const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { ...context, signal });
   try {
@@ -355,7 +243,7 @@ function isHeldByLimit({ state, paused_because: reason }: Job): boolean {
 }
 
 /** Returns the exit code for a job that the command waited for. */
-function exitCodeOf(job: Job): number {
+export function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':
       return exitCodes.ok;
@@ -371,7 +259,7 @@ function exitCodeOf(job: Job): number {
 }
 
 /** Returns what the user can do about a job for which the command stopped waiting. */
-function leftText(cli: Cli, { id }: Job): string {
+export function leftText(cli: Cli, { id }: Job): string {
   return `The job continues. To see its progress: ${cli.typed('jobs', id)}\nTo cancel it: ${cli.typed('jobs cancel', id)}`;
 }
 
@@ -390,7 +278,7 @@ function adviceText(cli: Cli, job: Job): string | undefined {
 }
 
 /** The name and the meaning of each kind. */
-const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readonly name: string; readonly meaning: string }>> = {
+export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readonly name: string; readonly meaning: string }>> = {
   missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
   stale: { name: 'stale', meaning: 'in both, but the index differs' },
   phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
@@ -400,7 +288,7 @@ const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readon
 };
 
 /** Formats one job with all its fields. */
-function jobText(job: Job, cli: Pick<Cli, 'shown'>): string {
+export function jobText(job: Job, cli: Pick<Cli, 'shown'>): string {
   return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job, cli) });
 }
 
@@ -457,7 +345,7 @@ function refusedText(count: number, examples: NonNullable<Job['examples']>['refu
 }
 
 /** Formats how much was compared, and with how many requests. */
-function sizesOf(counts: JobCounts): Fields {
+export function sizesOf(counts: JobCounts): Fields {
   return {
     listed: `${countText(counts.listed)} objects, ${sizeText(counts.bytes_listed) ?? ''}`,
     scanned: `${countText(counts.scanned)} documents`,
@@ -466,7 +354,7 @@ function sizesOf(counts: JobCounts): Fields {
 }
 
 /** Formats the estimated price of the requests to S3. */
-function costText(usd: number | undefined): string | undefined {
+export function costText(usd: number | undefined): string | undefined {
   const text = dollarsText(usd);
   return text === undefined ? undefined : `${text} (estimate)`;
 }

@@ -304,10 +304,13 @@ function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
   // the watch sees a pause some seconds after it
   const [acted, setActed] = useState<'paused' | 'applied'>();
   const isPaused = acted === undefined ? wiring?.state === 'paused' : acted === 'paused';
+  const [next, text, look] = isPaused
+    ? (['resume', 'Resume notification…', undefined] as const)
+    : (['pause', 'Pause notification…', 'outline'] as const);
   const close = (): void => setOpen(undefined);
-  const done = (state: 'paused' | 'applied', text: string): void => {
+  const done = (state: 'paused' | 'applied', said: string): void => {
     setActed(state);
-    announce(text);
+    announce(said);
     onChanged();
     close();
   };
@@ -319,14 +322,9 @@ function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
         <Act act={onPlan} isSecondary>
           Show the plan
         </Act>
-        {source === 'notification' && !isPaused && (
-          <button type="button" class="outline" onClick={() => setOpen('pause')}>
-            Pause notification…
-          </button>
-        )}
-        {source === 'notification' && isPaused && (
-          <button type="button" onClick={() => setOpen('resume')}>
-            Resume notification…
+        {source === 'notification' && (
+          <button type="button" class={look} onClick={() => setOpen(next)}>
+            {text}
           </button>
         )}
         <button type="button" class="outline" onClick={() => setOpen('script')}>
@@ -336,30 +334,12 @@ function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
           Clean…
         </button>
       </div>
-      {open !== undefined && <Opened open={open} name={name} wish={wish} onDone={done} onClose={close} />}
+      {open === 'pause' && <PauseDialog name={name} onDone={(said) => done('paused', said)} onClose={close} />}
+      {open === 'resume' && <ResumeDialog name={name} onDone={(said) => done('applied', said)} onClose={close} />}
+      {open === 'script' && <ScriptDialog bucket={name} wish={wish} onClose={close} />}
+      {open === 'clean' && <CleanDialog name={name} onClose={close} />}
     </section>
   );
-}
-
-interface OpenedProps {
-  readonly open: Open;
-  readonly name: string;
-  readonly wish: PlanWish;
-  readonly onDone: (state: 'paused' | 'applied', text: string) => void;
-  readonly onClose: () => void;
-}
-
-function Opened({ open, name, wish, onDone, onClose }: OpenedProps) {
-  switch (open) {
-    case 'pause':
-      return <PauseDialog name={name} onDone={(text) => onDone('paused', text)} onClose={onClose} />;
-    case 'resume':
-      return <ResumeDialog name={name} onDone={(text) => onDone('applied', text)} onClose={onClose} />;
-    case 'script':
-      return <ScriptDialog bucket={name} wish={wish} onClose={onClose} />;
-    case 'clean':
-      return <CleanDialog name={name} onClose={onClose} />;
-  }
 }
 
 function WiringDetails({ bucket: { bucket, wiring } }: { readonly bucket: Bucket }) {

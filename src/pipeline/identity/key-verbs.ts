@@ -287,7 +287,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
   return async function listAllKeys(query, signal) {
     const { limit, cursor } = query;
     const { judge, ownersRead } = createJudge(dependencies, query, signal);
-    const page: FillingPage = { items: [], last: positionOf(cursor) };
+    const page: FillingPage = { items: [], last: afterOf(cursor) };
     for (let looked = 0; ;) {
       const { items, last } = page;
       const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
@@ -301,7 +301,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
 }
 
 /** The id after which a page begins. */
-function positionOf(cursor: string | undefined): string | undefined {
+function afterOf(cursor: string | undefined): string | undefined {
   return cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
 }
 

@@ -157,7 +157,7 @@ const HOUR_S = 3_600;
 export const queueRetention: Check = ({ wish, observed }) => {
   const { retentionS } = queueOf(observed, wish.queueArn) ?? {};
   if (retentionS === undefined || retentionS >= RETENTION_MIN_S) return undefined;
-  return finding('connect.queue-retention', {
+  return ofAttribute('connect.queue-retention', {
     arn: wish.queueArn,
     severity: retentionS < RETENTION_LOSES_S ? 'broken' : 'degraded',
     what: `${wish.queueArn} keeps a message for ${spanText(retentionS)} only`,
@@ -172,7 +172,7 @@ export const letterRetention: Check = (facts) => {
   const { retentionS = 0 } = queueOf(observed, wish.queueArn) ?? {};
   if (letters?.retentionS === undefined || letters.retentionS >= LETTERS_RETENTION_S) return undefined;
   if (letters.retentionS > retentionS && letters.retentionS >= RETENTION_MIN_S) return undefined;
-  return finding('connect.letter-retention', {
+  return ofAttribute('connect.letter-retention', {
     arn: letters.arn,
     severity: 'degraded',
     what: `the dead-letter queue ${letters.arn} keeps a message for ${spanText(letters.retentionS)} only${letters.retentionS > retentionS ? '' : `, and the bucket queue for ${spanText(retentionS)}`}`,
@@ -184,7 +184,7 @@ export const letterRetention: Check = (facts) => {
 export const queueDelay: Check = ({ wish, observed }) => {
   const { delayS } = queueOf(observed, wish.queueArn) ?? {};
   if (delayS === undefined || delayS <= DELAY_MAX_S) return undefined;
-  return finding('connect.queue-delay', {
+  return ofAttribute('connect.queue-delay', {
     arn: wish.queueArn,
     severity: 'degraded',
     what: `${wish.queueArn} delays every message by ${spanText(delayS)}`,
@@ -198,7 +198,7 @@ export const queueMessageSize: Check = (facts) => {
   const queue = queueOf(observed, wish.queueArn);
   const small = [queue, lettersOf(facts)].find((each) => each?.messageBytesMax !== undefined && each.messageBytesMax < MESSAGE_BYTES);
   if (small?.messageBytesMax === undefined) return undefined;
-  return finding('connect.queue-message-size', {
+  return ofAttribute('connect.queue-message-size', {
     arn: small.arn,
     severity: small === queue && small.messageBytesMax < EVENT_BYTES ? 'broken' : 'degraded',
     what: `${small.arn} takes messages of ${small.messageBytesMax} bytes at most`,
@@ -223,7 +223,7 @@ interface Attribute {
   readonly attribute: Readonly<Record<string, number>>;
 }
 
-function finding(code: string, { arn, severity, what, why, attribute }: Attribute): Finding {
+function ofAttribute(code: string, { arn, severity, what, why, attribute }: Attribute): Finding {
   const attributes = Object.fromEntries(Object.entries(attribute).map(([name, value]) => [name, String(value)]));
   return { code, severity, what, why, fix: setAttributes(arn, attributes), blocks: false };
 }

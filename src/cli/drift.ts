@@ -1,0 +1,121 @@
+import type { Command } from 'commander';
+import { differenceKinds, zeroCounts, type DifferenceKind, type Job, type JobCounts } from '../api/jobs.ts';
+import { printable } from '../domain/printable.ts';
+import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
+import { printing } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { exitCodes } from './exit-codes.ts';
+import { ageOfText, countText } from './output.ts';
+import { fieldsText, tableText } from './output.ts';
+import { costText, exitCodeOf, jobText, kindTexts, leftText, sizesOf, waitForJob } from './jobs.ts';
+
+interface DriftOptions extends JsonOption {
+  readonly prefix?: string;
+}
+
+/** `tally drift BUCKET`: reports the differences and writes nothing; exit code 2 if there are any. */
+export function addDriftCommand(program: Command, cli: Cli): void {
+  const drift = program
+    .command('drift')
+    .summary('report how a bucket and its index differ')
+    .description(
+      'Compares a bucket with its index and reports the differences. Nothing is written. The exit code is 2 if an object is missing, stale or phantom, else 0.',
+    )
+    .argument('<bucket>', 'a connected bucket')
+    .option('--prefix <prefix>', 'only keys that begin with this');
+  printing(drift, 'tally drift photos --prefix 2026/', 'tally drift photos --json').action(
+    async (bucket: string, options: DriftOptions) => {
+      const { json: _, ...request } = options;
+      await cli.withControl(async (control, context) => {
+        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } }, context);
+        const ended = await waitForJob(cli, { control, context, job, options });
+        if (ended === undefined) {
+          cli.leave(options, leftText(cli, job));
+          return;
+        }
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended, cli)));
+        cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
+      });
+    },
+  );
+}
+
+/** Counts the keys that differ. */
+function driftOf({ counts = zeroCounts }: Job): number {
+  return counts.missing + counts.stale + counts.phantom;
+}
+
+function reportText(job: Job, nowMs: number): string {
+  const { counts = zeroCounts, cost_usd: cost } = job;
+  const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(cost) });
+  return [headingOf(job), countsText(counts), facts, ...examplesOf(job, nowMs)].join('\n\n');
+}
+
+function headingOf(job: Job): string {
+  const { bucket, prefix, counts = zeroCounts } = job;
+  const drift = driftOf(job);
+  const place = printable(`s3://${bucket}/${prefix}`);
+  if (drift > 0) return `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
+  if (counts.listed === 0) return `${place} and its index agree: both are empty.`;
+  return `${place} and its index agree.`;
+}
+
+/** The kinds that have a row in the table. Objects that lack optional fields are counted as equal. */
+const keyKinds = ['missing', 'stale', 'phantom', 'in_flight'] as const satisfies readonly DifferenceKind[];
+
+function countsText(counts: JobCounts): string {
+  const table = tableText(
+    ['KIND', 'KEYS', 'MEANING'],
+    [
+      ['equal', countText(counts.equal), 'the index agrees with the bucket'],
+      ...keyKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind]), kindTexts[kind].meaning]),
+    ],
+  );
+  return [table, ...lackingTexts(counts)].join('\n\n');
+}
+
+function lackingTexts({ lacking_optional_fields: optional, lacking_enrichment: enrichment }: JobCounts): readonly string[] {
+  const begin = (lacking: number): string => `Of the equal ones, ${countText(lacking)} ${lacking === 1 ? 'lacks' : 'lack'}`;
+  return [
+    ...(optional === 0
+      ? []
+      : [
+          `${begin(optional)} an optional field, such as the storage class, because events do not\nalways carry it. This is not drift. A re-index with --fill adds it.`,
+        ]),
+    ...(enrichment === 0
+      ? []
+      : [
+          `${begin(enrichment)} the enrichment that the bucket asks for. This is not drift. A re-index with --fill\nadds it, with a HEAD for each of them.`,
+        ]),
+  ];
+}
+
+/** The most examples that are printed of each kind that is not drift. */
+const NO_DRIFT_MAX = 5;
+const shownKinds = [...differenceKinds, 'lacking_enrichment'] as const;
+const maxima: Readonly<Record<(typeof shownKinds)[number], number>> = {
+  missing: EXAMPLES_MAX,
+  stale: EXAMPLES_MAX,
+  phantom: EXAMPLES_MAX,
+  lacking_optional_fields: NO_DRIFT_MAX,
+  lacking_enrichment: NO_DRIFT_MAX,
+  in_flight: NO_DRIFT_MAX,
+};
+
+/** The columns of the table. The key comes last, because it may be long. */
+function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number): readonly string[] {
+  const shown = shownKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
+  if (shown.length === 0) return [];
+  const hasAges = shown.some(({ not_before: notBefore }) => notBefore !== undefined);
+  const rows = shown.map(({ kind, fields, key, not_before: notBefore }) => [
+    kindTexts[kind].name,
+    fields?.join(' '),
+    ...(hasAges ? [ageOfText(notBefore, nowMs)] : []),
+    key,
+  ]);
+  const isCut = shownKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
+  const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
+  const ageText = 'AT MOST is how old a difference can be: before that time, bucket and index agreed.';
+  const table = tableText(['EXAMPLE', 'FIELDS', ...(hasAges ? ['AT MOST'] : []), 'KEY'], rows);
+  return [table, ...(hasAges ? [ageText] : []), ...(isCut ? [cutText] : [])];
+}
