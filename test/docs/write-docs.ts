@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { errorCodesPage } from './error-codes-page.ts';
+import { pagesWithFacts, withFacts } from './facts.ts';
 import { textOf } from './pages.ts';
 import { daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
@@ -11,6 +12,7 @@ import { alertsPage, metricsPage, tracesPage } from './tables.ts';
 
 /** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
+  ...Object.fromEntries(pagesWithFacts.map((path) => [path, () => withFacts(path, textOf(path))])),
   'config/aws/daemon-policy.json': daemonPolicy,
   // a chart contains nothing from outside of its folder
   'config/helm/tally/files/alerts.yaml': () => textOf('config/monitoring/alerts.yaml'),
@@ -23,7 +25,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/reference/cli.md': cliPage,
   'docs/reference/error-codes.md': errorCodesPage,
   'docs/reference/settings.md': settingsPage,
-  'docs/reference/traces.md': tracesPage,
+  'docs/reference/traces.md': () => withFacts('docs/reference/traces.md', tracesPage()),
 };
 
 if (import.meta.main) {

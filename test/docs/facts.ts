@@ -1,0 +1,307 @@
+/**
+ * Numbers in sentences of pages that are written by hand. `npm run docs` writes each from the code: a sentence has a gap `{}` for
+ * each number, and the words around a gap say where it stands. A page that has lost the sentence, or has it twice, is a mistake.
+ */
+import { settingsSchema } from '../../src/settings/settings.ts';
+import { textOf } from './pages.ts';
+
+/** A sentence with its gaps, and what stands in them. */
+type Fact = readonly [sentence: string, ...numbers: readonly string[]];
+
+/** How many thousandths, bytes or days of the code are one of what the page counts in. */
+const UNITS = { '': 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000, '%': 0.01, KiB: 1_024, daysOfSeconds: 86_400 } as const;
+type Unit = keyof typeof UNITS;
+
+const WORDS = [
+  'no',
+  'one',
+  'two',
+  'three',
+  'four',
+  'five',
+  'six',
+  'seven',
+  'eight',
+  'nine',
+  'ten',
+  'eleven',
+  'twelve',
+  'thirteen',
+  'fourteen',
+];
+
+/** The number as the pages write it: 10,000. */
+function figure(value: number): string {
+  const rounded = Math.round(value * 1_000) / 1_000;
+  return rounded.toLocaleString('en-US');
+}
+
+/** A constant of a file of src/, or the item of one that is a list, in a unit. */
+function of(file: string, name: string, unit: Unit = '', item = 0): string {
+  return figure(constantOf(file, name, item) / UNITS[unit]);
+}
+
+/** The same as a word, such as ten. */
+function wordOf(file: string, name: string, unit: Unit = ''): string {
+  const value = constantOf(file, name, 0) / UNITS[unit];
+  const word = WORDS[value];
+  if (word === undefined) throw new Error(`${name} of ${file} is ${value}, for which there is no word here`);
+  return word;
+}
+
+/** The default of a setting, in a unit. */
+function setting(name: keyof typeof settingsSchema.shape, unit: Unit = ''): string {
+  const value = settingsSchema.parse({})[name];
+  if (typeof value !== 'number') throw new Error(`${name} has no number as its default`);
+  return figure(value / UNITS[unit]);
+}
+
+/** The value of a constant as the source states it: numbers, and other constants of the file, with + - * and /. */
+function constantOf(file: string, name: string, item: number): number {
+  const source = textOf(`src/${file}`);
+  const [whole = '', key] = name.split('.');
+  const text = new RegExp(
+    `\\b${whole}(?:: [^=;]+)? = ${key === undefined ? '' : `\\{[^;]*?\\b${key}: `}([^;${key === undefined ? '' : ',}'}]+)`,
+  ).exec(source)?.[1];
+  if (text === undefined) throw new Error(`src/${file} has no constant ${name}`);
+  const expression = text.startsWith('[') ? (text.slice(1, text.indexOf(']')).split(',')[item] ?? '') : text;
+  const [first = '', ...rest] = expression.trim().split(/ (?=[-+*/] )/);
+  return rest.reduce((sum, part) => calculated(sum, part.slice(0, 1), termOf(file, part.slice(2))), termOf(file, first));
+}
+
+function calculated(left: number, sign: string, right: number): number {
+  if (sign === '*') return left * right;
+  if (sign === '/') return left / right;
+  return sign === '+' ? left + right : left - right;
+}
+
+function termOf(file: string, text: string): number {
+  return /^[A-Z]/.test(text) ? constantOf(file, text, 0) : Number(text.replaceAll('_', ''));
+}
+
+const KEYS = 'domain/identity/api-key.ts';
+const QUEUE = 'domain/provisioning/checks/queue-attributes.ts';
+const WATCH = 'domain/provisioning/planning/watch.ts';
+const CLOSING = 'domain/gaps/closing.ts';
+const SERVER = 'http/server.ts';
+const RHYTHM = 'domain/rhythm.ts';
+const tombstones = wordOf('domain/ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
+const foldedAfter = wordOf('pipeline/ingest/waiting.ts', 'FOLDED_AFTER_MS', 'min');
+const sessionHours = of('domain/identity/session.ts', 'BROWSER_MS', 'h');
+const hiddenFrom = of('pipeline/ingest/waiting.ts', 'HIDDEN_MIN_S');
+const hiddenTo = figure(constantOf('pipeline/ingest/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
+const unusualSilence = wordOf(RHYTHM, 'INTERVALS_MAX');
+
+/** By page. */
+const facts: Readonly<Record<string, readonly Fact[]>> = {
+  'README.md': [
+    [
+      'before it deletes more than {} documents and more than {} %',
+      of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
+      of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
+    ],
+  ],
+  'docs/audit.md': [
+    ['the first {} of each', of('pipeline/access/file-grants.ts', 'NAMED_MAX')],
+    ['for each key, operation, address and {} seconds', wordOf('pipeline/identity/key-uses.ts', 'WINDOW_MS', 's')],
+    ['with at most {} keys', of('pipeline/calendar/sweep-deletes.ts', 'KEYS_MAX')],
+  ],
+  'docs/concepts.md': [['It stays for {} days', tombstones]],
+  'docs/guides/access.md': [
+    ['There may be {} grants', of('domain/access/policy.ts', 'GRANTS_MAX')],
+    ['at most {} separate parts', of('domain/access/readable.ts', 'PARTS_MAX')],
+    ['`TALLY_KEYS_CLAIMS_DAYS` ({} by default)', setting('TALLY_KEYS_CLAIMS_DAYS')],
+    [
+      'at most {}, each with at most {} characters',
+      of('domain/identity/claims.ts', 'GROUPS_MAX'),
+      of('domain/access/grant.ts', 'GROUP_LENGTH_MAX'),
+    ],
+  ],
+  'docs/guides/api-keys.md': [
+    ['| name | 1 to {} printable', of(KEYS, 'KEY_NAME_LENGTH_MAX')],
+    ['from 1 to {}; {} unless', of(KEYS, 'EXPIRES_IN_DAYS_MAX'), of(KEYS, 'EXPIRES_IN_DAYS_DEFAULT')],
+    ['at most {} that are `ACTIVE`, and {} with', of(KEYS, 'KEYS_LIVE_MAX'), of(KEYS, 'KEYS_LISTED_MAX')],
+    ['| requests with a key | {} a second', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    ['can be revoked; {} days after their end', of(KEYS, 'KEPT_AFTER_EXPIRY_MS', 'd')],
+    ['From {} days before a key ends', of(KEYS, 'EXPIRY_WARNING_MS', 'd')],
+    ['has not logged in for {} days, the key has no scope', of('domain/identity/key-scopes.ts', 'CLAIMED_ROLE_MAX_MS', 'd')],
+    ['the prefix, {} base62 digits', of(KEYS, 'RANDOM_DIGITS')],
+    ['of {} random bytes, and {} base62 digits', of(KEYS, 'KEY_RANDOM_BYTES'), of(KEYS, 'CHECKSUM_DIGITS')],
+    ['The fingerprint shows {} digits', of(KEYS, 'FINGERPRINT_DIGITS')],
+  ],
+  'docs/guides/by-hand.md': [
+    ['less than {} days, SQS', of(QUEUE, 'RETENTION_MIN_S', 'daysOfSeconds')],
+    ['less than {} days if it is not longer', of(QUEUE, 'LETTERS_RETENTION_S', 'daysOfSeconds')],
+    ['or less than {} days (`connect.letter', of(QUEUE, 'RETENTION_MIN_S', 'daysOfSeconds')],
+    ['more than {} s (`connect.queue-delay`)', of(QUEUE, 'DELAY_MAX_S')],
+    ['a re-index waits {} s for', of('domain/ordering/constants.ts', 'RECONCILE_WAIT_MS', 's')],
+    ['less than {} bytes is `degraded`; less than {} in', of(QUEUE, 'MESSAGE_BYTES'), of(QUEUE, 'EVENT_BYTES')],
+    ['none, fewer than {} receives', of('domain/provisioning/checks/queues.ts', 'RECEIVES_MIN')],
+    ['`maxReceiveCount` is {},', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
+  ],
+  'docs/guides/connect.md': [
+    ['every hour, and {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
+    ['connects {} at a time', wordOf('cli/many-buckets.ts', 'AT_ONCE')],
+  ],
+  'docs/guides/container.md': [
+    ['with `maxReceiveCount` {})', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
+    ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
+  ],
+  'docs/guides/login.md': [
+    ['as an administrator for {} hours', sessionHours],
+    ['for at most {} days. `--withdraw`', of('domain/identity/appointment.ts', 'WAITS_MS', 'd')],
+    ['session of a program for {} hours', sessionHours],
+    ['(1 to 90, by default {})', setting('TALLY_SESSION_DAYS')],
+    ['is a cookie for {} hours', sessionHours],
+  ],
+  'docs/guides/mcp.md': [
+    ['at most {} items, and {} unless', of('mcp/tools.ts', 'LIMIT_MAX'), of('mcp/tools.ts', 'LIMIT_DEFAULT')],
+    ['the worst {} are shown', wordOf('mcp/reliability.ts', 'BUCKETS_MAX')],
+    ['A message has at most {} KiB', of(SERVER, 'BODY_BYTES_MAX', 'KiB')],
+  ],
+  'docs/guides/panel.md': [
+    ['within the last {} days.', tombstones],
+    ['of at most {} rows', of('panel/browser/copy-actions.tsx', 'DOWNLOAD_MAX')],
+    ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
+    [
+      'within {} hours, deletions included and read every {} seconds',
+      of('pipeline/control/changes.ts', 'SINCE_MS', 'h'),
+      of('panel/browser/changes.tsx', 'READ_MS', 's'),
+    ],
+  ],
+  'docs/guides/search.md': [
+    ['counted up to {}.', of('pipeline/control/search.ts', 'TOTAL_MAX')],
+    ['at most {} clauses and {} values', of('domain/search/parse.ts', 'CLAUSES_MAX'), of('domain/search/parse.ts', 'VALUES_MAX')],
+    ['together at most {} parts', of('domain/search/weight.ts', 'WEIGHT_MAX')],
+    ['{} to {} characters |', of('domain/search/pattern.ts', 'LITERAL_MIN'), of('domain/search/pattern.ts', 'TEXT_MAX')],
+    [
+      'at most {} `*`, {} `?` and {} bytes',
+      of('domain/search/pattern.ts', 'STARS_MAX'),
+      of('domain/search/pattern.ts', 'QUESTIONS_MAX'),
+      of('domain/search/pattern.ts', 'PATTERN_BYTES_MAX'),
+    ],
+    ['of the last {} days. Only', tombstones],
+    ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
+    ['One that takes longer than {} seconds', of('pipeline/control/usage.ts', 'TIME_LIMIT_MS', 's')],
+    ['What takes longer than {} seconds', of('pipeline/control/facets.ts', 'TIME_LIMIT_MS', 's')],
+  ],
+  'docs/guides/shared-notification.md': [
+    ['It reads twice, {} seconds apart', wordOf('pipeline/provision/write-notification.ts', 'CALM_MS', 's')],
+    ['the watch does {} and {} s later', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
+    ['After {} h an alert', of('pipeline/provision/diagnose.ts', 'PAUSE_MAX_MS', 'h')],
+  ],
+  'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
+  'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
+  'docs/operate/dead-letters.md': [
+    ['and every {} minutes (once a day', wordOf('pipeline/letters/moved.ts', 'READ_EVERY_MS', 'min')],
+    ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
+  ],
+  'docs/operate/reindex-gaps.md': [
+    ['may differ by {} s', figure((constantOf('domain/ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
+    ['every `TALLY_COMPARE_INTERVAL_DAYS` ({})', setting('TALLY_COMPARE_INTERVAL_DAYS')],
+    [
+      'may delete at most {} documents, or {} % of',
+      of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
+      of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
+    ],
+    [
+      'more than {} objects of a bucket gone in a minute (or more than half of them and at least {})',
+      of('pipeline/looks/absence-limit.ts', 'ABSENT_MAX'),
+      wordOf('pipeline/looks/absence-limit.ts', 'HALF_FROM'),
+    ],
+    ['could not be served for {} minutes: the', foldedAfter],
+    [
+      're-indexed after {} s without a further report, and {} minutes after',
+      of(CLOSING, 'GAP_QUIET_MS', 's'),
+      of(CLOSING, 'GAP_OPEN_MAX_MS', 'min'),
+    ],
+    ['for the first time after {} % of', of('pipeline/gaps/expired-messages.ts', 'RETENTION_PART', '%')],
+    ['tombstones are removed after {} days', tombstones],
+    [
+      'takes the job within {} s, or it makes no progress for {} minutes',
+      of('cli/jobs/wait.ts', 'STALL_MS.queued', 's'),
+      wordOf('cli/jobs/wait.ts', 'STALL_MS.running', 'min'),
+    ],
+    ['to {} callers at once', of('http/job-events.ts', 'STREAMS_MAX')],
+    ['becomes a warning after {} minutes', wordOf('pipeline/serving/unclaimed-jobs.ts', 'UNCLAIMED_MS', 'min')],
+  ],
+  'docs/operate/scaling.md': [
+    ['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')],
+    ['and its {} busiest buckets', of('domain/series/hour.ts', 'BUSIEST_MAX')],
+    ['| {} days: 336 records', of('domain/series/hour.ts', 'SERIES_KEPT_MS', 'd')],
+    ['| {} days, or until the bucket is removed', of('domain/series/growth.ts', 'GROWTH_DAYS_MAX')],
+  ],
+  'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', setting('TALLY_INGEST_IN_FLIGHT_MAX')]],
+  'docs/operate/troubleshooting.md': [
+    ['over {} requests a second with one API key', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    [
+      'its message, for {} s, then twice as long each time, at most {} min',
+      of('domain/messages/settlement.ts', 'DEFER_MIN_S'),
+      figure(constantOf('domain/messages/settlement.ts', 'DEFER_MAX_S', 0) / 60),
+    ],
+    [
+      'held up to {} hours, and a probe after {} s, then at most every {} s',
+      of('pipeline/ingest/held-set.ts', 'HOLD_MAX_MS', 'h'),
+      of('pipeline/serving/open-circuits.ts', 'PROBE_MIN_MS', 's'),
+      of('pipeline/serving/open-circuits.ts', 'PROBE_MAX_MS', 's'),
+    ],
+    ['`TALLY_INGEST_HOLD_MAX_MS` ({} s)', setting('TALLY_INGEST_HOLD_MAX_MS', 's')],
+    ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
+    ['could not be served for {} minutes becomes', foldedAfter],
+    ['no event has arrived for {} times as long', unusualSilence],
+  ],
+  'docs/reference/endpoints-proxies.md': [
+    ['it is ended after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
+    [
+      'each of {} requests ends after {} s',
+      wordOf('adapters/aws/clients.ts', 'ATTEMPTS_MAX'),
+      of('adapters/aws/clients.ts', 'STS_TIMEOUT_MS', 's'),
+    ],
+  ],
+  'docs/reference/sources.md': [
+    ['Workers notice a new one within {} seconds', of('pipeline/ingest/admission.ts', 'BUCKETS_AGE_MAX_MS', 's')],
+    ['no event has arrived for {} times as long', unusualSilence],
+    ['after {} more days the', of(RHYTHM, 'DORMANT_MS', 'd')],
+    ['older than {} intervals', wordOf('domain/bucket-status.ts', 'OVERDUE_INTERVALS')],
+    ['looks each minute in the first {}', wordOf(WATCH, 'WIRING_MS', 'min')],
+    ['applies to new events within {} seconds', of('domain/ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],
+  ],
+  'docs/reference/traces.md': [['for at most {} seconds.', of('app/tracing.ts', 'FLUSH_MAX_MS', 's')]],
+  'docs/security.md': [
+    ['the end of the key ({} days at most)', of(KEYS, 'EXPIRES_IN_DAYS_MAX')],
+    ['{} requests a second; each use', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    ['{} days after it by default (`TALLY_SESSION_DAYS`)', setting('TALLY_SESSION_DAYS')],
+    ['for {} hours after the login', sessionHours],
+    ['codes for {} s and once', of('domain/identity/login.ts', 'CODE_MS', 's')],
+    ['ranges wider than /{} (IPv6: /{})', of('settings/identity.ts', 'PREFIX_MIN.ipv4'), of('settings/identity.ts', 'PREFIX_MIN.ipv6')],
+    ['keep at most {} connections', of(SERVER, 'CONNECTIONS_MAX')],
+    ['must arrive within {} s', of(SERVER, 'REQUEST_TIMEOUT_MS', 's')],
+    ['within {} s of its headers', of(SERVER, 'STRANGERS_BODY_MS', 's')],
+    ['At most {} searches run at the same time and {} wait', of('http/searches.ts', 'CONCURRENCY'), of('http/searches.ts', 'WAITING_MAX')],
+    [
+      'At most {} event streams are open, {} of them',
+      of('http/job-events.ts', 'STREAMS_MAX'),
+      of('http/job-events.ts', 'STREAMS_OF_USER_MAX'),
+    ],
+  ],
+};
+
+/** The pages that have such numbers. */
+export const pagesWithFacts: readonly string[] = Object.keys(facts);
+
+/** The text of a page with the numbers of the code. Throws for a sentence that does not stand there once. */
+export function withFacts(path: string, text: string): string {
+  return (facts[path] ?? []).reduce((written, fact) => withFact(path, written, fact), text);
+}
+
+function withFact(path: string, text: string, [sentence, ...numbers]: Fact): string {
+  const parts = sentence.split('{}');
+  const pattern = new RegExp(
+    parts.map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}/]/g, String.raw`\$&`)).join(String.raw`\w+(?:[.,]\w+)*`),
+    'g',
+  );
+  const found = text.match(pattern) ?? [];
+  if (found.length !== 1) throw new Error(`${path} has ${found.length} times the sentence “${sentence}”, which docs/facts.ts fills in`);
+  const filled = parts.map((part, index) => part + (numbers[index] ?? '')).join('');
+  return text.replace(pattern, () => filled);
+}
