@@ -34,7 +34,8 @@ const slow = [
   'wrong-clocks',
 ];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
-const unit = [`test/{api,cli,domain,http,panel,pipeline,settings}/**/!(${['*-real', ...slow].join('|')}).test.ts`, 'test/config*.test.ts'];
+const unitIn = (folders: string): string => `test/${folders}/**/!(${['*-real', ...slow].join('|')}).test.ts`;
+const unit = [unitIn('{api,cli,domain,http,panel,pipeline,settings}'), 'test/config*.test.ts'];
 /** The program as a process, and how it is deployed. */
 const flow = ['test/{deploy,flow}/**/*.test.ts'];
 // every file that is in no other lane, so that no file is left out
@@ -153,6 +154,9 @@ const whole = [
   'pipeline/reindex-jobs/large-buckets',
 ].map((file) => `test/${file}.test.ts`);
 const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFiles: shared.setupFiles }];
+
+/** What a mutation run tests each mutant with (vitest.mutants.ts). */
+export const MUTANTS_TESTS = { include: [unitIn('{domain,pipeline/ingest}')], testTimeout: common.testTimeout, root };
 
 export default defineConfig({
   test: {

@@ -1,11 +1,8 @@
-/** What a mutation run (npm run test:mutants) tests each mutant of the domain and of ingest with: the unit tests of both. */
+/** The tests of a mutation run (npm run test:mutants): the unit tests of what it changes, the domain and ingest. */
 import { defineConfig } from 'vitest/config';
+import { MUTANTS_TESTS } from './vitest.config.ts';
 
 export default defineConfig({
-  test: {
-    root: new URL('../..', import.meta.url).pathname,
-    include: ['test/domain/**/*.test.ts', 'test/pipeline/ingest/*.test.ts'],
-    // the mutated copy of the project is in node_modules/.cache, where vitest finds no tests by default
-    exclude: [],
-  },
+  // the changed copy of the project is in node_modules/.cache, where vitest finds no tests unless it leaves nothing out
+  test: { ...MUTANTS_TESTS, exclude: [] },
 });

@@ -1,24 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { Dialect } from './events/record.ts';
 import { rhythmSchema } from './rhythm.ts';
 
 /** How a bucket's events reach the bucket queue. */
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
 export type BucketSource = (typeof bucketSources)[number];
-
-/** Whether the events of a bucket with this source have the form of this dialect. */
-export function isFormOf(source: BucketSource, dialect: Dialect): boolean {
-  switch (dialect) {
-    case 'native':
-      return source === 'notification' || source === 'topic';
-    case 'eventbridge':
-      return source === 'eventbridge';
-    case 'trail':
-    case 'synthetic':
-      return source === 'routed';
-  }
-}
 
 /** Whether the source always reports lifecycle expirations. Audit trails never do, and a topic's configuration may leave them out. */
 export function reportsExpirations(source: BucketSource): boolean {
@@ -175,15 +161,6 @@ export function happenedByMs({
   readonly eventTimeMs: number | undefined;
 }): number {
   return Math.min(sentAtMs, eventTimeMs + TIME_STEP_MS);
-}
-
-/** Whether an event of this form that happened by this moment proves that the bucket's events arrive by its present way. S3's test event is `native`. */
-export function provesWay(
-  { source, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'waySinceMs' | 'createdAtMs'>,
-  dialect: Dialect,
-  happenedMs: number,
-): boolean {
-  return isFormOf(source, dialect) && happenedMs >= (waySinceMs ?? createdAtMs);
 }
 
 /** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */

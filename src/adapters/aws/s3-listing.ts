@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import { type ListObjectsV2CommandOutput, type S3Client, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { decodeFormKey } from '../../domain/events/keys.ts';
+import { decodeFormKey } from '../../domain/events/fields.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { detached } from '../../domain/documents/detached.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';

@@ -9,10 +9,9 @@
 import { isBucketName } from '../bucket-name.ts';
 import type { Fault, FaultCode } from '../fault.ts';
 import { parseEventBridge } from './eventbridge.ts';
-import { isJsonObject, kindOf, quoted, rejectedRecord, valueAt } from './fields.ts';
-import type { JsonObject } from './fields.ts';
+import { isJsonObject, kindOf, quoted, valueAt, type JsonObject } from './fields.ts';
 import { isNative, parseNative } from './native.ts';
-import type { Dialect, RecordResult } from './record.ts';
+import { rejectedRecord, type Dialect, type RecordResult } from './record.ts';
 import { isSynthetic, parseSynthetic } from './synthetic.ts';
 import { parseTrail } from './trail.ts';
 

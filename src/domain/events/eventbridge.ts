@@ -1,10 +1,40 @@
 /** S3's EventBridge events. Keys are not encoded. Shape: “EventBridge event message structure” in the S3 user guide. */
 import { z } from 'zod';
-import { eventBridgeChange } from './names.ts';
-import { rawKey } from './keys.ts';
-import { idSchema, ignoredRecord, invalidRecord, recordOf, timeOf, valueAt } from './fields.ts';
-import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record.ts';
+import { idSchema, type JsonObject, rawKey, timeOf, valueAt } from './fields.ts';
+import { type Change, changes, ignoredRecord, invalidRecord, recordOf, type RecordResult } from './record.ts';
+
+/** S3's EventBridge events whose detail-type alone determines the change. See “EventBridge event types” in the S3 user guide. */
+const detailTypes = new Map<string, Change>([
+  ['Object Restore Initiated', changes.storageChanged],
+  ['Object Restore Completed', changes.storageChanged],
+  ['Object Restore Expired', changes.storageChanged],
+  ['Object Storage Class Changed', changes.storageChanged],
+  ['Object Access Tier Changed', changes.storageChanged],
+  ['Object Tags Added', changes.tagged],
+  ['Object Tags Deleted', changes.tagged],
+  ['Object ACL Updated', changes.noEffect],
+  ['Async Copy Completion', changes.noEffect],
+]);
+
+/** The reasons of “Object Created” with which the event states the result. */
+const creationReasons = new Map<unknown, Change>([
+  ['PutObject', changes.created],
+  ['POST Object', changes.created],
+  ['CopyObject', changes.copied],
+]);
+
+/** The change that an EventBridge event of S3 reports. */
+export function eventBridgeChange(detailType: string, detail: { readonly reason: unknown; readonly deletionType: unknown }): Change {
+  if (detailType === 'Object Created') {
+    // with a missing or new reason the event does not state the result either: the object is observed, as after a multipart upload
+    return creationReasons.get(detail.reason) ?? changes.multipartCompleted;
+  }
+  if (detailType === 'Object Deleted') {
+    if (detail.reason === 'Lifecycle Expiration') return changes.lifecycleExpired;
+    return detail.deletionType === 'Delete Marker Created' ? changes.markerCreated : changes.deleted;
+  }
+  return detailTypes.get(detailType) ?? changes.unknownEvent;
+}
 
 const eventSchema = z.object({
   detail: z.object({

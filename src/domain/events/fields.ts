@@ -1,15 +1,9 @@
-/** Functions that the dialects share: they read fields of unchecked JSON and make a record or a fault of them. */
+/** Functions that the dialects share: they read fields of unchecked JSON, and keys as each wrapper encodes them. */
 import { z } from 'zod';
-import { isBucketName } from '../bucket-name.ts';
-import type { FaultCode } from '../fault.ts';
-import { isKey, type WrittenKey } from './keys.ts';
 import { printable } from '../printable.ts';
-import type { Change, ChangeRecord, Dialect, RecordResult } from './record.ts';
 
 /** A fault's reason repeats at most this many characters of a message. */
 const QUOTE_LENGTH_MAX = 60;
-/** Longer event names are cut to this length. */
-const EVENT_NAME_LENGTH_MAX = 128;
 /** S3's limit for a version id; etags and sequencers are far shorter. A keyword field of the index cannot hold much longer values. */
 const ID_LENGTH_MAX = 1_024;
 
@@ -77,99 +71,36 @@ export function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** A record that can never succeed. `bucket` is kept if it is a valid bucket name: a loss gap is opened for it. */
-export function rejectedRecord(code: FaultCode, reason: string, bucket?: unknown): RecordResult {
-  const known = typeof bucket === 'string' && isBucketName(bucket) ? { bucket } : {};
-  return { ok: false, fault: { code, reason }, ...known };
+/** S3's limit for a key, in UTF-8 bytes. */
+const KEY_BYTES_MAX = 1_024;
+
+/** A key as a wrapper wrote it. `uncertain`: its escapes were malformed, so `key` is the undecoded text and may not be the object's key. */
+export interface WrittenKey {
+  readonly key: string;
+  readonly uncertain: boolean;
 }
 
-/** A record that does not match its schema. The reason names the first mistake by path and kind, never by its value. */
-export function invalidRecord(error: z.ZodError, bucket: unknown): RecordResult {
-  const issue = error.issues[0];
-  return rejectedRecord('record.invalid', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`, bucket);
+/** Whether S3 could hold an object under this key: 1 to 1,024 bytes of well-formed Unicode. */
+export function isKey(text: string): boolean {
+  if (text === '' || text.length > KEY_BYTES_MAX || !text.isWellFormed()) return false;
+  // a UTF-16 unit takes at most 3 UTF-8 bytes, so most keys are short enough without counting
+  return text.length * 3 <= KEY_BYTES_MAX || Buffer.byteLength(text) <= KEY_BYTES_MAX;
 }
 
-/** A record that changes nothing in the index. None of its fields are needed, so none are checked: the key is empty, and so is the bucket if the record has no valid one. */
-export function ignoredRecord(
-  facts: Pick<RecordFacts, 'dialect' | 'eventName' | 'bucket' | 'eventTimeMs'> & { readonly change: Change },
-): RecordResult {
-  const { bucket, eventTimeMs } = facts;
-  return {
-    ok: true,
-    record: {
-      dialect: facts.dialect,
-      bucket: typeof bucket === 'string' && isBucketName(bucket) ? bucket : '',
-      key: '',
-      keyUncertain: false,
-      eventName: shortName(facts.eventName),
-      change: facts.change,
-      ...(eventTimeMs !== undefined && { eventTimeMs }),
-    },
-  };
+/** A key of S3's EventBridge events, audit-trail events and synthetic records, which never encode it. */
+export function rawKey(text: string): WrittenKey {
+  return { key: text, uncertain: false };
 }
 
-/** The fields of a record as its dialect gives them. */
-export interface RecordFacts {
-  readonly dialect: Dialect;
-  readonly eventName: string;
-  readonly change: Change;
-  readonly bucket: unknown;
-  readonly key: WrittenKey;
-  readonly eventTimeMs: number | undefined;
-  readonly sequencer?: string | null | undefined;
-  /** With or without the quotes of the ETag header. */
-  readonly etag?: string | null | undefined;
-  readonly sizeBytes?: number | null | undefined;
-  readonly versionId?: string | null | undefined;
-  /** Of an audit trail, unchecked. */
-  readonly requestId?: unknown;
-}
-
-/** Makes the record of a change. It is rejected when its bucket or key is not valid (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
-export function recordOf(facts: RecordFacts): RecordResult {
-  const { dialect, change, bucket, key } = facts;
-  if (typeof bucket !== 'string' || !isBucketName(bucket)) {
-    return rejectedRecord('record.bucket-invalid', `the bucket name is not valid: ${quoted(bucket)}`);
+/**
+ * A key of S3's notifications, and of listings requested with EncodingType=url: form-url-encoded UTF-8, where `+` is a
+ * space. If an escape is malformed or not UTF-8, the whole key stays undecoded and `uncertain`.
+ */
+export function decodeFormKey(text: string): WrittenKey {
+  if (!text.includes('%')) return { key: text.includes('+') ? text.replaceAll('+', ' ') : text, uncertain: false };
+  try {
+    return { key: decodeURIComponent(text.replaceAll('+', ' ')), uncertain: false };
+  } catch {
+    return { key: text, uncertain: true };
   }
-  if (key.key === '' && change.kind !== 'bulk-deleted') {
-    return rejectedRecord('record.key-missing', `${quoted(facts.eventName)} names no key`, bucket);
-  }
-  if (key.key !== '' && !isKey(key.key)) {
-    return rejectedRecord(
-      'record.key-invalid',
-      `the key ${quoted(key.key)} is not well-formed Unicode or is longer than 1,024 bytes`,
-      bucket,
-    );
-  }
-  const eventName = shortName(facts.eventName);
-  const record: Writable<ChangeRecord> = { dialect, bucket, key: key.key, keyUncertain: key.uncertain, eventName, change };
-  addOptionalFields(record, facts);
-  return { ok: true, record };
-}
-
-type Writable<Fields> = { -readonly [Field in keyof Fields]: Fields[Field] };
-
-/** Adds the fields one by one, because a spread for each optional field makes an object for each of them. */
-function addOptionalFields(record: Writable<ChangeRecord>, facts: RecordFacts): void {
-  const { eventTimeMs, sequencer, sizeBytes, versionId } = facts;
-  const etag = facts.etag?.replaceAll('"', '');
-  const requestId = requestIdOf(facts);
-  if (eventTimeMs !== undefined) record.eventTimeMs = eventTimeMs;
-  if (!isAbsent(sequencer)) record.sequencer = sequencer;
-  if (!isAbsent(etag)) record.etag = etag;
-  if (!isAbsent(sizeBytes)) record.sizeBytes = sizeBytes;
-  if (!isAbsent(versionId)) record.versionId = versionId;
-  if (requestId !== undefined) record.requestId = requestId;
-}
-
-/** A request ID as S3 and CloudTrail write them. It only ever proves something, so any other value counts as absent. */
-const REQUEST_ID = /^[\w-]{8,128}$/;
-
-function requestIdOf({ change, requestId }: RecordFacts): string | undefined {
-  const isDelete = change.kind === 'deleted' || change.kind === 'marker-created' || change.kind === 'bulk-deleted';
-  return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : undefined;
-}
-
-function shortName(eventName: string): string {
-  return eventName.slice(0, EVENT_NAME_LENGTH_MAX).toWellFormed();
 }

@@ -3,22 +3,40 @@
  * guarantees that a minor version only adds fields.
  */
 import { z } from 'zod';
-import { nativeChange } from './names.ts';
-import { decodeFormKey } from './keys.ts';
-import {
-  idSchema,
-  ignoredRecord,
-  invalidRecord,
-  isAbsent,
-  isEventName,
-  quoted,
-  recordOf,
-  rejectedRecord,
-  timeOf,
-  valueAt,
-} from './fields.ts';
-import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record.ts';
+import { decodeFormKey, idSchema, isAbsent, isEventName, type JsonObject, quoted, timeOf, valueAt } from './fields.ts';
+import { type Change, changes, ignoredRecord, invalidRecord, recordOf, type RecordResult, rejectedRecord } from './record.ts';
+
+/** S3 notifications, by full name. See “Event notification types and destinations” in the S3 user guide. */
+const nativeNames = new Map<string, Change>([
+  ['ObjectCreated:Put', changes.created],
+  ['ObjectCreated:Post', changes.created],
+  ['ObjectCreated:Copy', changes.copied],
+  ['ObjectCreated:CompleteMultipartUpload', changes.multipartCompleted],
+  ['ObjectRemoved:Delete', changes.deleted],
+  ['ObjectRemoved:DeleteMarkerCreated', changes.markerCreated],
+]);
+
+/** S3 notifications where all names of a family (the part before the colon) that are not listed above report the same change. */
+const nativeFamilies = new Map<string, Change>([
+  // names of compatible stores and of the future (`ObjectCreated:Append`, `ObjectRemoved:DeleteAllVersions`): they do not state the result
+  ['ObjectCreated', changes.multipartCompleted],
+  ['ObjectRemoved', changes.lost],
+  ['LifecycleExpiration', changes.lifecycleExpired],
+  ['ObjectRestore', changes.storageChanged],
+  ['LifecycleTransition', changes.storageChanged],
+  ['IntelligentTiering', changes.storageChanged],
+  ['ObjectTagging', changes.tagged],
+  ['ReducedRedundancyLostObject', changes.lost],
+  ['ObjectAcl', changes.noEffect],
+  ['Replication', changes.noEffect],
+  ['ObjectAnnotation', changes.noEffect],
+]);
+
+/** The change that an S3 notification reports by its event name, with or without the prefix `s3:`. */
+export function nativeChange(eventName: string): Change {
+  const name = eventName.startsWith('s3:') ? eventName.slice(3) : eventName;
+  return nativeNames.get(name) ?? nativeFamilies.get(name.split(':', 1)[0] ?? '') ?? changes.unknownEvent;
+}
 
 const nativeSchema = z.object({
   eventName: z.string().min(1),

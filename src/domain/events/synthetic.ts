@@ -4,25 +4,20 @@
  * is the empty string, and etags are always empty.
  */
 import { z } from 'zod';
-import { markedChange } from './names.ts';
-import { rawKey } from './keys.ts';
 import {
   deleteMarkerSchema,
   idSchema,
-  ignoredRecord,
-  invalidRecord,
   isAbsent,
   isEventName,
   isMarked,
+  type JsonObject,
   quoted,
-  recordOf,
-  rejectedRecord,
+  rawKey,
   timeOf,
   valueAt,
 } from './fields.ts';
-import type { JsonObject } from './fields.ts';
-import type { RecordResult } from './record.ts';
-import { changeOfCall } from './trail.ts';
+import { ignoredRecord, invalidRecord, recordOf, type RecordResult, rejectedRecord } from './record.ts';
+import { changeOfCall, markedChange } from './trail.ts';
 
 const storageSchema = z.object({
   object: z.object({ key: z.string().nullish(), versionId: idSchema, isDeleteMarker: deleteMarkerSchema }),

@@ -3,25 +3,57 @@
  * encoded. Shape: “CloudTrail record contents” in the CloudTrail user guide.
  */
 import { z } from 'zod';
-import { callChange, markedChange } from './names.ts';
-import { decodeFormKey, rawKey } from './keys.ts';
-import type { WrittenKey } from './keys.ts';
 import {
+  decodeFormKey,
   deleteMarkerSchema,
   idSchema,
-  ignoredRecord,
-  invalidRecord,
   isAbsent,
   isEventName,
   isMarked,
+  type JsonObject,
   quoted,
-  recordOf,
-  rejectedRecord,
+  rawKey,
   timeOf,
   valueAt,
+  type WrittenKey,
 } from './fields.ts';
-import type { JsonObject, RecordFacts } from './fields.ts';
-import type { RecordResult } from './record.ts';
+import {
+  type Change,
+  changes,
+  ignoredRecord,
+  invalidRecord,
+  type RecordFacts,
+  recordOf,
+  type RecordResult,
+  rejectedRecord,
+} from './record.ts';
+
+/** API calls in audit trails and synthetic records. */
+const calls = new Map<string, Change>([
+  ['PutObject', changes.created],
+  ['PostObject', changes.created],
+  ['RenameObject', changes.created],
+  ['CopyObject', changes.copied],
+  ['CompleteMultipartUpload', changes.multipartCompleted],
+  ['DeleteObject', changes.deleted],
+  ['DeleteObjects', changes.bulkDeleted],
+  ['PutObjectTagging', changes.tagged],
+  ['DeleteObjectTagging', changes.tagged],
+]);
+
+/** Calls that only read, or only change an upload that is not an object yet. */
+const CALL_WITHOUT_EFFECT =
+  /^(?:(?:Get|Head|List)[A-Z]\w*|SelectObjectContent|CreateMultipartUpload|UploadPart(?:Copy)?|AbortMultipartUpload)$/;
+
+/** The change that a successful API call reports. */
+export function callChange(eventName: string): Change {
+  return calls.get(eventName) ?? (CALL_WITHOUT_EFFECT.test(eventName) ? changes.noEffect : changes.unknownEvent);
+}
+
+/** The change of an API call, once it is known whether the call created a delete marker. */
+export function markedChange(change: Change, deleteMarker: boolean): Change {
+  return change.kind === 'deleted' && deleteMarker ? changes.markerCreated : change;
+}
 
 const trailSchema = z.object({
   detail: z.object({
@@ -50,8 +82,8 @@ export function parseTrail(event: JsonObject): readonly RecordResult[] {
 }
 
 /** The change that an API call reports. A call that failed changed nothing, so it is ignored. */
-export function changeOfCall(eventName: string, errorCode: unknown): RecordFacts['change'] {
-  return isAbsent(errorCode) ? callChange(eventName) : { kind: 'ignored', reason: 'failed-call' };
+export function changeOfCall(eventName: string, errorCode: unknown): Change {
+  return isAbsent(errorCode) ? callChange(eventName) : changes.failedCall;
 }
 
 function recordsOf(facts: Omit<RecordFacts, 'key'>, detail: z.infer<typeof trailSchema>['detail']): readonly RecordResult[] {
@@ -65,7 +97,7 @@ function recordsOf(facts: Omit<RecordFacts, 'key'>, detail: z.infer<typeof trail
   });
   const renameSource = requestParameters.renameSource ?? requestParameters['x-amz-rename-source'];
   if (facts.eventName !== 'RenameObject' || isAbsent(renameSource)) return [record];
-  return [record, recordOf({ ...facts, change: { kind: 'deleted' }, key: renamedKey(renameSource, facts.bucket) })];
+  return [record, recordOf({ ...facts, change: changes.deleted, key: renamedKey(renameSource, facts.bucket) })];
 }
 
 /** The old key of a rename. The header is percent-encoded, and may begin with the bucket name, as the source of a copy does. */

@@ -10,8 +10,8 @@
 import type { BucketRecord, BucketSource } from '../bucket.ts';
 import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
-import type { DocumentSource, ObjectState } from '../documents/document.ts';
-import type { Dialect, ChangeRecord } from '../events/record.ts';
+import type { ObjectState } from '../documents/document.ts';
+import { dialectFacts, isFormOf, type ChangeRecord } from '../events/record.ts';
 
 export interface ExactHint {
   readonly kind: 'exact';
@@ -154,7 +154,7 @@ function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: B
 function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
   if (record.change.kind === 'multipart-completed') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
-  return hasSequencers(record.dialect);
+  return dialectFacts[record.dialect].hasSequencers;
 }
 
 /**
@@ -162,27 +162,7 @@ function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): b
  * publish to a topic that receives EventBridge or audit-trail events could otherwise forge a document.
  */
 function fitsSource({ dialect, throughTopic }: ChangeRecord, source: BucketSource): boolean {
-  switch (dialect) {
-    case 'native':
-      return source === 'notification' || source === 'topic';
-    case 'eventbridge':
-      return source === 'eventbridge' && throughTopic !== true;
-    case 'trail':
-    case 'synthetic':
-      return false;
-  }
-}
-
-/** Whether the dialect has sequencers. */
-function hasSequencers(dialect: Dialect): boolean {
-  switch (dialect) {
-    case 'native':
-    case 'eventbridge':
-      return true;
-    case 'trail':
-    case 'synthetic':
-      return false;
-  }
+  return dialectFacts[dialect].hasSequencers && isFormOf(source, dialect) && throughTopic !== true;
 }
 
 /**
@@ -193,17 +173,4 @@ export function hintOfTie(clock: number, sharing?: ObserveHint): ObserveHint {
   const settleFromMs = msOfClock(clock);
   if (sharing === undefined) return { kind: 'observe', clock, settleFromMs };
   return { kind: 'observe', clock: Math.max(clock, sharing.clock), settleFromMs: Math.max(settleFromMs, sharing.settleFromMs) };
-}
-
-/** The source of a document that a record of this dialect led to. */
-export function sourceOf(dialect: Dialect): DocumentSource {
-  switch (dialect) {
-    case 'native':
-      return 'native';
-    case 'eventbridge':
-      return 'eventbridge';
-    case 'trail':
-    case 'synthetic':
-      return 'routed';
-  }
 }

@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
 import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { circuitOf, FaultError, faultOf, type Fault } from '../../domain/fault.ts';
-import type { ChangeRecord, Dialect } from '../../domain/events/record.ts';
+import { dialectFacts, type ChangeRecord } from '../../domain/events/record.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -86,7 +86,9 @@ export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): 
     const known = attempts.get(bucket);
     if (known !== undefined) return known;
     const priority = failures.has(bucket) ? LATER : FIRST;
-    const promise = turns.add(() => atItsTurn(bucket, bucketSourceOf(dialect)), { priority }).finally(() => attempts.delete(bucket));
+    const promise = turns
+      .add(() => atItsTurn(bucket, dialectFacts[dialect].bucketSources[0]), { priority })
+      .finally(() => attempts.delete(bucket));
     // each event that waits for it may have been aborted
     promise.catch(() => undefined);
     attempts.set(bucket, promise);
@@ -154,17 +156,4 @@ function crowded(bucket: string): Fault {
     code: 'bucket.connecting',
     reason: `${bucket} is not connected yet, and more of its events may not wait for it in this process`,
   };
-}
-
-/** The source with which a bucket is connected whose events have this dialect. Events through a topic look like S3's notification. */
-function bucketSourceOf(dialect: Dialect): BucketSource {
-  switch (dialect) {
-    case 'native':
-      return 'notification';
-    case 'eventbridge':
-      return 'eventbridge';
-    case 'trail':
-    case 'synthetic':
-      return 'routed';
-  }
 }

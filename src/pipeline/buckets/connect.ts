@@ -5,8 +5,8 @@
  */
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, isFormOf, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
-import { dialects } from '../../domain/events/record.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { dialects, isFormOf } from '../../domain/events/record.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';

@@ -2,12 +2,12 @@
  * When the last event of each bucket arrived, from which queue, and how long events wait there. It is kept in memory and
  * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
  */
-import { happenedByMs, provesWay, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
+import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import { rhythmAfter } from '../../domain/rhythm.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import { noteProof } from '../gaps/proven-events.ts';
+import { noteProof, provesWay } from '../gaps/proven-events.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {

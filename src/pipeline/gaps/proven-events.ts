@@ -3,6 +3,7 @@
  * Until then a gap stands for all that may be missing.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { isFormOf, type Dialect } from '../../domain/events/record.ts';
 import { gapId, withProof, withSighting } from '../../domain/gaps/gap.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -13,6 +14,15 @@ import { readRecord, refs, updateRecord } from '../records/stored.ts';
 const CLOCK_SLACK_MS = 5_000;
 
 const UNKNOWN_UNTIL_NOW = 'until now it was not known whether the events of the bucket arrive';
+
+/** Whether an event of this form that happened by this moment proves that the bucket's events arrive by its present way. S3's test event is `native`. */
+export function provesWay(
+  { source, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'waySinceMs' | 'createdAtMs'>,
+  dialect: Dialect,
+  happenedMs: number,
+): boolean {
+  return isFormOf(source, dialect) && happenedMs >= (waySinceMs ?? createdAtMs);
+}
 
 /**
  * Stores the proof for a bucket that is connected as in this record. The gap comes first: a process that is killed in between

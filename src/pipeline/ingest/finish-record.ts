@@ -12,10 +12,10 @@ import type { FaultCircuit } from '../../domain/fault-entry.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
-import { hintOf, hintOfTie, sourceOf, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
+import { hintOf, hintOfTie, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { deferDelayS } from '../../domain/messages/settlement.ts';
-import { reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
+import { dialectFacts, reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
 import type { Arrival, BucketAccess } from '../buckets/access.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -259,7 +259,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       state,
       clock: hint.clock,
       settled: true,
-      source: sourceOf(record.dialect),
+      source: dialectFacts[record.dialect].documentSource,
       cause: record,
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
@@ -296,7 +296,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       key: record.key,
       hint,
       cause: record,
-      source: sourceOf(record.dialect),
+      source: dialectFacts[record.dialect].documentSource,
       reportsDeletion: reportsDeletion(record.change),
     };
     // asked again when the look's turn has come, because a circuit may open while it waits
@@ -330,7 +330,7 @@ function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<FinishDepende
 
   function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
     const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
-    if (isDelete && requestId !== undefined && sourceOf(dialect) === 'routed') reportedKeys.single(bucket, requestId);
+    if (isDelete && requestId !== undefined && dialectFacts[dialect].documentSource === 'routed') reportedKeys.single(bucket, requestId);
   }
 
   async function reportBulkDelete({ bucket, eventName, requestId }: ChangeRecord, seenAtMs: number): Promise<void> {

@@ -1,11 +1,11 @@
 /** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketRecordSchema, mayBeFedBy, provesWay } from '../../domain/bucket.ts';
+import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
-import { noteProof } from '../gaps/proven-events.ts';
+import { noteProof, provesWay } from '../gaps/proven-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -4,7 +4,7 @@ import { isBucketName } from '../../../src/domain/bucket-name.ts';
 import { unwrap, type Unwrapped } from '../../../src/domain/events/envelope.ts';
 import type { RecordResult } from '../../../src/domain/events/record.ts';
 import { circuitOf, type Fault } from '../../../src/domain/fault.ts';
-import { isKey } from '../../../src/domain/events/keys.ts';
+import { isKey } from '../../../src/domain/events/fields.ts';
 import {
   awkwardKeys,
   eventBridgeBody,

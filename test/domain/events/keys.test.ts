@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeFormKey, isKey } from '../../../src/domain/events/keys.ts';
+import { decodeFormKey, isKey } from '../../../src/domain/events/fields.ts';
 import { formEncoded } from '../../support/event-fixtures.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 

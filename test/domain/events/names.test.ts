@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { callChange, eventBridgeChange, markedChange, nativeChange } from '../../../src/domain/events/names.ts';
+import { eventBridgeChange } from '../../../src/domain/events/eventbridge.ts';
+import { nativeChange } from '../../../src/domain/events/native.ts';
+import { callChange, markedChange } from '../../../src/domain/events/trail.ts';
 
 const created = { kind: 'created', copied: false };
 const copied = { kind: 'created', copied: true };

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { bucketSources, type BucketSource } from '../../../src/domain/bucket.ts';
 import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../../src/domain/ordering/constants.ts';
-import { hintOf, hintOfTie, sourceOf, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
-import { dialects, type Change, type ChangeRecord } from '../../../src/domain/events/record.ts';
+import { hintOf, hintOfTie, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
+import { dialectFacts, dialects, type Change, type ChangeRecord } from '../../../src/domain/events/record.ts';
 import { sequencerAt } from '../../support/worlds/ingest.ts';
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -302,6 +302,6 @@ describe('whatever a record says', () => {
 
 describe('the source of a document', () => {
   it('follows from the dialect', () => {
-    expect(dialects.map(sourceOf)).toEqual(['native', 'eventbridge', 'routed', 'routed']);
+    expect(dialects.map((dialect) => dialectFacts[dialect].documentSource)).toEqual(['native', 'eventbridge', 'routed', 'routed']);
   });
 });
