@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
 import { addFacetsFunction } from './facets-function.ts';
-import { addFunctions } from './functions.ts';
+import { addFunctions, ENDED } from './functions.ts';
 import { filesAt, type OpenFiles } from './open-files.ts';
 import { createSchema, hasSchema } from './schema.ts';
 
@@ -34,6 +34,14 @@ export interface SqliteConnection {
   close(): void;
 }
 
+/** A connection that only reads, for one request. */
+export interface ReadingOptions {
+  /** The file that the connection which writes has open. */
+  readonly fileId: string;
+  /** Whether the request is over: a statement that is running ends within some thousand rows. */
+  readonly isEnded: () => boolean;
+}
+
 interface OpenDatabase {
   readonly database: DatabaseSync;
   readonly session: SqliteSession;
@@ -43,14 +51,15 @@ interface OpenDatabase {
 /**
  * Creates a connection that opens its file at the first use. Only {@link SqliteConnection.prepare} creates the file, so
  * that a command with a mistyped path leaves nothing behind. `busyTimeoutMs`: how long a call waits for another process's
- * transaction, which blocks this process, before it throws `index.overloaded`.
+ * transaction, which blocks this process, before it throws `index.overloaded`. `reading`: it only reads, and never writes a log
+ * back into a file.
  *
  *            first use              the file or its log is another one or gone
  *   closed ─────────────► open ───────────────────────────────────────────────► replaced
  *                          ▲    the log was emptied, and the path has an index of Tally │
  *                          └─────────────────────────────────────────────────────────────┘
  */
-export function createSqliteConnection(path: string, busyTimeoutMs: number): SqliteConnection {
+export function createSqliteConnection(path: string, busyTimeoutMs: number, reading?: ReadingOptions): SqliteConnection {
   let open: OpenDatabase | undefined;
   let wasReplaced = false;
   let wasFull = false;
@@ -60,11 +69,13 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
     if (open !== undefined) return open;
     if (!existsSync(path)) throw wasReplaced ? replaced(`${path} was removed`) : unprepared(path);
     const files = filesAt(path);
-    const database = openDatabase({ path, mode: 'rw', busyTimeoutMs });
+    // before it is opened: a log that the replaced file left would be read as that of this one
+    if (reading !== undefined && files.id !== reading.fileId) throw replaced(`${path} was replaced while it was searched`);
+    const database = openDatabase({ path, mode: reading === undefined ? 'rw' : 'ro', busyTimeoutMs });
     try {
       if (!hasSchema(database)) throw unprepared(path);
       // the log exists since the schema was read
-      addFunctions(database);
+      addFunctions(database, reading?.isEnded);
       addFacetsFunction(database);
       const openFiles = files.reopened();
       open = { database, session: createSession(database, openFiles.id), files: openFiles };
@@ -103,6 +114,7 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number): Sql
   function guarded<Result>(work: () => Result, signal: AbortSignal | undefined): Result {
     signal?.throwIfAborted();
     if (closed) throw new FaultError('index.unreachable', `${path} was closed by this process`);
+    if (reading?.isEnded() === true) throw new Error(ENDED);
     try {
       return work();
     } catch (error) {
@@ -172,8 +184,8 @@ function unprepared(path: string): FaultError {
 
 interface OpenOptions {
   readonly path: string;
-  /** `rw` fails if the file does not exist; `rwc` creates it. */
-  readonly mode: 'rw' | 'rwc';
+  /** `ro` and `rw` fail if the file does not exist; `rwc` creates it. */
+  readonly mode: 'ro' | 'rw' | 'rwc';
   readonly busyTimeoutMs: number;
 }
 
@@ -186,9 +198,11 @@ const CACHE_KIB = 16_384;
  * How many pages of 4 KiB the log has before they are written into the file: 32 MB, of which most are the same pages again and
  * are written once. With SQLite's 1,000 they are written eight times as often, for a third of the CPU time of a write. Each time
  * blocks the process for less than a tenth of a second. The log grows beyond this while one read lasts, since it is reused only
- * from its start.
+ * from its start, and is cut to LOG_BYTES then. No read outlasts its request.
  */
 const LOG_PAGES = 8_000;
+/** With the header of 24 bytes that each page has in the log. */
+const LOG_BYTES = LOG_PAGES * (4_096 + 24);
 
 /** Opens a database file. Throws SQLite's own error. */
 export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): DatabaseSync {
@@ -198,7 +212,7 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
   // log at every commit. One commit contains a whole bulk request, so there is about one sync per thousand documents.
   database.exec('PRAGMA synchronous = FULL');
-  database.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}`);
+  database.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA journal_size_limit = ${LOG_BYTES}`);
   return database;
 }
 

@@ -13,6 +13,7 @@ import {
 import type { FacetSums, FacetsQuery } from '../../pipeline/ports/object-usage.ts';
 import { matchOf, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
+import { unlessEnded } from './functions.ts';
 import { addTo, noCounts, type FacetCounts } from './facets-function.ts';
 import { boundsOf, bucketsOf, chunksOf, keyConditions, otherConditions, sqlOf, valuesOf } from './filtered.ts';
 
@@ -83,7 +84,11 @@ async function* wordsStatements(
   // once, because each reading of the words costs as much as the lookup of thousands of rows
   const found = connection.use(
     ({ statement }) =>
-      rowsSchema.parse(statement('SELECT json_group_array(rowid) AS found FROM object_words WHERE object_words MATCH ?').get(match)).found,
+      rowsSchema.parse(
+        statement(`SELECT json_group_array(rowid) AS found FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')}`).get(
+          match,
+        ),
+      ).found,
     signal,
   );
   const rows = rowidsSchema.parse(JSON.parse(found));

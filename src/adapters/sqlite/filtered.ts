@@ -13,6 +13,7 @@ import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-inde
 import { conditionSql, DELETED_AT, matchOf, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
+import { unlessEnded } from './functions.ts';
 
 /** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
 const CHUNK_ROWS = 5_000;
@@ -301,6 +302,7 @@ function wordsStatement(query: ObjectQuery, words: NonNullable<ObjectQuery['word
   const isKnown = { sql: 'bucket IN (SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1)', values: [query.bucket ?? null] };
   const matches = { sql: 'object_words MATCH ?', values: [matchOf(words)] };
   const all = [
+    { sql: unlessEnded('objects.id'), values: [] },
     isKnown,
     matches,
     ...keyConditions(query, boundsOf(query)),

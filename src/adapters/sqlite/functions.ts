@@ -12,8 +12,19 @@ const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>
 /** More than the tests of one statement. */
 const QUERIES_MAX = 256;
 
-/** Adds the functions to a connection. */
-export function addFunctions(database: DatabaseSync): void {
+/** Why a read ends whose caller no longer waits for it. */
+export const ENDED = 'the caller no longer waits for this read';
+
+/**
+ * A condition that always holds. At one of a thousand ids it ends the statement if its caller no longer waits: Node's SQLite has no
+ * other way to interrupt one.
+ */
+export function unlessEnded(id: string): string {
+  return `(${id} & 1023 OR tally_unless_ended())`;
+}
+
+/** Adds the functions to a connection. `isEnded`: whether its caller no longer waits. */
+export function addFunctions(database: DatabaseSync, isEnded: () => boolean = () => false): void {
   const options = { deterministic: true } as const;
   const queries = new LRUCache<string, QueryWords>({ max: QUERIES_MAX });
   // the tests of one statement ask for the same key one after another
@@ -28,6 +39,10 @@ export function addFunctions(database: DatabaseSync): void {
     return parsed;
   }
 
+  database.function('tally_unless_ended', () => {
+    if (isEnded()) throw new Error(ENDED);
+    return 1;
+  });
   database.function('tally_fold', options, (key) => foldOfLatest(textOf(key)));
   database.function('tally_has_extension', options, (key, extension) => {
     const { extension: last } = nameOf(textOf(key));

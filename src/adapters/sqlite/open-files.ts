@@ -18,16 +18,17 @@ interface Identity {
  * Notes the database file at `path`, before it is opened. `reopened()` is to be called once it is open: it notes the log
  * too, and throws `index.replaced` if the file was replaced meanwhile, since then it is unknown which of both is open.
  */
-export function filesAt(path: string): { reopened(): OpenFiles } {
+export function filesAt(path: string): Pick<OpenFiles, 'id'> & { reopened(): OpenFiles } {
   const before = identityOf(path);
   const logPath = `${path}-wal`;
   return {
+    id: idOf(before),
     reopened() {
       const file = identityOf(path);
       if (!isSame(before, file)) throw new FaultError('index.replaced', `${path} was replaced while this process opened it`);
       const log = identityOf(logPath);
       return {
-        id: String(file?.ino ?? 0),
+        id: idOf(file),
         moved() {
           if (!isSame(file, identityOf(path))) return path;
           return isSame(log, identityOf(logPath)) ? undefined : logPath;
@@ -35,6 +36,10 @@ export function filesAt(path: string): { reopened(): OpenFiles } {
       };
     },
   };
+}
+
+function idOf(file: Identity | undefined): string {
+  return String(file?.ino ?? 0);
 }
 
 function identityOf(path: string): Identity | undefined {

@@ -7,55 +7,45 @@ import type { ReaderOptions, ReaderRequest, ReadRequest } from './readers.ts';
 import { createSqliteUsage } from './usage.ts';
 
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
-const running = new Map<number, AbortController>();
 
-/**
- * Each read opens the file and closes it, so that no replaced file stays open here between reads. It does not notice that a log
- * beside the file belongs to the file that was replaced: the thread that writes does, by checking its files.
- */
-async function read(request: ReadRequest, signal: AbortSignal): Promise<unknown> {
-  const connection = createSqliteConnection(path, busyTimeoutMs);
+/** Each read opens the file and closes it, so that no replaced file stays open here between reads. */
+async function read({ request, fileId, ended }: ReaderRequest): Promise<unknown> {
+  const isEnded = (): boolean => Atomics.load(ended, 0) === 1;
+  const connection = createSqliteConnection(path, busyTimeoutMs, { fileId, isEnded });
   try {
-    connection.use(({ statement }) => statement('PRAGMA query_only = ON').run());
-    return await readOn(connection, request, signal);
+    return await readOn(connection, request);
   } finally {
     connection.close();
   }
 }
 
-function readOn(connection: SqliteConnection, request: ReadRequest, signal: AbortSignal): Promise<unknown> {
+function readOn(connection: SqliteConnection, request: ReadRequest): Promise<unknown> {
   // the probe is for writes
   const objects = createSqliteObjects(connection, async () => undefined);
   const sums = createSqliteUsage(connection);
   switch (request.kind) {
     case 'search':
-      return objects.search(request.query, signal);
+      return objects.search(request.query);
     case 'count':
-      return objects.count(request.filter, request.max, signal);
+      return objects.count(request.filter, request.max);
     case 'changes':
-      return objects.changes(request.bucket, request.page, signal);
+      return objects.changes(request.bucket, request.page);
     case 'usage':
-      return sums.usage(request.query, signal);
+      return sums.usage(request.query);
     case 'facets':
-      return sums.facets(request.query, signal);
+      return sums.facets(request.query);
   }
 }
 
-async function answer(id: number, request: ReadRequest): Promise<void> {
-  const controller = new AbortController();
-  running.set(id, controller);
+async function answer(request: ReaderRequest): Promise<void> {
+  const { id } = request;
   try {
-    parentPort?.postMessage({ id, value: await read(request, controller.signal) });
+    parentPort?.postMessage({ id, value: await read(request) });
   } catch (error) {
     // an error that is copied to another thread loses its class
     const failure = error instanceof FaultError ? { code: error.code, reason: error.reason } : { error };
     parentPort?.postMessage({ id, failure });
-  } finally {
-    running.delete(id);
   }
 }
 
-parentPort?.on('message', (message: ReaderRequest) => {
-  if (message.request === undefined) running.get(message.id)?.abort();
-  else void answer(message.id, message.request);
-});
+parentPort?.on('message', (request: ReaderRequest) => void answer(request));

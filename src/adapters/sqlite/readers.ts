@@ -9,6 +9,11 @@ export interface ReaderOptions {
   readonly busyTimeoutMs: number;
 }
 
+interface ReadersDependencies extends ReaderOptions {
+  /** What identifies the file that is written. Throws `index.replaced` once it was removed or replaced. */
+  readonly fileId: () => string;
+}
+
 export type ReadRequest =
   | { readonly kind: 'search'; readonly query: ObjectQuery }
   | { readonly kind: 'count'; readonly filter: ObjectFilter; readonly max: number }
@@ -16,10 +21,13 @@ export type ReadRequest =
   | { readonly kind: 'usage'; readonly query: UsageQuery }
   | { readonly kind: 'facets'; readonly query: FacetsQuery };
 
-/** Without a request: the one with this id is aborted. */
 export interface ReaderRequest {
   readonly id: number;
-  readonly request?: ReadRequest;
+  readonly request: ReadRequest;
+  /** The file that is to be read. */
+  readonly fileId: string;
+  /** Shared with the thread: 1 once the caller no longer waits. */
+  readonly ended: Int32Array;
 }
 
 type Failure = { readonly code: FaultCode; readonly reason: string } | { readonly error: unknown };
@@ -33,6 +41,7 @@ interface ReaderAnswer {
 
 interface Pending {
   readonly settle: (answer: ReaderAnswer) => void;
+  readonly end: () => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -44,7 +53,7 @@ interface Reader {
 export interface SqliteReaders {
   readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes'>;
   readonly usage: ObjectUsage;
-  /** Rejects what is being read, and ends the threads. A statement that is running is finished first. */
+  /** Rejects what is being read, and ends the threads. */
   close(): Promise<void>;
 }
 
@@ -56,9 +65,10 @@ const entry = new URL(import.meta.url.endsWith('/readers.ts') ? './reader.ts' : 
 
 /**
  * Creates the readers, whose threads begin with the first reads. A read sees every write that was answered before it began. An
- * aborted read rejects at once, and its thread stops it before its next statement. How many wait is bounded by the control plane.
+ * aborted read rejects at once, and its thread ends its statement within some thousand rows. The control plane bounds how many wait,
+ * and how long.
  */
-export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
+export function createSqliteReaders({ fileId, ...options }: ReadersDependencies): SqliteReaders {
   const readers = new Set<Reader>();
   let latest = 0;
   let closed = false;
@@ -86,14 +96,16 @@ export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
     return least === undefined || (least.pending.size > 0 && readers.size < READERS) ? start() : least;
   }
 
-  async function ask<Answer>(request: ReadRequest, signal: AbortSignal | undefined): Promise<Answer> {
+  async function ask<Answer>(asked: ReadRequest, signal: AbortSignal | undefined): Promise<Answer> {
     signal?.throwIfAborted();
     if (closed) throw new FaultError('index.unreachable', `${options.path} was closed by this process`);
+    const request: ReaderRequest = { id: (latest += 1), request: asked, fileId: fileId(), ended: new Int32Array(new SharedArrayBuffer(4)) };
+    const { id } = request;
     const { worker, pending } = choose();
-    const id = (latest += 1);
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const end = (): void => void Atomics.store(request.ended, 0, 1);
     const abort = (): void => {
-      worker.postMessage({ id } satisfies ReaderRequest);
+      end();
       reject(signal?.reason);
     };
     signal?.addEventListener('abort', abort, { once: true });
@@ -104,10 +116,10 @@ export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
       if (failure === undefined) resolve(value);
       else reject(errorOf(failure));
     };
-    pending.set(id, { settle, fail: reject });
+    pending.set(id, { settle, end, fail: reject });
     // the process stays until there is an answer
     worker.ref();
-    worker.postMessage({ id, request } satisfies ReaderRequest);
+    worker.postMessage(request);
     try {
       return await promise;
     } finally {
@@ -127,6 +139,8 @@ export function createSqliteReaders(options: ReaderOptions): SqliteReaders {
     },
     async close() {
       closed = true;
+      // a thread ends between two statements
+      for (const { pending } of readers) for (const { end } of pending.values()) end();
       await Promise.all([...readers].map(({ worker }) => worker.terminate()));
     },
   };

@@ -5,6 +5,7 @@ import { matchOf, type SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { overlapping } from '../../domain/access/readable.ts';
 import { documentOfRow } from './document.ts';
+import { unlessEnded } from './functions.ts';
 
 /** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {
@@ -61,7 +62,9 @@ function searchRange(
     { sql: `objects.bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
     ...keyConditions(query, range),
     ...(query.extension === undefined ? [] : [{ sql: 'objects.extension = ?', values: [query.extension] }]),
-    ...(query.words === undefined ? [] : [{ sql: 'object_words MATCH ?', values: [matchOf(query.words)] }]),
+    ...(query.words === undefined
+      ? []
+      : [{ sql: `${unlessEnded('objects.id')} AND object_words MATCH ?`, values: [matchOf(query.words)] }]),
   ];
   // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
   const from =

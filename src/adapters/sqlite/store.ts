@@ -27,7 +27,9 @@ export interface SqliteStoreOptions {
 export function createSqliteStore({ path, busyTimeoutMs = 5_000, hasReaders = false }: SqliteStoreOptions): Store {
   const connection = createSqliteConnection(path, busyTimeoutMs);
   const state = createSqliteState(connection);
-  const readers = hasReaders ? createSqliteReaders({ path, busyTimeoutMs }) : undefined;
+  const readers = hasReaders
+    ? createSqliteReaders({ path, busyTimeoutMs, fileId: () => connection.use((session) => session.fileId) })
+    : undefined;
   return {
     product: 'sqlite',
     objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...readers?.objects },

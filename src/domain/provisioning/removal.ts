@@ -74,6 +74,7 @@ export function removalOf(
       ? []
       : [notificationRemoval(facts)]),
     ...(still.some(({ rule }) => rule?.name === ownName) ? [] : ruleRemovals(facts)),
+    ...(still.some(({ eventBridge }) => eventBridge) ? [] : [keptSwitch(facts)]),
     // its name is that of the registry and the bucket, whatever the rule is called
     ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
@@ -100,6 +101,12 @@ export function notificationRemoval({
   if (found === undefined) return undefined;
   if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${wish.bucket} ${found.id}`, reason: 'it was changed by others' };
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
+}
+
+/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. */
+function keptSwitch({ wish, wiring: { eventBridge }, observed: { notification } }: Facts): Kept | undefined {
+  if (!eventBridge || !notification.ok || !notification.configuration.eventBridge) return undefined;
+  return { name: `the switch for EventBridge of ${wish.bucket}`, reason: 'rules of others may need it. Switch it off if none does' };
 }
 
 /** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */

@@ -1,10 +1,13 @@
 /** The threads that search a SQLite index beside the one that writes it. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
+import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -83,6 +86,56 @@ describe('the threads that search a SQLite index', () => {
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 20_000 });
     expect(stdout).toBe('gone\n');
   }, 30_000);
+
+  it('Fix: refuse a file that replaced the one that is written, beside which the log of that one is left', async () => {
+    const other = `${path}.other`;
+    const second = createSqliteStore({ path: other });
+    await second.setup.prepare();
+    await second.objects.createBucket(BUCKET);
+    await write(second, ['of-the-other.txt']);
+    await second.close();
+    const bytes = await readFile(other);
+    await rename(other, path);
+    const search = () => store.objects.search({ key: 'of-the-other.txt', limit: 1 });
+    await expect(search()).rejects.toMatchObject({ code: 'index.replaced' });
+    // nothing of the log was written into it
+    expect(await readFile(path)).toEqual(bytes);
+    expect(await search()).toMatchObject([{ key: 'of-the-other.txt' }]);
+  });
+
+  it('Fix: say that their file was replaced, also by one without an index', async () => {
+    await writeFile(`${path}.empty`, '');
+    await rename(`${path}.empty`, path);
+    await expect(store.objects.search({ limit: 1 })).rejects.toMatchObject({ code: 'index.replaced' });
+  });
+
+  it('Fix: end a statement that runs when its caller no longer waits', async () => {
+    let looks = 0;
+    const fileId = String((await stat(path)).ino);
+    // open until the statement runs
+    const connection = createSqliteConnection(path, 0, { fileId, isEnded: () => (looks += 1) > 2 });
+    onTestFinished(() => connection.close());
+    const objects = createSqliteObjects(connection, async () => undefined);
+    await expect(objects.search({ words: [[{ whole: ['folder'] }]], limit: 1 })).rejects.toThrow('no longer waits');
+    expect(looks).toBe(3);
+  });
+
+  it('Fix: leave no log behind that grew while one of them read', async () => {
+    const reader = new DatabaseSync(path, { readOnly: true });
+    reader.exec('BEGIN; SELECT count(*) FROM objects');
+    const logBytes = async () => (await stat(`${path}-wal`)).size;
+    const bytesMax = 40_000_000;
+    for (let round = 0; (await logBytes()) < bytesMax; round += 1) {
+      await write(
+        store,
+        Array.from({ length: 1_000 }, (_, at) => `${round}/${at}/${'x'.repeat(900)}`),
+      );
+    }
+    reader.close();
+    await write(store, ['once the log is read to its end']);
+    await write(store, ['from its start']);
+    expect(await logBytes()).toBeLessThan(bytesMax);
+  });
 
   it('end a sum at its time limit', async () => {
     expect(await store.usage.facets({ ...FACETS, timeLimitMs: 0 })).toBe('too-slow');
