@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
-import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, printPage, printing, withExamples, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addAdminKeyCommands } from './keys.ts';
 import { jsonText, tableText, fieldsText } from './output.ts';
@@ -66,7 +66,7 @@ function addAudit(admin: Command, cli: Cli): void {
   printing(audit, 'tally admin audit --event BucketRemove', 'tally admin audit --date 2026/11/21 --jsonl').action(
     async ({ json, jsonl, date, ...options }: AuditOptions) => {
       const query = { ...options, ...date };
-      await (jsonl === true ? exportAll(cli, query) : listRecords(cli, query, { ...(json === true && { json }) }));
+      await (jsonl === true ? exportAll(cli, query) : listRecords(cli, query, { json }));
     },
   );
 }
@@ -75,9 +75,7 @@ type Query = Partial<AuditRequest>;
 
 async function listRecords(cli: Cli, query: Query, options: JsonOption): Promise<void> {
   const page = await cli.withControl((control, context) => control.listAudit({ query }, context));
-  if (page.items.length === 0) cli.hint(options, 'The audit has no such record.');
-  if (page.items.length > 0 || options.json === true) cli.print(options, page, () => recordsText(page.items));
-  if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  printPage(cli, options, page, { none: 'The audit has no such record.', text: recordsText });
 }
 
 /** Prints page after page, so that the output may be longer than the memory. */
@@ -200,12 +198,11 @@ function addList(grants: Command, cli: Cli): void {
   }
   printing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(
     async ({ json, ...query }: ListOptions) => {
-      const options: JsonOption = { ...(json === true && { json }) };
       const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
-      if (page.items.length === 0)
-        cli.hint(options, `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`);
-      if (page.items.length > 0 || json === true) cli.print(options, page, () => grantsText(page.items));
-      if (page.next !== undefined) cli.hint(options, moreText(page.next));
+      printPage(cli, { json }, page, {
+        none: `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`,
+        text: grantsText,
+      });
     },
   );
 }
@@ -233,16 +230,16 @@ function addAccess(admin: Command, cli: Cli): void {
     .addOption(cursorOption());
   printing(access, 'tally admin access --where photos/2026/', 'tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7').action(
     async ({ json, user, where, ...page }: AccessOptions) => {
-      const options: JsonOption = { ...(json === true && { json }) };
       if (user !== undefined) {
         const answer = await cli.withControl((control, context) => control.getAccess({ params: { id: user } }, context));
-        return cli.print(options, answer, () => accessText(answer));
+        return cli.print({ json }, answer, () => accessText(answer));
       }
       if (where === undefined) throw new CommandError('usage', 'the question is missing: --where BUCKET/PREFIX, or --user ID');
       const answer = await cli.withControl((control, context) => control.listReaders({ query: { where, ...page } }, context));
-      if (answer.items.length === 0) cli.hint(options, `No one who has logged in may read anything of ${printable(where)} on this page.`);
-      if (answer.items.length > 0 || json === true) cli.print(options, answer, () => readersText(answer.items));
-      if (answer.next !== undefined) cli.hint(options, moreText(answer.next));
+      printPage(cli, { json }, answer, {
+        none: `No one who has logged in may read anything of ${printable(where)} on this page.`,
+        text: readersText,
+      });
     },
   );
 }
@@ -333,11 +330,8 @@ function addAppointments(admin: Command, cli: Cli): void {
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
-    const options: JsonOption = { ...(json === true && { json }) };
     const page = await cli.withControl((control, context) => control.listAppointments({ query }, context));
-    if (page.items.length === 0) cli.hint(options, 'No appointment waits for a login here.');
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => appointmentsText(page.items));
-    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    printPage(cli, { json }, page, { none: 'No appointment waits for a login here.', text: appointmentsText });
   });
 }
 
@@ -362,11 +356,8 @@ function addUserList(users: Command, cli: Cli): void {
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
-    const options: JsonOption = { ...(json === true && { json }) };
     const page = await cli.withControl((control, context) => control.listUsers({ query }, context));
-    if (page.items.length === 0) cli.hint(options, 'No one has logged in.');
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => usersText(page.items));
-    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    printPage(cli, { json }, page, { none: 'No one has logged in.', text: usersText });
   });
 }
 

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { Context, Operations } from '../api/contract.ts';
 import { type Job, differenceKinds, type DifferenceKind, type JobCounts } from '../api/jobs.ts';
-import { allowDeletesOption, cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
+import { allowDeletesOption, cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { jobModes, type JobMode } from '../domain/reindex/job.ts';
@@ -88,9 +88,7 @@ function addVerb(jobs: Command, cli: Cli, { name, summary, description, verb }: 
 async function list(cli: Cli, options: JobsOptions): Promise<void> {
   const { json, ...query } = options;
   const page = await cli.withControl((control, context) => control.listJobs({ query }, context));
-  if (page.items.length === 0) cli.hint(options, 'There are no jobs.');
-  if (page.items.length > 0 || json === true) cli.print(options, page, () => jobsText(page.items, cli.nowMs()));
-  if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  printPage(cli, { json }, page, { none: 'There are no jobs.', text: (items) => jobsText(items, cli.nowMs()) });
 }
 
 async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {

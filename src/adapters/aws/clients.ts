@@ -164,35 +164,29 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
     });
 
-  function eventsClients(maxAttempts: number): AwsClients['eventsFor'] {
-    let clientFor: ((region: string) => EventBridgeClient) | undefined;
+  /** The clients of a service whose module is loaded with the first of them. */
+  function lazily<Client extends { destroy(): void }>(
+    load: () => Promise<(region: string) => Client>,
+  ): (region: string) => Promise<Client> {
+    let clientFor: ((region: string) => Client) | undefined;
     return async (region) => {
+      const make = await load();
+      clientFor ??= cached(make);
+      return clientFor(region);
+    };
+  }
+
+  const eventsClients = (maxAttempts: number): AwsClients['eventsFor'] =>
+    lazily(async () => {
       const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
-      clientFor ??= cached(
-        (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, maxAttempts, requestHandler }),
-      );
-      return clientFor(region);
-    };
-  }
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region, maxAttempts, requestHandler });
+    });
 
-  function trailsClients(maxAttempts: number): AwsClients['trailsFor'] {
-    let clientFor: ((region: string) => CloudTrailClient) | undefined;
-    return async (region) => {
+  const trailsClients = (maxAttempts: number): AwsClients['trailsFor'] =>
+    lazily(async () => {
       const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
-      clientFor ??= cached(
-        (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, maxAttempts, requestHandler }),
-      );
-      return clientFor(region);
-    };
-  }
-
-  let keysFor: ((region: string) => KMSClient) | undefined;
-
-  async function cachedKeys(region: string): Promise<KMSClient> {
-    const { KMSClient: Client } = await import('@aws-sdk/client-kms');
-    keysFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region: each, requestHandler }));
-    return keysFor(region);
-  }
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region, maxAttempts, requestHandler });
+    });
 
   return {
     region: options.region,
@@ -211,7 +205,10 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       eventsFor: eventsClients(1),
       trailsFor: trailsClients(1),
     },
-    keysFor: cachedKeys,
+    keysFor: lazily(async () => {
+      const { KMSClient: Client } = await import('@aws-sdk/client-kms');
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region, requestHandler });
+    }),
     async identityIn(region) {
       const { STSClient: Client } = await import('@aws-sdk/client-sts');
       // its endpoint is that of the SDK's own variables, as for the credentials

@@ -41,6 +41,16 @@ export interface Target {
   readonly transformer?: InputTransformer;
 }
 
+/** The target as EventBridge, its command line and its templates take it. */
+export function sdkTarget({ id, arn, deadLetterArn, transformer: input }: Target) {
+  return {
+    Id: id,
+    Arn: arn,
+    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
+    ...(input !== undefined && { InputTransformer: { InputPathsMap: { ...input.paths }, InputTemplate: input.template } }),
+  };
+}
+
 export interface Rule {
   readonly name: string;
   readonly arn: string;

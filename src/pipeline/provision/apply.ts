@@ -18,7 +18,7 @@ import {
   type ConnectionPart,
   type ConnectionRecord,
 } from '../../domain/provisioning/connection.ts';
-import { applyCommand, planCommand, type Asked } from '../../domain/provisioning/planning/apply-command.ts';
+import { applyCommand, planCommand, type WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
@@ -59,7 +59,7 @@ export interface ApplyOptions {
   readonly isResuming?: boolean;
   readonly skipValidation?: boolean;
   /** The request, which may wish what is not stored: a refusal repeats its options in the commands that it names. */
-  readonly asked?: Asked;
+  readonly asked?: WishRequest;
 }
 
 export type Applied =

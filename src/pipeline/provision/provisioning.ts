@@ -1,4 +1,5 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
@@ -14,7 +15,7 @@ import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
-import { createReadBucketQueue, createWishOf, type Wished, type WishRequest, createOwner } from './wishes.ts';
+import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
 import { createEmit } from './emit.ts';
 import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';

@@ -1,6 +1,7 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined } from '../../domain/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
@@ -11,18 +12,6 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import { randomBytes } from 'node:crypto';
-
-/** A request about a bucket. What is left out is that of its record. */
-export interface WishRequest {
-  readonly bucket: string;
-  readonly source?: BucketSource;
-  readonly topic_arn?: string;
-  readonly enrich?: EnrichMode;
-  readonly bucket_account?: string;
-  readonly minimal?: boolean;
-  /** Whether what an earlier installation configured on the bucket is taken over. */
-  readonly adopt?: boolean;
-}
 
 interface WishDependencies {
   readonly state: StateStore;

@@ -37,6 +37,11 @@ export function blocking(code: string, what: string, why: string, fix: string): 
   return { code, severity: 'broken', what, why, fix, blocks: true };
 }
 
+/** Says what is missing or not safe, which no apply heals and which keeps none from going ahead. */
+export function degraded(code: string, what: string, why: string, fix: string): Finding {
+  return { code, severity: 'degraded', what, why, fix, blocks: false };
+}
+
 /** Says what keeps Tally from making or checking something that may be in order. */
 export function unchecked(...finding: Parameters<typeof blocking>): Finding {
   return { ...blocking(...finding), severity: 'unknown' };
@@ -89,13 +94,11 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
   if (differMs <= FUTURE_MS) return [];
   const differs = `${Math.round(differMs / 1_000)} s ${aheadMs > behindMs ? 'ahead of' : 'behind'}`;
   return [
-    {
-      code: 'connect.clock-skew',
-      severity: 'degraded',
-      what: `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
-      why: 'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
-      fix: 'timedatectl status',
-      blocks: false,
-    },
+    degraded(
+      'connect.clock-skew',
+      `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
+      'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
+      'timedatectl status',
+    ),
   ];
 }

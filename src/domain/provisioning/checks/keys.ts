@@ -5,7 +5,7 @@ import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedKey } from '../observed.ts';
 import { parsePolicy } from '../policy.ts';
-import { blocking, type Check, type Finding, showPolicy } from './finding.ts';
+import { degraded, blocking, type Check, type Finding, showPolicy } from './finding.ts';
 import { sidsOf } from '../wiring.ts';
 
 export const topicKey: Check = (facts) => keyFinding(facts, topicDeliveries(facts));
@@ -83,14 +83,12 @@ function denied({ arn, key }: Encrypted, keyArn: string, services: readonly stri
 }
 
 function unchecked({ arn, key }: Encrypted, reason: string, services: readonly string[]): Finding {
-  return {
-    code: 'connect.kms-unchecked',
-    severity: 'degraded',
-    what: `${arn} is encrypted with the key ${key} in ${parseArn(arn)?.region ?? ''}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
-    why: 'the services that send must be allowed to use the key, or messages are lost without an error',
-    fix: JSON.stringify(statementFor(services)),
-    blocks: false,
-  };
+  return degraded(
+    'connect.kms-unchecked',
+    `${arn} is encrypted with the key ${key} in ${parseArn(arn)?.region ?? ''}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
+    'the services that send must be allowed to use the key, or messages are lost without an error',
+    JSON.stringify(statementFor(services)),
+  );
 }
 
 /** For those that send, and no others. */

@@ -14,7 +14,7 @@ import {
   sameStatements,
   type Policy,
 } from '../policy.ts';
-import { blocking, healable, tooLarge, unreadable, type Check, type Finding, type Severity } from './finding.ts';
+import { degraded, blocking, healable, tooLarge, unreadable, type Check, type Finding, type Severity } from './finding.ts';
 
 export const queuePolicyMissing: Check = (facts) => {
   const blocked = facts.wiring.queues.map((queue) => unwritable(facts, queue)).find((finding) => finding !== undefined);
@@ -71,14 +71,12 @@ export const queueRedrive: Check = ({ wish, observed }) => {
   const { arn, deadLetterArn, maxReceiveCount = 0 } = queue;
   const target = deadLetterArn === arn ? undefined : deadLetterArn;
   if (target !== undefined && maxReceiveCount >= RECEIVES_MIN) return undefined;
-  return {
-    code: 'connect.redrive',
-    severity: 'degraded',
-    what: redriveText(queue),
-    why: 'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue, which is another one',
-    fix: redriveFix(arn, target ?? wish.deadLetterArn),
-    blocks: false,
-  };
+  return degraded(
+    'connect.redrive',
+    redriveText(queue),
+    'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue, which is another one',
+    redriveFix(arn, target ?? wish.deadLetterArn),
+  );
 };
 
 function redriveText({ arn, deadLetterArn, maxReceiveCount = 0 }: ObservedQueue): string {
@@ -128,14 +126,12 @@ export const undelivered: Check = (facts) => {
   const { wish, wiring, observed } = facts;
   const queue = wiring.undelivered === undefined ? undefined : queueOf(observed, wiring.undelivered);
   if (queue === undefined || (queue.messages ?? 0) === 0) return undefined;
-  return {
-    code: 'connect.undelivered',
-    severity: 'degraded',
-    what: `${queue.arn} holds ${queue.messages} messages that could not be delivered to ${wish.queueArn}`,
-    why: 'a policy or a key kept them away, and no process reads them there: a re-index finds what they were about. It is in order once the queue is empty, for example by `aws sqs purge-queue`',
-    fix: commandOf('reindex', wish.bucket),
-    blocks: false,
-  };
+  return degraded(
+    'connect.undelivered',
+    `${queue.arn} holds ${queue.messages} messages that could not be delivered to ${wish.queueArn}`,
+    'a policy or a key kept them away, and no process reads them there: a re-index finds what they were about. It is in order once the queue is empty, for example by `aws sqs purge-queue`',
+    commandOf('reindex', wish.bucket),
+  );
 };
 
 /** Checks of how the bucket queue and its dead-letter queue keep and deliver messages. Nothing of this is written by an apply. */

@@ -1,7 +1,7 @@
 /** Checks of the EventBridge rule. */
 import { hasLetters, isInputRight, isTargetRight, ownRule, samePattern, type Facts } from '../facts.ts';
 import { isPlaced } from '../shared-rule.ts';
-import { healable, type Check, blocking, unchecked, type Finding } from './finding.ts';
+import { degraded, healable, type Check, blocking, unchecked, type Finding } from './finding.ts';
 import { isKnownInput, judgePattern, neededEvents } from '../hand-made-rule.ts';
 import { minimalTransformer } from '../wiring.ts';
 
@@ -140,14 +140,12 @@ export const handMadeInput: Check = ({ wish, wiring, observed: { handMadeRule: r
 
 export const handMadeLetters: Check = ({ wish, observed: { handMadeRule: rule } }) => {
   if (rule === undefined || rule.target.deadLetterArn !== undefined) return undefined;
-  return {
-    code: 'connect.target-dead-letters',
-    severity: 'degraded',
-    what: `the target ${rule.target.id} of the rule ${rule.name}, which a person made for ${wish.bucket}, has no dead-letter queue`,
-    why: 'what EventBridge cannot deliver is lost',
-    fix: `give the target ${rule.target.id} of the rule ${rule.name} a dead-letter queue whose policy admits the rule${wish.deadLetterArn === undefined ? '' : `, for example ${wish.deadLetterArn}`}`,
-    blocks: false,
-  };
+  return degraded(
+    'connect.target-dead-letters',
+    `the target ${rule.target.id} of the rule ${rule.name}, which a person made for ${wish.bucket}, has no dead-letter queue`,
+    'what EventBridge cannot deliver is lost',
+    `give the target ${rule.target.id} of the rule ${rule.name} a dead-letter queue whose policy admits the rule${wish.deadLetterArn === undefined ? '' : `, for example ${wish.deadLetterArn}`}`,
+  );
 };
 
 /** A write would replace the whole target, with settings that are not read here: so no command is given. */

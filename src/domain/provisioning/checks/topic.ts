@@ -8,7 +8,7 @@ import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, type Policy, type Statement } from '../policy.ts';
 import { partsPlace } from '../wiring.ts';
-import { blocking, healable, tooLarge, unreadable, type Check, apply } from './finding.ts';
+import { degraded, blocking, healable, tooLarge, unreadable, type Check, apply } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
   const { wiring, observed } = facts;
@@ -93,14 +93,12 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
   if (wish.source !== 'topic' || wish.topicArn === undefined || !notification.ok) return undefined;
   if (getsExpirations(notification.configuration, wish.topicArn) || missingFamilies(notification.configuration, wish.topicArn).length > 0)
     return undefined;
-  return {
-    code: 'connect.topic-without-expirations',
-    severity: 'degraded',
-    what: `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
-    why: 'objects that a lifecycle rule expires leave the index only when Tally looks for them',
-    fix: `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
-    blocks: false,
-  };
+  return degraded(
+    'connect.topic-without-expirations',
+    `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
+    'objects that a lifecycle rule expires leave the index only when Tally looks for them',
+    `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
+  );
 };
 
 export const topicPolicyMissing: Check = (facts) => {
@@ -210,14 +208,12 @@ export const subscriptionUnauthenticated: Check = (facts) => {
   const subscription = existing(facts.observed.subscription);
   if (subscription?.wasAuthenticated !== false || subscription.arn === undefined || isTopicForeign(facts)) return undefined;
   const isOurs = facts.wiring.topic !== undefined && facts.wiring.topic.isForeign !== true;
-  return {
-    code: 'connect.subscription-unauthenticated',
-    severity: 'degraded',
-    what: `the subscription ${subscription.arn} was confirmed without authentication`,
-    why: 'anyone who holds a message can unsubscribe the queue by the address in it',
-    fix: isOurs
+  return degraded(
+    'connect.subscription-unauthenticated',
+    `the subscription ${subscription.arn} was confirmed without authentication`,
+    'anyone who holds a message can unsubscribe the queue by the address in it',
+    isOurs
       ? `aws sns unsubscribe --region ${facts.wish.region} --subscription-arn ${subscription.arn} && ${apply(facts)}`
       : `aws sns get-subscription-attributes --region ${facts.wish.region} --subscription-arn ${subscription.arn}`,
-    blocks: false,
-  };
+  );
 };
