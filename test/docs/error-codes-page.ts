@@ -1,5 +1,5 @@
 /** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
-import type { BackgroundAnswer, FaultCircuit } from '../../src/domain/fault-entry.ts';
+import type { BackgroundAnswer, FaultCircuit } from '../../src/domain/fault.ts';
 import { faults, type FaultCode } from '../../src/domain/fault.ts';
 import { requestErrors } from '../../src/domain/request-error.ts';
 import { statusOf } from '../../src/api/problem.ts';
@@ -32,7 +32,6 @@ const background: Readonly<Record<BackgroundAnswer, string>> = {
 export function errorCodesPage(): string {
   const causes = {
     ...causesIn('src/domain/fault.ts'),
-    ...causesIn('src/domain/index-faults.ts'),
     ...causesIn('src/domain/request-error.ts'),
   };
   const causeOf = (code: string): string => {

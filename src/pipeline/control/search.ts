@@ -18,7 +18,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { shownTo } from '../buckets/statuses.ts';
-import { gapsOf } from '../gaps/of-bucket.ts';
+import { gapsOf } from '../gaps/stored-gaps.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;
