@@ -268,7 +268,7 @@ function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
+function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
   return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}${sideLine(side, '  ')}`;
 }
 

@@ -165,7 +165,7 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
 
 /** The options that narrow a search, and the parameters that they become. */
 
-export interface FilterOptions {
+interface FilterOptions {
   readonly query?: string;
   readonly tz?: string;
   readonly key?: string;
@@ -184,7 +184,7 @@ export interface FilterOptions {
 }
 
 /** Adds the options to a command. */
-export function addFilterOptions(command: Command): Command {
+function addFilterOptions(command: Command): Command {
   return command
     .option('--query <text>', 'all filters in one text: \'ext:pdf size>1G modified<7d -"draft"\'')
     .option('--tz <zone>', 'the time zone of dates in --query (default: UTC)')
@@ -216,7 +216,7 @@ function collected(text: string, before: readonly string[] = []): readonly strin
 }
 
 /** The parameters of these options. */
-export function filterParameters(options: FilterOptions) {
+function filterParameters(options: FilterOptions) {
   return { ...textParameters(options), ...keyParameters(options), ...sizeParameters(options), ...objectParameters(options) };
 }
 

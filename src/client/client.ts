@@ -15,7 +15,7 @@ export interface Registry {
 }
 
 /** What the environment and the options of a command say. */
-export interface Given {
+interface Given {
   readonly registryUrl?: string | undefined;
   readonly apiKey?: string | undefined;
 }
@@ -33,7 +33,7 @@ export interface Client {
   access(registry: Registry, signal: AbortSignal): Promise<OwnAccess>;
 }
 
-export interface ClientDependencies {
+interface ClientDependencies {
   /** Where the credentials are; undefined for a user without a home. */
   readonly folder: string | undefined;
 }

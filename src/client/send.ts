@@ -11,7 +11,7 @@ const ANSWER_TIMEOUT_MS = 35_000;
 /** A page has at most 1,000 items, and S3 allows an object about 8 kB of key, metadata and tags. */
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 
-export interface Outgoing {
+interface Outgoing {
   readonly method: Method;
   /** Sent as JSON. */
   readonly body?: unknown;

@@ -25,7 +25,7 @@ const CONCURRENCY = 4;
 const WAITING_MAX = 100;
 
 /** Runs a verb, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
-export type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
 
 /** Creates the turns of one process. */
 export function createRunVerb(): RunVerb {

@@ -347,9 +347,7 @@ function storeMistakes(settings: Settings): readonly string[] {
   return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];
 }
 
-export type SettingsResult =
-  | { readonly ok: true; readonly settings: Settings }
-  | { readonly ok: false; readonly mistakes: readonly string[] };
+type SettingsResult = { readonly ok: true; readonly settings: Settings } | { readonly ok: false; readonly mistakes: readonly string[] };
 
 /** Variables that Kubernetes sets for a service named `tally`. They are not settings. */
 const SERVICE_LINK = /^TALLY_(.*_)?(SERVICE_(HOST|PORT)|PORT)(_|$)/;

@@ -19,7 +19,7 @@ import type { Clock } from '../../pipeline/ports/clock.ts';
 export type CredentialsProvider = () => ReturnType<ReturnType<typeof defaultProvider>>;
 
 /** The AWS credentials cannot be obtained. The name is the SDK's own, by which faults are recognised. */
-export class CredentialsError extends Error {
+class CredentialsError extends Error {
   override readonly name = 'CredentialsProviderError';
 }
 

@@ -15,7 +15,7 @@ export type Reply<Output> =
 /** Sends one request. A failed request is a reply; the promise rejects only with the reason of an aborted signal. */
 export type Ask = <Output>(question: S3Question, signal: AbortSignal | undefined, how: HowToSend<Output>) => Promise<Reply<Output>>;
 
-export interface HowToSend<Output> {
+interface HowToSend<Output> {
   /** `attempt` is for requests that go without the SDK’s middleware: it is called when an attempt begins, and returns what is called with its answer. */
   readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }, attempt: Attempt) => Promise<Output>;
   /** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */

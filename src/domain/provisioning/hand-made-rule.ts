@@ -28,7 +28,7 @@ export function neededEvents({ bucket, region, source }: Wish, { rule }: Wiring)
 /** The detail type of all five operations. */
 const CALLS = 'AWS API Call via CloudTrail';
 
-export interface JudgedPattern {
+interface JudgedPattern {
   /** The values that the pattern does not let pass, each with its field. */
   readonly missing: readonly string[];
   /** The fields of the pattern whose meaning is not known here. */

@@ -5,8 +5,8 @@
  */
 import { markOf, otherInstallationOf, parseArn, prefixOf, type Owner } from './names.ts';
 
-export const destinationKinds = ['topic', 'queue', 'function'] as const;
-export type DestinationKind = (typeof destinationKinds)[number];
+const destinationKinds = ['topic', 'queue', 'function'] as const;
+type DestinationKind = (typeof destinationKinds)[number];
 
 export interface FilterRule {
   /** S3 returns `Prefix` and takes `prefix`; here it is in lower case. */
@@ -147,14 +147,14 @@ export function foreignEntries(
   return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, owner)));
 }
 
-export interface SdkEntry {
+interface SdkEntry {
   readonly Id?: string;
   readonly Events: string[];
   readonly Filter?: { readonly Key: { readonly FilterRules: { readonly Name: string; readonly Value: string }[] } };
 }
 
 /** The document as the SDKs and the AWS CLI take it. Everything that {@link parseNotification} accepts is in it. */
-export interface SdkConfiguration {
+interface SdkConfiguration {
   readonly TopicConfigurations?: (SdkEntry & { readonly TopicArn: string })[];
   readonly QueueConfigurations?: (SdkEntry & { readonly QueueArn: string })[];
   readonly LambdaFunctionConfigurations?: (SdkEntry & { readonly LambdaFunctionArn: string })[];

@@ -12,7 +12,7 @@ import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
 import { may } from './session.ts';
 
-export interface BucketSettings {
+interface BucketSettings {
   readonly source: Bucket['source'];
   readonly topic: string;
   readonly enrich: Bucket['enrich'];

@@ -25,7 +25,7 @@ const WAITING_MAX = 10_000;
 /** A small part of what the store takes, so that there is room for everything else. */
 const WRITES = 8;
 
-export interface AuditWindowDependencies {
+interface AuditWindowDependencies {
   readonly audit: Pick<AuditStore, 'append'>;
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
@@ -60,7 +60,7 @@ interface Window {
 }
 
 /** Creates windows of one length. */
-export function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
+function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
   const waiting: AuditRecord[] = [];

@@ -24,17 +24,9 @@ import { faultOf } from '../../domain/fault.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
-export type KeyRefusal =
-  | 'malformed'
-  | 'mistyped'
-  | 'unknown'
-  | 'revoked'
-  | 'expired'
-  | 'owner-disabled'
-  | 'owner-not-allowed'
-  | 'owner-unknown';
+type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-not-allowed' | 'owner-unknown';
 
-export type KeyVerdict =
+type KeyVerdict =
   | { readonly kind: 'accepted'; readonly actor: KeyActor }
   | {
       readonly kind: 'refused';
@@ -54,7 +46,7 @@ interface KeyAuthDependencies {
 }
 
 /** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
-export type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
+type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
 /** Creates the function. */
 export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {

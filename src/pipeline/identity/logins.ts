@@ -54,7 +54,7 @@ export interface Consent {
 }
 
 /** Where the code goes: to the address of the client, or to the person. Neither, if the person refused and no client waits. */
-export interface Decision {
+interface Decision {
   readonly redirect?: string;
   readonly code?: string;
 }
@@ -88,7 +88,7 @@ interface LoginDependencies {
 }
 
 /** The path to which the issuer sends the browser back. */
-export const CALLBACK_PATH = '/login/callback';
+const CALLBACK_PATH = '/login/callback';
 
 const expired = (): RequestError =>
   new RequestError('login.expired', 'this login has ended, or was begun in another browser: begin it again (a login lasts 10 minutes)');

@@ -21,8 +21,8 @@ import type { ObservedRule, ObservedTarget } from '../../domain/provisioning/obs
 type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
 
 /** Everything but the notification configuration, which has its own rules. */
-export type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
-export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
+type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
+type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
 
 /**
  * Creates the functions. What others can write to as well is read again right before each write, which is not made if it has

@@ -28,7 +28,7 @@ import { listAllRecords } from '../records/stored.ts';
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
 
 /** The buckets that the records of connections place in a shared rule. */
-export type MembersOf = (ruleName: string) => Promise<readonly string[]>;
+type MembersOf = (ruleName: string) => Promise<readonly string[]>;
 
 /** The configuration of a bucket without any. */
 const NONE = '<NotificationConfiguration/>';

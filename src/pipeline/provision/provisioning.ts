@@ -26,7 +26,7 @@ import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createWriteNotification } from './write-notification.ts';
 
-export interface ProvisionDependencies {
+interface ProvisionDependencies {
   readonly state: StateStore;
   /** For what plans, applies and removes. */
   readonly aws: Provisioner;
@@ -51,7 +51,7 @@ export interface ProvisionDependencies {
   readonly trailBucket?: string | undefined;
 }
 
-export interface Planned {
+interface Planned {
   readonly plan: Plan;
   readonly connection: ConnectionRecord | undefined;
   /** Whether there is a record of the bucket. */

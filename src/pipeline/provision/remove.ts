@@ -38,7 +38,7 @@ interface RemoveDependencies {
   readonly writeNotification: WriteNotification;
 }
 
-export interface RemoveParts {
+interface RemoveParts {
   /**
    * Returns what stays because others have altered it; undefined if Tally made nothing for the bucket. Throws
    * `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.

@@ -29,7 +29,7 @@ const SHOWN_MS = 1_000;
 /** Looks after 1, 3 and 7 s. */
 const LOOKS_MAX = 3;
 
-export interface NotificationWrite {
+interface NotificationWrite {
   readonly bucket: OwnedBucket;
   readonly before: NotificationConfiguration;
   readonly after: NotificationConfiguration;
