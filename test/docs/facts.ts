@@ -223,7 +223,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       wordOf('cli/jobs/wait.ts', 'STALL_MS.running', 'min'),
     ],
     ['to {} callers at once', of('http/job-events.ts', 'STREAMS_MAX')],
-    ['becomes a warning after {} minutes', wordOf('pipeline/serving/unclaimed-jobs.ts', 'UNCLAIMED_MS', 'min')],
+    ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],
   'docs/operate/scaling.md': [
     ['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')],
@@ -236,8 +236,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['over {} requests a second with one API key', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
     [
       'its message, for {} s, then twice as long each time, at most {} min',
-      of('domain/messages/settlement.ts', 'DEFER_MIN_S'),
-      figure(constantOf('domain/messages/settlement.ts', 'DEFER_MAX_S', 0) / 60),
+      of('domain/messages/outcome.ts', 'DEFER_MIN_S'),
+      figure(constantOf('domain/messages/outcome.ts', 'DEFER_MAX_S', 0) / 60),
     ],
     [
       'held up to {} hours, and a probe after {} s, then at most every {} s',

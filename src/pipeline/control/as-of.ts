@@ -11,7 +11,7 @@ import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { shownTo } from '../buckets/statuses.ts';
-import { gapsOf } from '../gaps/of-bucket.ts';
+import { gapsOf } from '../gaps/stored-gaps.ts';
 
 type AsOf = z.output<typeof asOf>;
 

@@ -1,8 +1,7 @@
 /** Writes documents without its enrichment if the index refuses the enriched ones, so enrichment never prevents a write. */
 import { enrichmentOf, isEnriched, plainDocument } from '../../domain/enrichment.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
-import type { WriteDocument } from './bulk-writer.ts';
-import type { WriteAnswer, WriteRequest } from './bulk-request.ts';
+import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { reportEnriched } from './enricher.ts';
 

@@ -33,7 +33,7 @@ import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Lock, UnderLock } from './lock.ts';
-import { openChangeGap } from '../gaps/changed-connection.ts';
+import { openChangeGap } from '../gaps/connection-gaps.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait, type Outwait } from './patience.ts';

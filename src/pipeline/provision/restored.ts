@@ -8,7 +8,7 @@ import type { Change, Plan } from '../../domain/provisioning/planning/plan.ts';
 import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts';
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
-import { openChangeGap } from '../gaps/changed-connection.ts';
+import { openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords } from '../records/stored.ts';

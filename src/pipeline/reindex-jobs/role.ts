@@ -18,7 +18,7 @@ import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
-import { createReceiveFault } from '../serving/receive-fault.ts';
+import { createReceiveFault } from '../serving/readiness.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createClaimRange, type ClaimedRange } from './claim-range.ts';
 import { createClaimJob } from './held-job.ts';
