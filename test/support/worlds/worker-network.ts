@@ -111,6 +111,7 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
       put: (...args) => call('write', () => state.put(...args)),
       remove: (...args) => call('write', () => state.remove(...args)),
       list: (...args) => call('read', () => state.list(...args)),
+      ids: (...args) => call('read', () => state.ids(...args)),
       due: (...args) => call('read', () => state.due(...args)),
       count: (...args) => call('read', () => state.count(...args)),
     },
