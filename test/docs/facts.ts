@@ -96,7 +96,7 @@ const unusualSilence = wordOf(RHYTHM, 'INTERVALS_MAX');
 const facts: Readonly<Record<string, readonly Fact[]>> = {
   'README.md': [
     [
-      'before it deletes more than {} documents and more than {} %',
+      'has deleted {} documents and {} % of the index',
       of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
       of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
     ],
