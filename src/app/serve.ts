@@ -302,10 +302,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, series }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
-      const looking = { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, looking, unreceivedOf(core, queues.bucket));
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -335,13 +333,16 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly series: SeriesRecorder;
+  readonly bucketQueueUrls: readonly string[];
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unclaimed, series }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
+  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
+  repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);
   if (settings.TALLY_SERIES)
     repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }
@@ -388,10 +389,6 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
         : `cannot be listened on (${faultOf(error).reason})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
-}
-
-function unreceivedOf({ store, queueWatch }: Core, bucketQueueUrls: readonly string[]): () => Promise<void> {
-  return createUnreceived({ state: store.state, clock: systemClock, queueWatch, bucketQueueUrls });
 }
 
 function movedLettersOf(

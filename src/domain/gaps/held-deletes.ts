@@ -84,7 +84,6 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     failures: __,
     refusedSinceMs: ___,
     overBudget: ____,
-    deletedBefore: _____,
     ...gap
   } = withSighting(current, sighting, {
     count: 1,
@@ -94,9 +93,8 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     // a deletion has no tags
     enrich: 'none',
   });
-  const { tombstones: deleted = 0 } = job.counts ?? {};
   const next = { notBeforeMs: nowMs + LOOK_INTERVAL_MS, waits: { reason: releaseOf(job, heldDeletes) } };
-  return { ...gap, heldDeletes, ...(deleted > 0 && { deletedBefore: deleted }), ...next };
+  return { ...gap, heldDeletes, deletedBefore: job.counts?.tombstones, ...next };
 }
 
 /** The gap after a look at the job that has compared everything and held deletions back. */

@@ -28,12 +28,12 @@ async function startWorld() {
     record,
     neighbour: fedBy(OTHER),
     /** A worker asks the queue, as each does all the time. */
-    receive: (queueUrl = EVENTS) => updateRecord(state, refs.queue(queueUrl), () => ({ queueUrl, receivedAtMs: clock.nowMs() })),
-    async pass(minutes: number) {
+    receive: async (queueUrl = EVENTS) => updateRecord(state, refs.queue(queueUrl), () => ({ queueUrl, receivedAtMs: clock.nowMs() })),
+    pass: async (minutes: number) => {
       await clock.advance(minutes * MINUTE_MS);
       await look();
     },
-    statusOf: (bucket = fedBy(EVENTS)) => statuses.of(bucket, 'everything'),
+    statusOf: async (bucket = fedBy(EVENTS)) => statuses.of(bucket, 'everything'),
   };
 }
 

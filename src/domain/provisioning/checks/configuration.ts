@@ -39,14 +39,14 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = commandOf('bucket plan', wish.bucket, ...other);
+  const fanOut =
+    first.kind === 'topic' || topic !== undefined
+      ? ''
+      : ' A topic between the bucket and its destination serves both, with --source topic;';
   return blocking(
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket. ${
-      topic === undefined
-        ? 'Where its configuration must stay as it is, take --source routed instead (<docs/guides/shared-notification.md#what-stands-in-the-way>)'
-        : 'That topic gets all of them already'
-    }`,
+    `S3 refuses overlapping configurations of one bucket.${fanOut} --source routed leaves the notification configuration as it is`,
     fix,
   );
 };
