@@ -7,25 +7,26 @@ import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
-import { createAskToRepair } from '../pipeline/calendar/ask-to-repair.ts';
-import { createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
+import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
 import { createLookAgain } from '../pipeline/calendar/look-again.ts';
 import { createMeasureGrowth } from '../pipeline/calendar/measure-growth.ts';
-import { createPurgeApiKeys } from '../pipeline/calendar/purge-api-keys.ts';
-import { createPurgeAudit } from '../pipeline/calendar/purge-audit.ts';
-import { createPurgeSeries } from '../pipeline/calendar/purge-series.ts';
-import { createVisitTombstones } from '../pipeline/calendar/purge-tombstones.ts';
+import {
+  createPurgeApiKeys,
+  createPurgeAudit,
+  createPurgeLogins,
+  createPurgeSeries,
+  createVisitTombstones,
+} from '../pipeline/calendar/purges.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
-import { createPurgeLogins } from '../pipeline/identity/purge-logins.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../pipeline/looks/create.ts';
-import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
+import { createLooks } from '../pipeline/looks/observer.ts';
+import { withPlainFallback } from '../pipeline/looks/enricher.ts';
 import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';

@@ -4,6 +4,8 @@
  *
  *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
  */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FileGrant } from '../domain/access/grant.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
@@ -31,14 +33,12 @@ import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
-import { createFolding } from '../pipeline/gaps/folding.ts';
-import { createFoldingPermission } from '../pipeline/gaps/folding-permission.ts';
+import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
-import { createReadiness } from '../pipeline/serving/readiness.ts';
-import { createUnclaimedJobs } from '../pipeline/serving/unclaimed-jobs.ts';
+import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
 import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline/series/recorder.ts';
 import { MINUTE_MS } from '../domain/series/hour.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
@@ -50,7 +50,6 @@ import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { startTracing } from './tracing.ts';
 import type { TypedProgram } from '../domain/commands.ts';
 import { welcome } from './welcome.ts';
-import { createWorkerName } from './worker-name.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
@@ -214,7 +213,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
   const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
-  const worker = createWorkerName();
+  const worker = workerName();
   const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
   const ingest = settings.TALLY_ROLES.includes('ingest')
     ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }), stopping)
@@ -425,4 +424,9 @@ async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> 
       await core.gaps.report({ bucket, kind: 'loss', reason, seenAtMs: systemClock.nowMs() }, signal);
     }
   }
+}
+
+/** A name for this process that no other process has or had. Leases and claims are stored under it. */
+function workerName(): string {
+  return `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`;
 }

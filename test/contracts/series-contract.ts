@@ -7,7 +7,7 @@ import type { Readable } from '../../src/domain/access/readable.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/domain/series/hour.ts';
 import { createMeasureGrowth } from '../../src/pipeline/calendar/measure-growth.ts';
-import { createPurgeSeries } from '../../src/pipeline/calendar/purge-series.ts';
+import { createPurgeSeries } from '../../src/pipeline/calendar/purges.ts';
 import { createSeries } from '../../src/pipeline/control/series.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';

@@ -6,6 +6,7 @@ import type { SqliteConnection } from './connection.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
 const versionSchema = rowSchema.pick({ version: true });
+const idSchema = rowSchema.pick({ id: true });
 const dueSchema = z.object({ id: z.string(), record: z.string() });
 const openSchema = z.object({ open: z.number() });
 const countSchema = z.object({ count: z.number() });
@@ -67,6 +68,16 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
           statement('SELECT id, kind, record, version FROM state WHERE kind = ? AND id > ? ORDER BY id LIMIT ?')
             .all(kind, after ?? '', limit)
             .map(entryOf),
+        signal,
+      );
+    },
+
+    async ids(kind, { after, limit }, signal) {
+      return connection.use(
+        ({ statement }) =>
+          statement('SELECT id FROM state WHERE kind = ? AND id > ? ORDER BY id LIMIT ?')
+            .all(kind, after ?? '', limit)
+            .map((row) => idSchema.parse(row).id),
         signal,
       );
     },

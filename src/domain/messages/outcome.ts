@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.ts';
+import { POSITIONS_MAX } from './dead-letter.ts';
 
 /** What a record reports that is left to a gap: a delete, a change of tags, or anything else. The gap is repaired accordingly. */
 export type LostChange = 'delete' | 'tags' | 'other';
@@ -38,3 +39,69 @@ export const outcomeKinds = [
   'deferred',
   'rejected',
 ] as const satisfies readonly Outcome['kind'][];
+
+export type Settlement =
+  | { readonly kind: 'delete' }
+  /** The message is hidden for `delayS` seconds (0: given back at once), then received again. */
+  | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
+  /** A provisional document must be settled after `delayS` seconds. */
+  | { readonly kind: 'wait'; readonly delayS: number }
+  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. */
+  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] };
+
+/** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
+export interface Loss {
+  readonly bucket: string;
+  readonly key?: string;
+  readonly change?: LostChange;
+}
+
+export interface Receives {
+  /** ApproximateReceiveCount of this receive: 1 at the first. */
+  readonly receiveCount: number;
+  /** The queue's maxReceiveCount. */
+  readonly maxReceiveCount: number;
+}
+
+const DEFER_MIN_S = 30;
+/** 15 minutes: an object that is denied for a day is still tried about ninety times, and a corrected permission takes effect within minutes. */
+const DEFER_MAX_S = 900;
+
+/** How long a message is deferred: 30 s, doubled with each receive, at most 15 min. */
+export function deferDelayS(receiveCount: number): number {
+  return Math.min(DEFER_MAX_S, DEFER_MIN_S * 2 ** Math.min(10, Math.max(0, receiveCount - 1)));
+}
+
+/** Whether SQS would move the message to the dead-letter queue instead of delivering it again. */
+export function isLastReceive(receives: Receives): boolean {
+  return receives.receiveCount >= receives.maxReceiveCount;
+}
+
+/**
+ * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; else if one is
+ * provisional, the message waits until the latest is due; else if one is rejected, one dead letter is sent; else the message
+ * is deleted. At the last permitted receive nothing is deferred: provisional records are waited for first, because nothing
+ * would settle them later; then the records that still fail go into one dead letter with the last fault.
+ */
+export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
+  const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
+  const fault = deferred.at(-1)?.fault;
+  if (fault !== undefined && !isLastReceive(receives)) {
+    return { kind: 'defer', delayS: Math.max(...deferred.map(({ delayS }) => delayS)), fault };
+  }
+  const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
+  if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };
+  const failure = fault ?? outcomes.find((outcome) => outcome.kind === 'rejected')?.fault;
+  return failure === undefined ? { kind: 'delete' } : deadLetter(outcomes, failure);
+}
+
+function deadLetter(outcomes: readonly Outcome[], fault: Fault): Settlement {
+  const failed = outcomes.flatMap((outcome, index) =>
+    outcome.kind === 'rejected' || outcome.kind === 'deferred' ? [{ index, outcome }] : [],
+  );
+  const losses = failed.flatMap(({ outcome: { bucket, key, change } }) =>
+    bucket === undefined ? [] : [{ bucket, ...(key !== undefined && { key }), ...(change !== undefined && { change }) }],
+  );
+  const unique = new Map(losses.map((loss) => [JSON.stringify([loss.bucket, loss.key, loss.change]), loss]));
+  return { kind: 'dead-letter', fault, records: failed.slice(0, POSITIONS_MAX).map(({ index }) => index), losses: [...unique.values()] };
+}

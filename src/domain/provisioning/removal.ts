@@ -74,6 +74,7 @@ export function removalOf(
       ? []
       : [notificationRemoval(facts)]),
     ...(still.some(({ rule }) => rule?.name === ownName) ? [] : ruleRemovals(facts)),
+    ...(still.some(({ eventBridge }) => eventBridge) ? [] : [keptSwitch(facts)]),
     // its name is that of the registry and the bucket, whatever the rule is called
     ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
@@ -100,6 +101,16 @@ export function notificationRemoval({
   if (found === undefined) return undefined;
   if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${wish.bucket} ${found.id}`, reason: 'it was changed by others' };
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
+}
+
+/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. S3 has no call for the switch alone. */
+function keptSwitch({ wish, wiring: { eventBridge }, observed: { notification } }: Facts): Kept | undefined {
+  if (!eventBridge || !notification.ok || !notification.configuration.eventBridge) return undefined;
+  const { bucket } = wish;
+  const whole = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > ${bucket}.json`;
+  const back = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://${bucket}.json`;
+  const reason = `rules of others may need it. If none does, write the configuration without it, which keeps what others have in it: ${whole} && ${back}`;
+  return { name: `the switch for EventBridge of ${bucket}`, reason };
 }
 
 /** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */

@@ -7,7 +7,7 @@ import { rhythmAfter } from '../../domain/rhythm.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import { noteProof, provesWay } from '../gaps/proven-events.ts';
+import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 
 export interface LastEvents {

@@ -4,7 +4,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/bucket-status.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
-import { allGaps, gapsOf } from '../gaps/of-bucket.ts';
+import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from './circuit-records.ts';

@@ -4,7 +4,7 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
-import type { UnclaimedJobs } from '../serving/unclaimed-jobs.ts';
+import type { UnclaimedJobs } from '../serving/readiness.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -13,7 +13,7 @@ import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
-import { allGaps } from '../gaps/of-bucket.ts';
+import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
 
 /** As often as the queues are read. */

@@ -3,7 +3,7 @@
  * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
-import { gapBudgetSchema, type Limits } from '../../domain/gaps/budget.ts';
+import { freshBudget, gapBudgetSchema, withEnded, withJob, type GapBudget, type Limits } from '../../domain/gaps/budget.ts';
 import {
   closing,
   failedOf,
@@ -15,20 +15,20 @@ import {
   waiting,
   withClockReason,
 } from '../../domain/gaps/closing.ts';
-import { chooseJob, commonPrefix, jobsOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { chooseJob, commonPrefix, jobsOf, prefixesOf, type Choice, type GapJobPlan } from '../../domain/gaps/plan.ts';
+import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ObjectScan } from '../ports/object-index.ts';
-import type { AskToRepair } from './ask-to-repair.ts';
+import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from './bucket-turns.ts';
-import { createGapBudgets } from './gap-budgets.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { BucketLocation } from '../ports/storage.ts';
+import type { BucketListing, BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { jobSlotSchema, listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
+import { withDeadline } from '../serving/async.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
@@ -347,4 +347,103 @@ function askedAgainAtMs(gaps: readonly GapRecord[]): number {
 /** Buckets that answer come first; of the others, those that have waited longest. An outage of many buckets must not delay the others. */
 function inTurn(buckets: ReadonlyMap<string, readonly GapRecord[]>): readonly (readonly [string, readonly GapRecord[]])[] {
   return [...buckets].toSorted(([, a], [, b]) => askedAgainAtMs(a) - askedAgainAtMs(b));
+}
+
+// ── the LIST requests that closing gaps costs: estimated when a job starts, corrected when it has ended ────────────
+
+/** Keys of one LIST page. */
+const PAGE_KEYS = 1_000;
+
+/** Creates the access to all budgets. Each function throws the store's fault. */
+export function createGapBudgets({
+  state,
+  scan,
+  requestsPerDay,
+  clock,
+}: {
+  readonly state: StateStore;
+  readonly scan: Pick<ObjectScan, 'countLive'>;
+  readonly requestsPerDay: number;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}) {
+  const limits = (): Limits => ({ nowMs: clock.nowMs(), requestsPerDay });
+
+  /** Estimates the LIST requests from the documents in the index. One page is read in any case. */
+  async function requestsOf(bucket: string, prefix: string, signal: AbortSignal): Promise<number> {
+    return 1 + Math.ceil((await scan.countLive(bucket, prefix, signal)) / PAGE_KEYS);
+  }
+
+  async function read(bucket: string, signal: AbortSignal): Promise<GapBudget> {
+    return (await readRecord(state, refs.gapBudget(bucket), signal)) ?? freshBudget(bucket);
+  }
+
+  /** Notes a job that was started, with its estimated requests. */
+  async function note({ id, bucket, createdAtMs }: JobRecord, requests: number): Promise<void> {
+    const entry = { jobId: id, atMs: createdAtMs, requests };
+    await updateRecord(state, refs.gapBudget(bucket), (budget) => withJob(budget ?? freshBudget(bucket), entry, limits()));
+  }
+
+  return {
+    read,
+    note,
+    /** Notes a running job whose worker may have died before it did so. */
+    async noteIfUnknown(job: JobRecord, signal: AbortSignal): Promise<void> {
+      const { running } = await read(job.bucket, signal);
+      if (running.some(({ jobId }) => jobId === job.id)) return;
+      await note(job, await requestsOf(job.bucket, job.prefix, signal));
+    },
+    /** Estimated LIST requests by prefix: of the whole bucket, of each gap's prefix and of their common prefix. */
+    async costsOf(bucket: string, due: readonly GapRecord[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+      const { parts, common } = prefixesOf(due.filter(({ prefix = '' }) => prefix !== ''));
+      const costs = new Map<string, number>();
+      for (const prefix of new Set(['', common, ...parts])) costs.set(prefix, await requestsOf(bucket, prefix, signal));
+      return costs;
+    },
+    /** Replaces the estimates of jobs that have ended by their real requests. */
+    async settle(budget: GapBudget): Promise<void> {
+      for (const { jobId, requests: expected } of budget.running) {
+        const job = await readRecord(state, refs.job(jobId));
+        if (job !== undefined && !hasEnded(job)) continue;
+        const ended = { jobId, requests: job?.counts?.listRequests ?? expected };
+        const ref = refs.gapBudget(budget.bucket);
+        await updateRecord(state, ref, (current) => (current === undefined ? undefined : withEnded(current, ended, limits())));
+      }
+    },
+  };
+}
+
+// ── whether a bucket can be re-indexed now ─────────────────────────────────────────────────────────────────────────
+
+/** What does not answer within this time refuses: one bucket must not delay the gaps of the others. */
+const ANSWER_MAX_MS = 10_000;
+
+/** Resolves with the fault that keeps a re-index under the prefix from beginning, or undefined. Rejects with the signal's reason. */
+export type AskToRepair = (bucket: BucketRecord, prefix: string, signal: AbortSignal) => Promise<Fault | undefined>;
+
+interface AskDependencies {
+  readonly listing: BucketListing;
+  readonly objects: Pick<ObjectIndex, 'probeBucket'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Creates the question whether a bucket can be re-indexed now: to S3 for one key of its listing, and to its index for a write
+ * that stores nothing. A job that begins and cannot do anything would occupy the bucket and fail again and again.
+ */
+export function createAskToRepair({ listing, objects, clock }: AskDependencies): AskToRepair {
+  return async function askToRepair(bucket, prefix, signal) {
+    const late = (): Error => new FaultError('s3.unavailable', `${bucket.bucket}: no answer within ${ANSWER_MAX_MS / 1_000} s`);
+    const ask = async (either: AbortSignal): Promise<void> => {
+      // one request: that it is answered suffices, whether the page has a key or not
+      await listing.page(bucket, { prefix, after: '', limit: 1, from: 'start' }, either);
+      await objects.probeBucket(bucket.bucket, either);
+    };
+    try {
+      await withDeadline(clock, { maxMs: ANSWER_MAX_MS, late }, ask, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return faultOf(error);
+    }
+  };
 }

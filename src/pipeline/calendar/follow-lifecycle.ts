@@ -15,7 +15,7 @@ import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
-import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
 import type { BucketLifecycle } from '../ports/storage.ts';

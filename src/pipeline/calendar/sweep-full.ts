@@ -9,8 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import type { StartJob } from './close-gaps.ts';
-import { createGapBudgets } from './gap-budgets.ts';
+import { createGapBudgets, type StartJob } from './close-gaps.ts';
 import type { DueOf, Visit } from './sweep.ts';
 
 interface FullSweepDependencies {

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
-import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';

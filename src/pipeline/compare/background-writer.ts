@@ -18,7 +18,7 @@ import {
   type QueuedWrite,
   type WriteAnswer,
   type WriteRequest,
-} from '../looks/bulk-request.ts';
+} from '../looks/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

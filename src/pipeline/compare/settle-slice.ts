@@ -25,7 +25,7 @@ import {
   type ListedDecision,
 } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
-import type { WriteAnswer, WriteRequest } from '../looks/bulk-request.ts';
+import type { WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';

@@ -5,7 +5,7 @@ import { heldIdsOf } from '../../domain/gaps/held-deletes.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
-import { openNeverCompared } from '../gaps/never-compared.ts';
+import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import type { Clock } from '../ports/clock.ts';

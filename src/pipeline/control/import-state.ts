@@ -20,7 +20,7 @@ import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { growthRecordSchema } from '../../domain/series/growth.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
-import { openNeverCompared } from '../gaps/never-compared.ts';
+import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import { createAudited } from '../identity/audited.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Store } from '../ports/store.ts';

@@ -14,8 +14,7 @@ import type { QueueMessage } from '../ports/queues.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import { bucketsFedBy } from './fed-buckets.ts';
-import type { GapReports } from './reports.ts';
+import { bucketsFedBy, type GapReports } from './reports.ts';
 
 /** The part of the retention that may pass: what SQS deletes now was sent only a little earlier than this message. */
 const RETENTION_PART = 0.9;

@@ -12,15 +12,16 @@
 import { LRUCache } from 'lru-cache';
 import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/folding.ts';
 import type { LostChange } from '../../domain/messages/outcome.ts';
-import { gapId, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
+import { gapId, gapSchema, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
-import type { FoldingPermission } from './folding-permission.ts';
-import { createKeyGaps } from './key-gaps.ts';
 import { factsOf, warnOfGap } from './reports.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { StateEntry, StateStore, StateVersion } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { refs, updateRecord } from '../records/stored.ts';
+import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
+import { faultOf } from '../../domain/fault.ts';
+import { repeat } from '../serving/repeat.ts';
 
 /** From one write of a gap to the next: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;
@@ -194,4 +195,120 @@ function sightingOf({ bucket, kind, prefix, reason, hasTags }: FoldSum, seenAtMs
     folded: true,
     ...(hasTags && { tags: true }),
   };
+}
+
+// ── the gaps of objects that failed alone: one for each key, as long as a bucket has few of them ───────────────────
+
+/** Above this many gaps of single keys of a bucket, one gap of the whole bucket costs less: each of them needs a job, and a job waits for a minute. */
+const KEY_GAPS_MAX = 100;
+/** How long what was read is used. Other workers may add as many within that time, which only adds jobs. */
+const AGE_MAX_MS = 60_000;
+/** A bucket's gaps that one reading considers: ten times what decides. */
+const READ_MAX = 1_000;
+/** How many buckets are remembered. */
+const BUCKETS_MAX = 1_000;
+
+export interface KeyGaps {
+  /** The prefix of the gap for this key: the key, or undefined if the bucket has too many, so that the gap of the whole bucket is used. Throws the store's fault. */
+  prefixFor(bucket: string, kind: GapKind, key: string): Promise<string | undefined>;
+}
+
+interface Known {
+  readonly ids: Set<string>;
+  readonly readAtMs: number;
+}
+
+/** Creates an empty memory of the key gaps of all buckets. */
+export function createKeyGaps({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): KeyGaps {
+  const buckets = new LRUCache<string, Known>({ max: BUCKETS_MAX });
+
+  async function knownOf(bucket: string): Promise<Known> {
+    const known = buckets.get(bucket);
+    if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known;
+    const start = `gap:${bucket}:`;
+    const entries = await state.list('gap', { after: start, limit: READ_MAX });
+    const ids = entries.filter((entry) => entry.id.startsWith(start) && isOpenKeyGap(entry)).map(({ id }) => id);
+    const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
+    buckets.set(bucket, read);
+    return read;
+  }
+
+  return {
+    async prefixFor(bucket, kind, key) {
+      const { ids } = await knownOf(bucket);
+      const id = gapId({ bucket, kind, prefix: key });
+      if (!ids.has(id) && ids.size >= KEY_GAPS_MAX) return undefined;
+      ids.add(id);
+      return key;
+    },
+  };
+}
+
+/** A record that this version cannot read is left out: it must not keep the loss of another object from being stored. */
+function isOpenKeyGap({ record }: StateEntry): boolean {
+  const { data } = gapSchema.safeParse(record);
+  return data !== undefined && data.state !== 'closed' && data.folded === true && data.prefix !== undefined;
+}
+
+// ── whether records may be folded: only where gaps are closed ──────────────────────────────────────────────────────
+
+/** A worker that was not seen for this long may never come back; a restart or an upgrade takes minutes. */
+const ABSENT_MS = 3_600_000;
+/** How often the record is read. */
+const READ_MS = 60_000;
+
+export interface FoldingPermission {
+  /** The budget is not 0, and a re-index worker was seen within the last hour. From memory. */
+  readonly isPermitted: boolean;
+  /** Reads now and then each minute until the signal is aborted. Resolves after the first reading, which may fail: then nothing is permitted yet. */
+  watch(signal: AbortSignal): Promise<void>;
+}
+
+interface PermissionDependencies {
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
+  readonly requestsPerDay: number;
+}
+
+/**
+ * Creates the permission; nothing is permitted before watch(). A re-index worker stores the record of the schedule that closes
+ * gaps several times a minute, so that record shows that one is there; no process has to store anything else.
+ */
+export function createFoldingPermission(dependencies: PermissionDependencies): FoldingPermission {
+  const { state, clock, telemetry, requestsPerDay } = dependencies;
+  const areGapsClosed = requestsPerDay > 0;
+  /** When a worker was there, by this process's monotonic clock. */
+  let seenAtMs = Number.NEGATIVE_INFINITY;
+  let lastVersion: StateVersion | undefined;
+
+  async function read(): Promise<void> {
+    const { id, schema } = refs.schedule(CLOSE_GAPS_NAME);
+    const entry = await state.get(id);
+    if (entry === undefined || entry.version === lastVersion) return;
+    // a change since the last reading needs no comparison of clocks
+    const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - lastSeenMs(parseEntry(entry, schema))) : 0;
+    lastVersion = entry.version;
+    seenAtMs = clock.monotonicMs() - ageMs;
+  }
+
+  return {
+    get isPermitted() {
+      return areGapsClosed && clock.monotonicMs() - seenAtMs < ABSENT_MS;
+    },
+    async watch(signal) {
+      if (!areGapsClosed) return;
+      repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: READ_MS, signal }, read);
+      await read().catch((error: unknown) => {
+        const { code, reason } = faultOf(error);
+        telemetry.requestFailed('read whether a re-index worker is there', code, reason);
+      });
+    },
+  };
+}
+
+/** The latest time in the record, by the clock of the worker that stored it. */
+function lastSeenMs({ lastStartedAtMs = 0, lastEndedAtMs = 0 }: ScheduleRecord): number {
+  return Math.max(lastStartedAtMs, lastEndedAtMs);
 }

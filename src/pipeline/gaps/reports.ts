@@ -1,7 +1,7 @@
 /** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
 import { z } from 'zod';
 import type { GapsRequest } from '../../api/gaps.ts';
-import { enrichModes } from '../../domain/bucket.ts';
+import { bucketRecordSchema, enrichModes, mayBeFedBy } from '../../domain/bucket.ts';
 import {
   CALLS_MAX,
   gapId,
@@ -20,7 +20,7 @@ import { readPage, type Page } from '../records/pages.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;
@@ -255,4 +255,19 @@ export function warnOfGap(telemetry: Telemetry, { bucket, kind, reason }: Pick<G
 export function reportUnconnectedEvents(telemetry: Telemetry, bucket: string, count: number): void {
   telemetry.count('tally_unconnected_records_total', count);
   telemetry.warnOnce('events received for a bucket that is not connected', bucket, { bucket });
+}
+
+interface FedBy {
+  /** The queues that lost messages; none: it is not known which. */
+  readonly queueUrls: readonly string[];
+  /** All bucket queues of this process. */
+  readonly bucketQueueUrls: readonly string[];
+  readonly nowMs: number;
+}
+
+/** Returns the connected buckets whose events may come from one of these queues. Throws the store's fault. */
+export async function bucketsFedBy(state: StateStore, { queueUrls, bucketQueueUrls, nowMs }: FedBy): Promise<readonly string[]> {
+  const others = queueUrls.length === 0 ? [] : bucketQueueUrls.filter((url) => !queueUrls.includes(url));
+  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  return buckets.filter((bucket) => mayBeFedBy(bucket, { queueUrls, others, nowMs })).map(({ bucket }) => bucket);
 }

@@ -11,9 +11,7 @@ import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import type { Fault, FaultCode } from '../../domain/fault.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Outcome } from '../../domain/messages/outcome.ts';
-import type { Loss, Settlement } from '../../domain/messages/settlement.ts';
-import { deferDelayS, settlementOf } from '../../domain/messages/settlement.ts';
+import { deferDelayS, settlementOf, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -69,7 +67,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function finishMessage(hand: InHand): Promise<void> {
     try {
-      const unwrapped = await open(hand, weights);
+      const unwrapped = await unwrapInTurn(hand, weights);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -199,12 +197,12 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 }
 
 /** Reads the body when its turn has come, which is usually now. */
-function open(hand: InHand, weights: Weights): Unwrapped | Promise<Unwrapped> {
+function unwrapInTurn(hand: InHand, weights: Weights): Unwrapped | Promise<Unwrapped> {
   const turn = weights.turn(hand.weight, hand.signal);
-  return turn === undefined ? read(hand, weights) : turn.then(() => read(hand, weights));
+  return turn === undefined ? unwrapBody(hand, weights) : turn.then(() => unwrapBody(hand, weights));
 }
 
-function read({ message, weight }: InHand, weights: Weights): Unwrapped {
+function unwrapBody({ message, weight }: InHand, weights: Weights): Unwrapped {
   const unwrapped = unwrap(message.body);
   weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
   return unwrapped;

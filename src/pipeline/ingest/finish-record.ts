@@ -8,15 +8,13 @@
  * sent after every hint that it serves was received (ordering rules 9 and 11).
  */
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
-import type { FaultCircuit } from '../../domain/fault-entry.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
-import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { circuitOf, faultOf, type Fault, type FaultCircuit } from '../../domain/fault.ts';
 import { hintOf, hintOfTie, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
-import type { Outcome } from '../../domain/messages/outcome.ts';
-import { deferDelayS } from '../../domain/messages/settlement.ts';
+import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { dialectFacts, reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
-import type { Arrival, BucketAccess } from '../buckets/access.ts';
+import type { Arrival, EventBuckets } from '../buckets/event-buckets.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
@@ -32,7 +30,7 @@ import { RETRY_MS, type Waiting } from './waiting.ts';
 export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
 
 interface FinishDependencies {
-  readonly buckets: BucketAccess;
+  readonly buckets: EventBuckets;
   readonly waiting: Waiting;
   readonly write: WriteDocument;
   readonly observe: Observe;
@@ -61,10 +59,10 @@ interface Run {
 }
 
 /**
- * The result of one attempt: an outcome, or the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
+ * How one attempt ended: with an outcome, or with the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
  * circuit opened while the look waited for its turn.
  */
-type Attempt =
+type AttemptEnd =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   /** The bucket is not connected, and cannot be connected now. */
   | { readonly kind: 'unconnectable'; readonly fault: Fault }
@@ -92,7 +90,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     const isNewKey = hand.message.receiveCount === 1;
     const run: Run = { record, hand, places: [], tie: undefined, isNewKey, failures: 0, byListing: false };
     for (;;) {
-      let result: Attempt;
+      let result: AttemptEnd;
       try {
         result = await attemptRecord(run);
       } finally {
@@ -105,7 +103,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   };
 
   /** Resolves to undefined when the record may be decided again, else to the outcome that it ends with. */
-  async function prepareNext(run: Run, result: Exclude<Attempt, { kind: 'ended' }>): Promise<Outcome | undefined> {
+  async function prepareNext(run: Run, result: Exclude<AttemptEnd, { kind: 'ended' }>): Promise<Outcome | undefined> {
     const { record, hand } = run;
     hand.signal.throwIfAborted();
     switch (result.kind) {
@@ -133,7 +131,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   /** What the fault means for the record: look by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
-  async function afterFault(run: Run, { fault, ids }: Extract<Attempt, { kind: 'fault' }>): Promise<Outcome | undefined> {
+  async function afterFault(run: Run, { fault, ids }: Extract<AttemptEnd, { kind: 'fault' }>): Promise<Outcome | undefined> {
     const { record, hand } = run;
     run.isNewKey = false;
     run.failures += 1;
@@ -187,7 +185,7 @@ interface Context {
 }
 
 /** Creates the function that makes one attempt. It rejects only with the reason of the stop. */
-function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Promise<Attempt> {
+function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Promise<AttemptEnd> {
   const { buckets, waiting, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
   const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
 
@@ -199,7 +197,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
-      // usually its record is cached
+      // usually its record is cached, at most 10 s old, and the event changes nothing about it
       const known = buckets.peek(record, hand.message.sentAtMs);
       if (known !== undefined) return await decide(run, known);
       const found = await slowly(hand, buckets.lookup(record, arrivalOf(run, waiting)));
@@ -225,7 +223,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   }
 
   /** The attempt at a record of a bucket that is connected. */
-  async function decide(run: Run, bucket: BucketRecord): Promise<Attempt> {
+  async function decide(run: Run, bucket: BucketRecord): Promise<AttemptEnd> {
     const { record, hand, tie } = run;
     const { sentAtMs } = hand.message;
     lastEvents.seen(record, hand.message);
@@ -247,7 +245,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     }
   }
 
-  async function writeExact(hint: ExactHint, at: Context): Promise<Attempt> {
+  async function writeExact(hint: ExactHint, at: Context): Promise<AttemptEnd> {
     const { bucket, run } = at;
     const { record, hand } = run;
     // the life begins with the decision, so enrichment is part of it
@@ -289,7 +287,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     return slowly(hand, enricher.ofEvent({ bucket: { ...bucket, traces: hand.traces }, key: record.key, state, expiresAtMs }));
   }
 
-  async function lookAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<Attempt> {
+  async function lookAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<AttemptEnd> {
     const { record, hand, byListing } = run;
     const facts = {
       bucket,

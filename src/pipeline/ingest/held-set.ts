@@ -1,5 +1,5 @@
 /** The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded. */
-import { isLastReceive } from '../../domain/messages/settlement.ts';
+import { isLastReceive } from '../../domain/messages/outcome.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { Traces, Tracing } from '../ports/tracing.ts';

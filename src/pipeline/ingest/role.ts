@@ -9,14 +9,12 @@
 import type { Circuits } from '../serving/circuits.ts';
 import type { Folding } from '../gaps/folding.ts';
 import { createAdmission, type Admission } from './admission.ts';
-import { createBucketAccess } from '../buckets/access.ts';
-import { createBucketRecordCache } from '../buckets/record-cache.ts';
-import { createBulkWriter } from '../looks/bulk-writer.ts';
-import type { BulkLimits } from '../looks/bulk-request.ts';
+import { createEventBuckets, createBucketRecordCache } from '../buckets/event-buckets.ts';
+import { createBulkWriter, traceWrites, type BulkLimits } from '../looks/bulk-writer.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
-import { createLooks } from '../looks/create.ts';
-import { withPlainFallback } from '../looks/plain-fallback.ts';
+import { createLooks } from '../looks/observer.ts';
+import { withPlainFallback } from '../looks/enricher.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createExpiredMessages } from '../gaps/expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -31,12 +29,11 @@ import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts
 import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
 import { createLiveLoad } from '../serving/live-load.ts';
-import { createReceiveFault } from '../serving/receive-fault.ts';
+import { createReceiveFault } from '../serving/readiness.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
-import { traceWrites } from '../looks/trace-writes.ts';
 import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
 import { createWeights } from './weights.ts';
@@ -124,7 +121,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   });
   const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
-  const buckets = createBucketAccess({
+  const buckets = createEventBuckets({
     records: bucketRecords,
     state: store.state,
     clock,

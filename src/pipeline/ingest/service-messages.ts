@@ -2,10 +2,10 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
-import type { Outcome } from '../../domain/messages/outcome.ts';
+import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
-import { noteProof, provesWay } from '../gaps/proven-events.ts';
+import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -15,7 +15,6 @@ import type { TopicClient } from '../ports/queues.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Waiting } from './waiting.ts';
-import { deferDelayS } from '../../domain/messages/settlement.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 

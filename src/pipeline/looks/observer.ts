@@ -5,22 +5,21 @@
 import { setImmediate } from 'node:timers/promises';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import type { Cause, DocumentSource } from '../../domain/documents/document.ts';
-import { documentOf } from '../../domain/documents/document.ts';
-import type { Fault } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { documentOf, type Cause, type DocumentSource } from '../../domain/documents/document.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../domain/ordering/hint.ts';
-import type { Verdict } from '../../domain/ordering/observation.ts';
-import { planObservedWrite } from '../../domain/ordering/observation.ts';
-import type { AbsenceLimit } from './absence-limit.ts';
+import { planObservedWrite, type Verdict } from '../../domain/ordering/observation.ts';
+import { createAbsenceLimit, type AbsenceLimit } from './absence-limit.ts';
 import type { WriteDocument } from './bulk-writer.ts';
-import type { Enricher } from './enricher.ts';
-import { reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
+import { createEnricher, type Enricher } from './enricher.ts';
+import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { NO_TRACES, type Traces } from '../ports/tracing.ts';
+import type { Store } from '../ports/store.ts';
+import type { LiveLoad } from '../serving/live-load.ts';
 
 export interface LookRequest {
   readonly bucket: BucketRecord;
@@ -182,4 +181,35 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
 
 function tracesOf(members: readonly Member[]): Traces {
   return members.flatMap(({ request }) => request.traces ?? NO_TRACES);
+}
+
+// ── the parts joined ───────────────────────────────────────────────────────────────────────────────────────────────
+
+interface LooksDependencies {
+  readonly storage: ObjectStorage;
+  readonly index: Pick<Store, 'objects' | 'scan'>;
+  readonly write: WriteDocument;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
+  /** How many HEADs and enrichment requests may run at the same time. */
+  readonly concurrency: number;
+  /** Aborted at the deadline of the stop; looks end then. */
+  readonly stopped: AbortSignal;
+  /** The load of the live path; absent: the looks serve something else. */
+  readonly load?: Pick<LiveLoad, 'heads'>;
+}
+
+export interface Looks {
+  readonly observe: Observe;
+  readonly enricher: Enricher;
+}
+
+/** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
+export function createLooks({ storage, index, write, clock, telemetry, circuits, concurrency, stopped, load }: LooksDependencies): Looks {
+  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
+  const shared = { storage, heads, stopped, clock, telemetry, circuits };
+  const enricher = createEnricher(shared);
+  const absences = createAbsenceLimit({ ...shared, index });
+  return { enricher, observe: createObserver({ ...shared, write, enricher, absences }) };
 }

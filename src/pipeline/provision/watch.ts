@@ -11,8 +11,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { openChangeGap } from '../gaps/changed-connection.ts';
-import { noteProof } from '../gaps/proven-events.ts';
+import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 
 interface WatchDependencies {

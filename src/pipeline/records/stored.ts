@@ -136,19 +136,31 @@ export async function listAllRecords<Schema extends z.ZodObject>(
 }
 
 /** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
-export async function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
-  return (await listAllEntries(state, kind)).map(({ id }) => id);
+export function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
+  return allPages(
+    (page) => state.ids(kind, page),
+    (id) => id,
+  );
 }
 
-export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
-  const all: StateEntry[] = [];
-  let after: string | undefined;
-  do {
-    const entries = await state.list(kind, { limit: LIST_MAX, ...(after !== undefined && { after }) });
+export function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
+  return allPages(
+    (page) => state.list(kind, page),
+    ({ id }) => id,
+  );
+}
+
+async function allPages<Entry>(
+  read: (page: { readonly after?: string; readonly limit: number }) => Promise<readonly Entry[]>,
+  idOf: (entry: Entry) => string,
+): Promise<readonly Entry[]> {
+  const all: Entry[] = [];
+  for (;;) {
+    const last = all.at(-1);
+    const entries = await read({ limit: LIST_MAX, ...(last !== undefined && { after: idOf(last) }) });
     all.push(...entries);
-    after = entries.length < LIST_MAX ? undefined : entries.at(-1)?.id;
-  } while (after !== undefined);
-  return all;
+    if (entries.length < LIST_MAX) return all;
+  }
 }
 
 /** Parses a stored record. Throws `record.newer` if it does not match the schema. */

@@ -15,7 +15,7 @@ import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/cov
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import { closesDeletesOf } from './announced-deletes.ts';
 import type { Occupancy } from './occupancy.ts';
 import type { ObjectScan } from '../ports/object-index.ts';

@@ -2,8 +2,7 @@
 import { isOfDeletes, type GapRecord } from '../../domain/gaps/gap.ts';
 import { holdsAnyOf } from '../../domain/gaps/held-deletes.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { gapsOf } from '../gaps/of-bucket.ts';
-import { isAnyHeld } from '../gaps/held-deletes.ts';
+import { gapsOf, isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { StateStore } from '../ports/state.ts';
 
 /**

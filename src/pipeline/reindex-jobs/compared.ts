@@ -5,7 +5,7 @@
 import { gapId, withSighting, withoutDifferences } from '../../domain/gaps/gap.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { gapsOf } from '../gaps/of-bucket.ts';
+import { gapsOf } from '../gaps/stored-gaps.ts';
 import { factsOf } from '../gaps/reports.ts';
 import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';

@@ -16,7 +16,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import { keepingUnknown, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { warnOfGap } from '../gaps/reports.ts';
-import { keepHeld } from '../gaps/held-deletes.ts';
+import { keepHeld } from '../gaps/stored-gaps.ts';
 import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach, listRangesAfter } from './range-records.ts';

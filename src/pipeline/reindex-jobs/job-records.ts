@@ -4,7 +4,7 @@ import { sumOf } from '../../domain/reindex/job-view.ts';
 import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
 import { noteEarlyReport } from './compared.ts';
 import type { StateStore } from '../ports/state.ts';
-import { keepHeld } from '../gaps/held-deletes.ts';
+import { keepHeld } from '../gaps/stored-gaps.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { readRanges } from './range-records.ts';
 

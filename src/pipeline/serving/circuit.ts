@@ -22,6 +22,9 @@ const SAME_OUTAGE_MS = 60_000;
 /** More places than one process has for requests: nothing is held back any more. */
 const PLACES_MAX = 64;
 
+/** What a circuit stands for: the index store, one index in it, S3 in one region, one bucket there, or the requests that enrich its documents. */
+export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
+
 export interface Circuit {
   /** The latest fault while the circuit is open; undefined while it is closed. */
   readonly fault: Fault | undefined;

@@ -1,5 +1,12 @@
-/** Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their state. */
-import { adviceWhileServing, type Fault } from '../../domain/fault.ts';
+/**
+ * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
+ * state. What a role notes for its checks comes after it: jobs that no worker claims, and why nothing can be received.
+ */
+import { adviceWhileServing, type Fault, type FaultError } from '../../domain/fault.ts';
+import { isDue } from '../../domain/reindex/claims.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
 
@@ -49,5 +56,69 @@ export function createReadiness(roles: readonly RoleName[], sources: readonly Ch
         checks: Object.fromEntries(results.map(({ name, result }) => [name, result])),
       };
     },
+  };
+}
+
+// ── jobs that no worker claims ─────────────────────────────────────────────────────────────────────────────────────
+
+/** A job is claimed within seconds of its time, after a fault of the store within a minute, and after its worker died within two. */
+const UNCLAIMED_MS = 180_000;
+
+export interface UnclaimedJobs {
+  /** Notes the jobs as they are stored now. */
+  see(jobs: readonly Pick<JobRecord, 'id' | 'dueAtMs'>[]): void;
+  readonly check: () => ReadinessCheck;
+}
+
+/**
+ * Creates the check; nothing has been seen yet. A job was stored by another process, whose clock may differ: so what counts is for how
+ * long this process has seen the job due at the same time. Each claim moves that time.
+ */
+export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
+  let waiting = 0;
+  /** When each job that is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
+  let seen: ReadonlyMap<string, number> = new Map();
+  return {
+    see(jobs) {
+      const atMs = clock.monotonicMs();
+      const due = jobs.filter((job) => isDue(job, clock.nowMs())).map(({ id, dueAtMs }) => `${id} ${dueAtMs}`);
+      seen = new Map(due.map((job) => [job, seen.get(job) ?? atMs]));
+      waiting = due.filter((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS).length;
+    },
+    check: () =>
+      waiting === 0
+        ? OK
+        : {
+            status: 'warning',
+            code: 'no-worker',
+            detail: `no worker has taken ${waiting === 1 ? 'a re-index job that waits' : `${waiting} re-index jobs that wait`}: they stay as they are, and gaps stay open`,
+            advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
+          },
+  };
+}
+
+// ── why a role cannot receive ──────────────────────────────────────────────────────────────────────────────────────
+
+export interface ReceiveFault {
+  /** SQS answered a receive. */
+  readonly polled: () => void;
+  /** A receive failed. Reported once for each reason in a row, since every poller fails for the same one. */
+  readonly failed: (fault: FaultError) => void;
+  /** Why the last receive failed; undefined if it did not. */
+  readonly current: () => Fault | undefined;
+}
+
+/** Creates the memory of a role that has received nothing yet. `operation` names the receives in the log. */
+export function createReceiveFault(operation: string, telemetry: Pick<Telemetry, 'requestFailed'>): ReceiveFault {
+  let last: Fault | undefined;
+  return {
+    polled() {
+      last = undefined;
+    },
+    failed({ code, reason }) {
+      if (last?.reason !== reason) telemetry.requestFailed(operation, code, reason);
+      last = { code, reason };
+    },
+    current: () => last,
   };
 }

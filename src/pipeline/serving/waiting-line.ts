@@ -1,6 +1,6 @@
 /** The attempts that wait for open circuits: which of them goes first, and what an attempt needs and has. */
 import type { Clock } from '../ports/clock.ts';
-import type { CircuitLevel } from './circuit-telemetry.ts';
+import type { CircuitLevel } from './circuit.ts';
 
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 

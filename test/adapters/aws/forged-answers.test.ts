@@ -16,7 +16,7 @@ import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unset
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { createLooks } from '../../../src/pipeline/looks/observer.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

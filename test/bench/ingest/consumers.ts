@@ -100,9 +100,10 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
   };
   try {
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
-    await connectBucket(env);
+    // the first to be ready has made the index that the command needs
     for (const [at, worker] of workers.entries())
       await untilReady(worker, async () => (await statusOf(`${healthUrls[at]}/readyz`)) === 200);
+    await connectBucket(env);
   } catch (error) {
     await stop();
     throw error;

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Outcome } from '../../../src/domain/messages/outcome.ts';
-import { deferDelayS, isLastReceive, settlementOf } from '../../../src/domain/messages/settlement.ts';
+import { deferDelayS, isLastReceive, settlementOf, type Outcome } from '../../../src/domain/messages/outcome.ts';
 
 const first = { receiveCount: 1, maxReceiveCount: 20 };
 const last = { receiveCount: 20, maxReceiveCount: 20 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
+import { createBucketRecordCache } from '../../../src/pipeline/buckets/event-buckets.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';

@@ -15,8 +15,8 @@ import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts'
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { keepHeld } from '../../../src/pipeline/gaps/held-deletes.ts';
-import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
+import { keepHeld } from '../../../src/pipeline/gaps/stored-gaps.ts';
+import { openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';

@@ -11,7 +11,7 @@ import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { createLooks } from '../../../src/pipeline/looks/observer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';

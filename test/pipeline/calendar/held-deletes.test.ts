@@ -4,7 +4,7 @@ import type { GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { openNeverCompared } from '../../../src/pipeline/gaps/never-compared.ts';
+import { openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';

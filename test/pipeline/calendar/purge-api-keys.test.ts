@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPurgeApiKeys } from '../../../src/pipeline/calendar/purge-api-keys.ts';
+import { createPurgeApiKeys } from '../../../src/pipeline/calendar/purges.ts';
 import { refs, readRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createKeyProcess, createKeyWorld, DAY_MS } from '../../support/identity/keys.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createPurgeAudit } from '../../../src/pipeline/calendar/purge-audit.ts';
+import { createPurgeAudit } from '../../../src/pipeline/calendar/purges.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { newAuditRecord } from '../../../src/pipeline/identity/audited.ts';

@@ -7,7 +7,7 @@ import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createWatchIndices } from '../../../src/pipeline/buckets/index-identity.ts';
-import { openChangeGap } from '../../../src/pipeline/gaps/changed-connection.ts';
+import { openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { readNow } from '../../support/fakes/dead-letter-queues.ts';

@@ -7,7 +7,7 @@ import { hintOfTie } from '../../../src/domain/ordering/hint.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweepDeletes } from '../../../src/pipeline/calendar/sweep-deletes.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { createLooks } from '../../../src/pipeline/looks/observer.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

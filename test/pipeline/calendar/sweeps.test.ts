@@ -7,13 +7,13 @@ import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/const
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
 import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
-import { createVisitTombstones } from '../../../src/pipeline/calendar/purge-tombstones.ts';
+import { createVisitTombstones } from '../../../src/pipeline/calendar/purges.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/create.ts';
+import { createLooks } from '../../../src/pipeline/looks/observer.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createFoldingPermission } from '../../../src/pipeline/gaps/folding-permission.ts';
+import { createFoldingPermission } from '../../../src/pipeline/gaps/folding.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
-import { circuitMessages } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import { circuitMessages } from '../../../src/pipeline/serving/open-circuits.ts';
 import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { refs } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld, QUEUE, nativeRecord, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';

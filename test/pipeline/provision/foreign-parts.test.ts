@@ -32,6 +32,25 @@ async function disconnect(world: World, bucket: string) {
   return kept;
 }
 
+describe('the switch by which a bucket sends its events to EventBridge', () => {
+  it('stays, and a removal names it as long as it is on', async () => {
+    const world = await startWorld();
+    world.populate();
+    await world.agree({ source: 'eventbridge' });
+    await world.agree({ source: 'eventbridge', bucket: 'videos' });
+    const left = [
+      {
+        name: 'the switch for EventBridge of photos',
+        reason: expect.stringContaining("jq 'del(.EventBridgeConfiguration)' > photos.json"),
+      },
+    ];
+    expect(await disconnect(world, 'photos')).toEqual(left);
+    expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
+    world.aws.parts.notifications.set('videos', { entries: [], eventBridge: false });
+    expect(await disconnect(world, 'videos')).toEqual([]);
+  });
+});
+
 describe('the subscription of the bucket queue to a topic of others', () => {
   it('stays if a person made it before, and is named', async () => {
     const world = await startWithTopic('photos', 'videos');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
-import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
+import { minimalTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld } from './world.ts';
@@ -48,7 +48,7 @@ async function diagnose(world: World): Promise<readonly Finding[]> {
 describe('the source routed with the operator’s own topic', () => {
   it.each([{ ...wish }, {}])('sends to this topic, and makes no other one: %j', async (request) => {
     const world = await startOwn();
-    expect(await world.apply(request)).toMatchObject({ state: 'applied' });
+    expect(await world.agree(request)).toMatchObject({ state: 'applied' });
     expect([...world.aws.parts.topics.keys()]).toEqual([THEIR_TOPIC]);
     expect(world.aws.writes.toSorted()).toEqual([
       'putRule',
@@ -70,7 +70,7 @@ describe('the source routed with the operator’s own topic', () => {
   it('leaves the topic when the bucket is removed, with the policy that it had', async () => {
     const world = await startOwn();
     const before = policyOf(world);
-    await world.apply();
+    await world.agree();
     expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
       expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') }),
     ]);
@@ -81,8 +81,8 @@ describe('the source routed with the operator’s own topic', () => {
 
   it('keeps the statement while another bucket uses the topic', async () => {
     const world = await startOwn();
-    await world.apply();
-    await world.provisioning.apply({ bucket: 'videos', ...wish }, {});
+    await world.agree();
+    await world.agree({ bucket: 'videos', ...wish });
     await world.provisioning.remove('photos', { keepAws: false });
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
     await world.provisioning.remove('videos', { keepAws: false });
@@ -91,10 +91,10 @@ describe('the source routed with the operator’s own topic', () => {
 
   it('adds no statement where one of the operator’s admits EventBridge, and one where that has a Condition, which SNS does not support', async () => {
     const world = await startOwn(open);
-    await world.apply();
+    await world.agree();
     expect(world.aws.writes).not.toContain('setTopicPolicy');
     const conditional = await startOwn({ ...open, Condition: { ArnLike: { 'aws:SourceArn': 'arn:aws:events:*' } } });
-    await conditional.apply();
+    await conditional.agree();
     expect(policyOf(conditional).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', 'Bridge', ID]);
   });
 
@@ -121,7 +121,7 @@ describe('the source routed with the operator’s own topic', () => {
 
   it('goes back to Tally’s topic when that is named, and takes it from the own one afterwards', async () => {
     const world = await startOwn();
-    await world.apply();
+    await world.agree();
     await world.agree({ source: 'routed', topic_arn: ROUTED_ARN });
     expect(await world.connection()).not.toHaveProperty('topicArn');
     expect(await world.connection()).toMatchObject({ earlier: [{ source: 'routed', topicArn: THEIR_TOPIC }] });
@@ -130,6 +130,61 @@ describe('the source routed with the operator’s own topic', () => {
     await world.provisioning.clean('photos', new AbortController().signal);
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
     expect(world.aws.parts.rules.size).toBe(1);
+  });
+});
+
+describe('a topic that Tally did not make', () => {
+  const entry = { kind: 'topic', id: 'alarms', arn: THEIR_TOPIC, events: ['s3:ObjectRemoved:*'], filter: [] } as const;
+  const foreignOf = async (world: World, request = {}) =>
+    (await world.provisioning.plan({ bucket: 'photos', ...request })).plan.foreign.join('\n');
+
+  it('gets a statement and a rule only where a person has seen the plan', async () => {
+    const world = await startOwn();
+    const before = world.aws.snapshot();
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(world.aws.snapshot()).toEqual(before);
+    expect(await foreignOf(world)).toContain(`the policy of ${THEIR_TOPIC}, which Tally did not make, gets the statement ${MARK}`);
+    await world.agree();
+    expect(await world.apply()).toMatchObject({ state: 'applied', changed: false });
+  });
+
+  it('names who else reads it: its other subscribers, and those of the notification that leads to it', async () => {
+    const world = await startOwn(open);
+    world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
+    expect((await foreignOf(world)).split('\n')).toEqual([
+      `a rule sends to ${THEIR_TOPIC}, which Tally did not make`,
+      `the other subscriptions of ${THEIR_TOPIC} (1) get the records of the rule, too`,
+      `${THEIR_TOPIC} is the destination of the notification alarms of photos: who reads it gets the same changes twice`,
+    ]);
+  });
+
+  it('is asked about for every further bucket while others are subscribed to it, and for none while it has no other reader', async () => {
+    const world = await startOwn();
+    await world.agree();
+    expect(await foreignOf(world, { bucket: 'videos', ...wish })).toBe('');
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
+    expect(await foreignOf(world, { bucket: 'videos', ...wish })).toContain('the other subscriptions');
+  });
+
+  it('makes a plan outdated that was shown before its policy or its subscribers changed', async () => {
+    const world = await startOwn();
+    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
+    await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    const { plan: seen } = await world.provisioning.plan({ bucket: 'photos' });
+    world.aws.parts.topics.get(THEIR_TOPIC)!.policy = JSON.stringify({ Statement: [theirs, { ...theirs, Sid: 'More' }] });
+    await expect(world.apply({}, { token: seen.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+  });
+
+  it('gets a subscription of the bucket queue without a question: it changes nothing for others', async () => {
+    const world = await startWorld();
+    world.populate();
+    const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
+    world.aws.parts.notifications.set('photos', { entries: [{ ...entry, events }], eventBridge: false });
+    const { policy } = world.aws.parts.topics.get(THEIR_TOPIC)!;
+    expect(await world.apply({ source: 'topic', topic_arn: THEIR_TOPIC })).toMatchObject({ state: 'applied' });
+    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.policy).toBe(policy);
   });
 });
 
@@ -264,7 +319,7 @@ describe('a rule that the operator made for the bucket', () => {
   ] as const)('that %s does not count', async (_, change) => {
     const world = await startOwn(open);
     world.aws.parts.rules.set('ops', handMade(change));
-    await world.apply();
+    await world.agree();
     expect(world.aws.writes).toContain('putRule');
   });
 });
@@ -309,7 +364,7 @@ describe('the script of a plan', () => {
 
   it('leaves its dead-letter queue to a target where nothing else names the queue', async () => {
     const world = await startOwn();
-    await world.apply();
+    await world.agree();
     delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
     await world.provisioning.remove('photos', { keepAws: true });
     // as a script of before has made it

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../../src/adapters/telemetry.ts';
 import { adviceWhileServing, type FaultCode } from '../../../src/domain/fault.ts';
-import { reportClosed, reportOpened, type CircuitLevel } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import type { CircuitLevel } from '../../../src/pipeline/serving/circuit.ts';
+import { reportClosed, reportOpened } from '../../../src/pipeline/serving/open-circuits.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 interface Open {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createUnclaimedJobs } from '../../../src/pipeline/serving/unclaimed-jobs.ts';
+import { createUnclaimedJobs } from '../../../src/pipeline/serving/readiness.ts';
 
 it.each([0, 3_600_000, -3_600_000])(
   'warns where a job has waited for three minutes and no worker takes it, until one does, with a clock that is %i ms fast',

@@ -1,7 +1,7 @@
 /** The real circuits over a fake clock and telemetry. Their probe succeeds unless it is given. */
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
-import { circuitMessages } from '../../../src/pipeline/serving/circuit-telemetry.ts';
+import { circuitMessages } from '../../../src/pipeline/serving/open-circuits.ts';
 import { createCircuits, type Circuits } from '../../../src/pipeline/serving/circuits.ts';
 import type { FakeTelemetry } from './ports.ts';
 

@@ -174,6 +174,14 @@ function createMemoryState(): StateStore {
   const entries = new Map<string, StateEntry>();
   let versions = 0;
 
+  async function list(...[kind, { after, limit }, signal]: Parameters<StateStore['list']>): Promise<readonly StateEntry[]> {
+    signal?.throwIfAborted();
+    return [...entries.values()]
+      .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
+      .sort((a, b) => compareUtf8(a.id, b.id))
+      .slice(0, limit);
+  }
+
   return {
     get: async (id, signal) => {
       signal?.throwIfAborted();
@@ -194,13 +202,8 @@ function createMemoryState(): StateStore {
       entries.delete(id);
       return 'removed';
     },
-    list: async (kind, { after, limit }, signal) => {
-      signal?.throwIfAborted();
-      return [...entries.values()]
-        .filter((entry) => entry.kind === kind && (after === undefined || compareUtf8(entry.id, after) > 0))
-        .sort((a, b) => compareUtf8(a.id, b.id))
-        .slice(0, limit);
-    },
+    list,
+    ids: async (...args) => (await list(...args)).map(({ id }) => id),
     due: async (when, signal) => {
       signal?.throwIfAborted();
       return dueAmong(entries.values(), when);

@@ -55,6 +55,18 @@ export function createLargeState(clock: VirtualClock, random: Random): StateStor
     changes = changes.filter(({ shownAtMs }) => shownAtMs > nowMs);
   }
 
+  async function list(...[kind, { after = '', limit }, signal]: Parameters<StateStore['list']>): Promise<readonly StateEntry[]> {
+    refresh();
+    const found = [...shown.values()]
+      .filter((entry) => entry.kind === kind && entry.id > after)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, limit);
+    counted.lists += 1;
+    counted.listedEntries += found.length;
+    await clock.sleep(STATE.listMs + found.length * STATE.listedEntryMs, signal);
+    return found.map(copyOf);
+  }
+
   return {
     counted,
     async get(id, signal) {
@@ -94,17 +106,8 @@ export function createLargeState(clock: VirtualClock, random: Random): StateStor
       if (listed !== 'soon') await isShown;
       return 'removed';
     },
-    async list(kind, { after = '', limit }, signal) {
-      refresh();
-      const found = [...shown.values()]
-        .filter((entry) => entry.kind === kind && entry.id > after)
-        .sort((a, b) => (a.id < b.id ? -1 : 1))
-        .slice(0, limit);
-      counted.lists += 1;
-      counted.listedEntries += found.length;
-      await clock.sleep(STATE.listMs + found.length * STATE.listedEntryMs, signal);
-      return found.map(copyOf);
-    },
+    list,
+    ids: async (...args) => (await list(...args)).map(({ id }) => id),
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       refresh();
       counted.looks += 1;

@@ -414,6 +414,10 @@ export function createBreakableStore(): BreakableStore {
         check();
         return plain.state.list(...args);
       },
+      ids: async (...args) => {
+        check();
+        return plain.state.ids(...args);
+      },
       due: async (...args) => {
         check();
         return plain.state.due(...args);

@@ -36,6 +36,7 @@ interface WorkerOptions {
   readonly listings?: number;
   readonly tap?: Tap;
   readonly turn?: ReconcileTurn;
+  readonly indexIsSlow?: () => boolean;
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -71,7 +72,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: () => living.values().next().value?.wake() });
   let started = 0;
 
-  function startWorker({ name = `worker-${started}`, listings = 8, tap = () => {}, turn, clock: ownClock = clock }: WorkerOptions = {}) {
+  function startWorker(worker: WorkerOptions = {}) {
+    const { name = `worker-${started}`, listings = 8, tap = () => {}, turn, indexIsSlow = () => false, clock: ownClock = clock } = worker;
     const dead = new AbortController();
     started += 1;
     const own = { clock: ownClock, telemetry };
@@ -89,6 +91,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       store: { state: tappedState, scan: store.scan },
       listing: s3,
       turn: ownTurn,
+      indexIsSlow,
       circuits,
       worker: name,
       limits: { ...limits, listings },
@@ -231,6 +234,7 @@ function tapState(state: StateStore, tap: Tap, dead: AbortSignal): StateStore {
     get: (...args) => (dead.aborted ? never() : state.get(...args)),
     version: (...args) => (dead.aborted ? never() : state.version(...args)),
     list: (...args) => (dead.aborted ? never() : state.list(...args)),
+    ids: (...args) => (dead.aborted ? never() : state.ids(...args)),
     due: (...args) => (dead.aborted ? never() : state.due(...args)),
     count: (...args) => (dead.aborted ? never() : state.count(...args)),
     put: (...args) => tapCall(life, `put ${args[0].id}`, () => state.put(...args)),

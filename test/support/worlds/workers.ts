@@ -6,15 +6,13 @@
 import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
 import type { FaultCode } from '../../../src/domain/fault.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
-import { createAskToRepair } from '../../../src/pipeline/calendar/ask-to-repair.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createAskToRepair, createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createFolding } from '../../../src/pipeline/gaps/folding.ts';
-import { createFoldingPermission } from '../../../src/pipeline/gaps/folding-permission.ts';
+import { createFolding, createFoldingPermission } from '../../../src/pipeline/gaps/folding.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';

@@ -23,8 +23,8 @@ import {
 } from '../facts.ts';
 import { markOf } from '../names.ts';
 import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
-import type { Observed, ObservedRule, ObservedTarget } from '../observed.ts';
-import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
+import type { Observed, ObservedRule, ObservedTarget, ObservedTopic } from '../observed.ts';
+import { canonicalStatement, foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
 import { formerRuleExit, type RuleExit } from '../removal.ts';
 import { placedWiring } from '../shared-rule.ts';
@@ -91,6 +91,7 @@ export function planOf(wish: Wish, observed: Observed): Plan {
   const foreign = [
     ...(notification === undefined ? [] : foreignOf(wish, notification)),
     ...foreignSubscriptions(changes),
+    ...foreignTopic(facts, changes),
     ...foreignTrails(facts, changes),
   ];
   const found = checks.flatMap((check) => check(facts) ?? []);
@@ -234,6 +235,41 @@ function foreignSubscriptions(changes: readonly Change[]): readonly string[] {
   });
 }
 
+/**
+ * What a plan does to the topic that the wish names, which is not Tally's. A subscription of the bucket queue changes nothing for
+ * others, but a statement in the topic's policy does, and so does a rule: all subscribers get what it sends.
+ */
+function foreignTopic({ wish, wiring: { topic }, observed }: Facts, changes: readonly Change[]): readonly string[] {
+  if (topic?.isForeign !== true) return [];
+  const { arn } = topic;
+  const isSentMore = changes.some(({ part, action }) => (part === 'rule' || part === 'target') && action !== 'remove');
+  return [
+    ...changes.flatMap((change) =>
+      change.part === 'topic-policy' ? [`the policy of ${arn}, which Tally did not make, gets ${newStatements(change)}`] : [],
+    ),
+    ...(changes.some(({ part }) => part === 'target') ? [`a rule sends to ${arn}, which Tally did not make`] : []),
+    ...(isSentMore ? othersAtTopic(wish, arn, observed) : []),
+  ];
+}
+
+function newStatements({ before, after }: { readonly before: Policy; readonly after: Policy }): string {
+  const known = new Set(before.Statement.map(canonicalStatement));
+  const sids = after.Statement.flatMap((statement) => (known.has(canonicalStatement(statement)) ? [] : (statement.Sid ?? [])));
+  return `the statement ${sids.join(' and ')}`;
+}
+
+/** Who else reads the topic: they get Tally's records from then on. */
+function othersAtTopic({ bucket }: Wish, arn: string, { topic, notification }: Observed): readonly string[] {
+  const others = existing(topic)?.otherSubscriptions ?? 0;
+  const entries = notification.ok ? notification.configuration.entries.filter((entry) => entry.arn === arn) : [];
+  return [
+    ...(others === 0 ? [] : [`the other subscriptions of ${arn} (${others}) get the records of the rule, too`]),
+    ...entries.map(
+      ({ id }) => `${arn} is the destination of the notification ${id} of ${bucket}: who reads it gets the same changes twice`,
+    ),
+  ];
+}
+
 /** Selectors of others stay, but are written again. */
 function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly string[] {
   return changes.flatMap((change) =>
@@ -249,7 +285,8 @@ const TOKEN_LENGTH = 16;
 /** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
 function tokenOf({ wish, wiring, observed }: Facts): string {
   const { notification, queues } = observed;
-  const sids = sidsOf(wish).all;
+  const sids = sidsOf(wish);
+  const topic = existing(observed.topic);
   const theirs = {
     entries: notification.ok ? foreignEntries(notification.configuration, wish).map(canonicalEntry) : notification.xml,
     // the source eventbridge switches it on
@@ -257,7 +294,63 @@ function tokenOf({ wish, wiring, observed }: Facts): string {
     selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
     statements: queues
       .filter(({ arn }) => arn !== wiring.undelivered)
-      .map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids)]),
+      .map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids.all)]),
+    topic: topic === undefined || wiring.topic?.isForeign !== true ? undefined : theirsOfTopic(topic, sids.ofTopics),
   };
   return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);
+}
+
+function theirsOfTopic({ policy, otherSubscriptions }: ObservedTopic, sids: ReadonlySet<string>): object {
+  return { otherSubscriptions, statements: foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids) };
+}
+
+/**
+ * What a plan finds of a bucket for which nothing was made yet. That its parts are missing is no news then: it is one finding,
+ * with the one command that makes them. What else is wrong stays as it is, and what blocks stands without that command, which it would refuse.
+ */
+
+/** What is found where a part does not exist. */
+const MISSING: ReadonlySet<string> = new Set([
+  'connect.topic-missing',
+  'connect.undelivered-missing',
+  'connect.topic-policy',
+  'connect.queue-policy',
+  'connect.subscription-missing',
+  'connect.rule-missing',
+  'connect.notification-missing',
+  'connect.eventbridge-off',
+  'connect.trail-selector',
+]);
+
+interface Unmade {
+  readonly observed: Observed;
+  /** The command that makes the parts. */
+  readonly command: string;
+  /** `note` for a plan, which comes before they are made. */
+  readonly severity: 'note' | 'broken';
+}
+
+/** The findings with one instead of those about parts that are not made yet. Only for a bucket without a record of what was made. */
+export function withNotMade(plan: Pick<Plan, 'wish' | 'wiring' | 'changes' | 'findings'>, unmade: Unmade): readonly Finding[] {
+  if (!isUnmade(plan, unmade.observed)) return plan.findings;
+  const others = plan.findings.filter(({ code, blocks }) => blocks || !MISSING.has(code));
+  const parts = plan.changes.map(({ part, name }) => `${part} ${name}`);
+  if (parts.length === 0 || others.some(({ blocks, severity }) => blocks && severity === 'broken')) return others;
+  const finding: Finding = {
+    code: 'connect.not-made',
+    severity: unmade.severity,
+    what: `nothing leads the events of ${plan.wish.bucket} to the bucket queue yet. To be made: ${parts.join(', ')}`,
+    why: 'no event of the bucket arrives until it is made',
+    fix: unmade.command,
+    blocks: false,
+  };
+  return [...others, finding];
+}
+
+/** Whether nothing that is the bucket's own exists: topics and policies serve other buckets as well. */
+function isUnmade({ wiring }: Pick<Plan, 'wiring'>, { notification, rule, handMadeRule, subscription }: Observed): boolean {
+  const { entry } = wiring;
+  if (entry !== undefined) return notification.ok && notification.configuration.entries.every(({ id }) => id !== entry.id);
+  if (wiring.rule !== undefined) return rule === 'absent' && handMadeRule === undefined;
+  return subscription === 'absent';
 }

@@ -6,7 +6,7 @@ import { reindexRequest } from '../../../support/requests.ts';
 import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
 import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
-import { noteProof } from '../../../../src/pipeline/gaps/proven-events.ts';
+import { noteProof } from '../../../../src/pipeline/gaps/connection-gaps.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { buckets, createWorld, DAY_MS, HOUR_MS, PREFIXES, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';

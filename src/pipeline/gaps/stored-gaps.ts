@@ -1,7 +1,28 @@
-/** Lists gaps, also those that this version cannot read. */
+/**
+ * The stored gaps of a bucket, also those that this version cannot read. Those of deletions that wait for a person are kept
+ * before a job stops or ends, and asked before anything deletes without an event.
+ */
 import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
+import { awaitsConsent, heldGapId, withHeld, type HeldBack, type Keys } from '../../domain/gaps/held-deletes.ts';
+import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
-import { listAllEntries } from '../records/stored.ts';
+import { listAllEntries, refs, updateRecord } from '../records/stored.ts';
+import { factsOf } from './reports.ts';
+
+/**
+ * Stores what the job holds back, if that is anything and its bucket is connected; resolves with the gap. It is called before
+ * the job stops or ends, so that no later job can begin without knowing of it. Throws the store's fault.
+ */
+export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<HeldBack, 'afterBeginOrder'>): Promise<GapRecord | undefined> {
+  const facts = job.mode !== 'apply' || held.held === 0 ? undefined : await factsOf(state, job.bucket);
+  if (facts === undefined) return undefined;
+  return updateRecord(state, refs.gap(heldGapId(job)), (current) => withHeld(current, job, { ...held, ...facts }));
+}
+
+/** Whether deletions of these keys wait for a person. Throws the store's fault. */
+export async function isAnyHeld(state: StateStore, keys: Keys): Promise<boolean> {
+  return (await gapsOf(state, keys.bucket)).some((gap) => awaitsConsent(gap, keys));
+}
 
 /** How many gaps one request to the store reads. */
 const PAGE_GAPS = 1_000;

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
-import { createBucketAccess, type Arrival } from '../../../src/pipeline/buckets/access.ts';
-import { createBucketRecordCache } from '../../../src/pipeline/buckets/record-cache.ts';
+import { createEventBuckets, createBucketRecordCache, type Arrival } from '../../../src/pipeline/buckets/event-buckets.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -33,7 +32,7 @@ function setUp(autoConnectMax = 0) {
   const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
   const cache = createBucketRecordCache({ state, clock });
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
-  const access = createBucketAccess({ records: cache, state, clock, connect, gaps, reportUnconnected, telemetry, autoConnectMax });
+  const access = createEventBuckets({ records: cache, state, clock, connect, gaps, reportUnconnected, telemetry, autoConnectMax });
   let roomLeft = Infinity;
   const arrival = (eventSentAtMs = sentAtMs): Arrival => ({
     sentAtMs: eventSentAtMs,
