@@ -56,7 +56,7 @@ const SHARD_GROUPS = 5_000;
 
 const TIMES = { oldest: { min: { field: 'last_modified' } }, newest: { max: { field: 'last_modified' } } };
 
-function sumsOf({ withoutTimes = false }: UsageQuery): Json {
+function groupSums({ withoutTimes = false }: UsageQuery): Json {
   return withoutTimes ? BYTES : { ...BYTES, ...TIMES };
 }
 
@@ -203,7 +203,7 @@ function placeFilters(query: UsageQuery): readonly Json[] {
 
 function groupsOf(query: UsageQuery, field: string): Json {
   const { limit, after } = query;
-  const aggs = sumsOf(query);
+  const aggs = groupSums(query);
   return {
     groups: { terms: { field, size: limit, order: { _key: 'asc' } }, aggs },
     ...(after === undefined && { none: { missing: { field }, aggs } }),
@@ -221,7 +221,7 @@ function ageRanges({ nowMs }: { readonly nowMs: number }): readonly Json[] {
 }
 
 function agesOf(query: UsageQuery): Json {
-  const aggs = sumsOf(query);
+  const aggs = groupSums(query);
   return {
     groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs },
     none: { missing: { field: 'last_modified' }, aggs },

@@ -153,7 +153,7 @@ async function eachPart(
       );
     }, signal);
   }
-  const words = query.deleted === true ? undefined : query.words;
+  const words = wordsToFind(query);
   if (words !== undefined && (orderOf(query).by !== 'key' || !isCommon(connection, words, signal))) {
     read(wordsStatement(query, words));
     return;
@@ -170,6 +170,11 @@ async function eachPart(
       }
     }
   }
+}
+
+/** The words by which an index finds documents; tombstones have none. */
+function wordsToFind({ words, deleted = false }: ObjectQuery): QueryWords | undefined {
+  return deleted ? undefined : words;
 }
 
 /** Whether many documents have the words. */
