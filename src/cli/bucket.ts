@@ -212,7 +212,9 @@ function addRemove(bucket: Command, cli: Cli): void {
   const remove = bucket
     .command('remove')
     .summary('disconnect a bucket')
-    .description('Disconnects a bucket and deletes its documents from the index. The bucket itself and its objects are never touched.')
+    .description(
+      'Disconnects a bucket, takes away what Tally made for it in AWS, and deletes its documents from the index. Objects are never touched.',
+    )
     .argument('<name>', 'the bucket')
     .option('--keep-aws', 'leave in AWS what Tally made there')
     .option('--keep-documents', 'leave the documents in the index')
