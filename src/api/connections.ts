@@ -6,9 +6,8 @@ import { connectionStates, partKinds, type ConnectionRecord } from '../domain/pr
 import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
+import { withRole, type Roles, isElsewhere } from '../domain/provisioning/wiring.ts';
 import { sideOfChange } from '../domain/provisioning/planning/sides.ts';
-import { withRole, type Roles } from '../domain/provisioning/side.ts';
-import { isElsewhere } from '../domain/provisioning/wiring.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 

@@ -2,10 +2,14 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { ExpiryRule } from '../domain/identity/api-key.ts';
-import type { StoresWindows } from '../pipeline/identity/audit-windows.ts';
+import {
+  type StoresWindows,
+  createFailedAttempts,
+  type FailedAttempts,
+  createKeyUses,
+  type KeyUses,
+} from '../pipeline/identity/audit-windows.ts';
 import { createAuthenticateKey, type AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
-import { createFailedAttempts, type FailedAttempts } from '../pipeline/identity/failed-attempts.ts';
-import { createKeyUses, type KeyUses } from '../pipeline/identity/key-uses.ts';
 import { createAbuseLimits } from '../pipeline/identity/limits.ts';
 import { createLiveKeys, type LiveKeys } from '../pipeline/identity/live-keys.ts';
 import { createUsers } from '../pipeline/identity/users.ts';

@@ -1,7 +1,13 @@
 /** The parts that a serving process and the command line share. They are created and connected here. */
-import type { AwsClientOptions, AwsClients } from '../adapters/aws/clients.ts';
-import { createAccountClients, type AccountClients } from '../adapters/aws/account-clients.ts';
-import { chainCredentials, createAwsClients, roleCredentials } from '../adapters/aws/clients.ts';
+import {
+  type AwsClientOptions,
+  type AwsClients,
+  createAccountClients,
+  type AccountClients,
+  chainCredentials,
+  createAwsClients,
+  roleCredentials,
+} from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { accountIn, regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';

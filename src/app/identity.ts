@@ -4,7 +4,7 @@ import { loginRulesOf } from '../settings/identity.ts';
 import type { ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { LoginParts } from '../http/login-routes.ts';
-import { createAuditUser } from '../pipeline/identity/audit-user.ts';
+import { createAuditUser } from '../pipeline/identity/audited.ts';
 import { createLogins } from '../pipeline/identity/logins.ts';
 import { createSessions } from '../pipeline/identity/sessions.ts';
 import { createSignIns } from '../pipeline/identity/users.ts';

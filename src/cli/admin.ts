@@ -1,12 +1,15 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
-import { addAccessCommands } from './access.ts';
-import { cursorOption, limitOption, moreText, printing, withExamples, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, printPage, printing, withExamples, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addAdminKeyCommands } from './keys.ts';
-import { jsonText, tableText } from './output.ts';
-import { addUserCommands } from './users.ts';
+import { jsonText, tableText, fieldsText } from './output.ts';
+import type { AccessView, GrantView, ReaderView } from '../api/access.ts';
+import { printable } from '../domain/printable.ts';
+import { CommandError } from './errors.ts';
+import { readsText } from './login.ts';
+import type { AppointmentAnswer, AppointmentRequest, User } from '../api/users.ts';
 
 interface AuditOptions extends JsonOption, PageOptions {
   readonly from?: string;
@@ -63,18 +66,16 @@ function addAudit(admin: Command, cli: Cli): void {
   printing(audit, 'tally admin audit --event BucketRemove', 'tally admin audit --date 2026/11/21 --jsonl').action(
     async ({ json, jsonl, date, ...options }: AuditOptions) => {
       const query = { ...options, ...date };
-      await (jsonl === true ? exportAll(cli, query) : list(cli, query, { ...(json === true && { json }) }));
+      await (jsonl === true ? exportAll(cli, query) : listRecords(cli, query, { json }));
     },
   );
 }
 
 type Query = Partial<AuditRequest>;
 
-async function list(cli: Cli, query: Query, options: JsonOption): Promise<void> {
+async function listRecords(cli: Cli, query: Query, options: JsonOption): Promise<void> {
   const page = await cli.withControl((control, context) => control.listAudit({ query }, context));
-  if (page.items.length === 0) cli.hint(options, 'The audit has no such record.');
-  if (page.items.length > 0 || options.json === true) cli.print(options, page, () => recordsText(page.items));
-  if (page.next !== undefined) cli.hint(options, moreText(page.next));
+  printPage(cli, options, page, { none: 'The audit has no such record.', text: recordsText });
 }
 
 /** Prints page after page, so that the output may be longer than the memory. */
@@ -120,4 +121,284 @@ function dayOf(text: string): Day {
 
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();
+}
+
+const WHO = 'user:EMAIL, group:VALUE or everyone';
+const WHERE = 'BUCKET, BUCKET/PREFIX, or * for every bucket';
+
+/** `tally admin grants add|list|remove` and `tally admin access`. */
+function addAccessCommands(admin: Command, cli: Cli): void {
+  const grants = admin
+    .command('grants')
+    .summary('who may read which keys')
+    .description(
+      'Adds, lists and removes grants: who may read the keys of a bucket, or those with a prefix. A person reads what is granted to the person, to a group of the person, and to everyone. Administrators read everything.',
+    );
+  withExamples(grants, 'tally admin grants list');
+  addChange(grants, cli, 'add');
+  addList(grants, cli);
+  addChange(grants, cli, 'remove');
+  addAccess(admin, cli);
+}
+
+const changes = {
+  add: {
+    summary: 'let someone read a bucket or a part of one',
+    description: 'Lets someone read the keys of a bucket, or those with a prefix. It counts from the next request on.',
+    doneText: (grant: GrantView) => `${printable(grant.who)} may read ${placeText(grant.where)}.`,
+  },
+  remove: {
+    summary: 'remove a grant',
+    description: 'Removes a grant. It counts from the next request on. What another grant gives, or the role of an administrator, stays.',
+    doneText: (grant: GrantView) => `${printable(grant.who)} may not read ${placeText(grant.where)} by this grant any more.`,
+  },
+} as const;
+
+function addChange(grants: Command, cli: Cli, name: keyof typeof changes): void {
+  const { summary, description, doneText } = changes[name];
+  const command = grants.command(name).summary(summary).description(description).argument('<who>', WHO).argument('<where>', WHERE);
+  printing(command, `tally admin grants ${name} group:analysts photos/2026/`).action(
+    async (who: string, where: string, options: JsonOption) => {
+      const body = { who, where };
+      const grant = await cli.withControl((control, context) =>
+        name === 'add' ? control.addGrant({ body }, context) : control.removeGrant({ body }, context),
+      );
+      cli.print(options, grant, () => doneText(grant));
+      const hint = name === 'add' ? prefixHint(where) : undefined;
+      if (hint !== undefined) cli.hint(options, hint);
+    },
+  );
+}
+
+/** A prefix that ends within a name means more than the folder that its author may have thought of. */
+function prefixHint(where: string): string | undefined {
+  const prefix = where.slice(where.indexOf('/') + 1);
+  if (!where.includes('/') || prefix === '') return undefined;
+  if (/[*?]/.test(prefix)) return `${printable(where)} is compared letter by letter: * and ? stand for themselves`;
+  if (prefix.endsWith('/')) return undefined;
+  return `${printable(where)} does not end in a slash: it is the beginning of every key that continues it, such as ${printable(where)}2/x`;
+}
+
+function placeText(where: string): string {
+  return where === '*' ? 'every bucket' : printable(where);
+}
+
+function addList(grants: Command, cli: Cli): void {
+  const list = grants
+    .command('list')
+    .summary('list the grants')
+    .description('Lists the grants.')
+    .option('--who <who>', `only grants to ${WHO}`)
+    .option('--where <where>', `only grants by which something of ${WHERE} may be read`)
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  interface ListOptions extends JsonOption, PageOptions {
+    readonly who?: string;
+    readonly where?: string;
+  }
+  printing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(
+    async ({ json, ...query }: ListOptions) => {
+      const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
+      printPage(cli, { json }, page, {
+        none: `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`,
+        text: grantsText,
+      });
+    },
+  );
+}
+
+function grantsText(grants: readonly GrantView[]): string {
+  return tableText(
+    ['WHO', 'WHERE', 'GRANTED BY', 'SINCE', 'FROM'],
+    grants.map(({ who, where, granted_by: by, created_at: since, source }) => [who, where, by, since, source]),
+  );
+}
+
+interface AccessOptions extends JsonOption, PageOptions {
+  readonly user?: string;
+  readonly where?: string;
+}
+
+function addAccess(admin: Command, cli: Cli): void {
+  const access = admin
+    .command('access')
+    .summary('who may read this, and what this person may read')
+    .description('Shows who may read something of a bucket, or what one person may read, and by which grants.')
+    .addOption(new Option('--where <where>', `who may read something of ${WHERE}`).conflicts('user'))
+    .option('--user <id>', 'what the user with this id may read; `tally admin users list` shows the ids')
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  printing(access, 'tally admin access --where photos/2026/', 'tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7').action(
+    async ({ json, user, where, ...page }: AccessOptions) => {
+      if (user !== undefined) {
+        const answer = await cli.withControl((control, context) => control.getAccess({ params: { id: user } }, context));
+        return cli.print({ json }, answer, () => accessText(answer));
+      }
+      if (where === undefined) throw new CommandError('usage', 'the question is missing: --where BUCKET/PREFIX, or --user ID');
+      const answer = await cli.withControl((control, context) => control.listReaders({ query: { where, ...page } }, context));
+      printPage(cli, { json }, answer, {
+        none: `No one who has logged in may read anything of ${printable(where)} on this page.`,
+        text: readersText,
+      });
+    },
+  );
+}
+
+function readersText(readers: readonly ReaderView[]): string {
+  return tableText(
+    ['ID', 'EMAIL', 'ROLE', 'BY'],
+    readers.map(({ user_id: id, email, role, by }) => [id, email, role, by.map(({ who, where }) => `${who} ${where}`).join(', ')]),
+  );
+}
+
+const becauseTexts: Readonly<Record<AccessView['because'], string>> = {
+  administrator: 'administrators read everything',
+  readers: 'TALLY_READERS lets every user read everything',
+  grants: 'what is granted',
+  too_many: 'more than 300 separate parts are granted, so that the person reads nothing: grant shorter prefixes',
+};
+
+function accessText({ email, role, reads, because, grants, groups, groups_left_out: leftOut }: AccessView): string {
+  const fields = fieldsText({
+    email,
+    role,
+    reads: readsText(reads),
+    because: becauseTexts[because],
+    groups: groups.join(', '),
+    'groups left out': leftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,
+  });
+  return grants.length === 0 ? fields : `${fields}\n\n${grantsText(grants)}`;
+}
+
+interface AppointOptions extends JsonOption {
+  readonly sub?: string;
+  readonly withdraw?: true;
+}
+
+/** `tally admin appoint`, `tally admin appointments`, `tally admin users list|disable|enable`. */
+function addUserCommands(admin: Command, cli: Cli): void {
+  addAppoint(admin, cli);
+  addAppointments(admin, cli);
+  const users = admin
+    .command('users')
+    .summary('people who have logged in')
+    .description('Lists, disables and enables people who have logged in.');
+  withExamples(users, 'tally admin users list');
+  addUserList(users, cli);
+  addSwitch(users, cli, 'disable');
+  addSwitch(users, cli, 'enable');
+}
+
+function addAppoint(admin: Command, cli: Cli): void {
+  const appointment = admin
+    .command('appoint')
+    .alias('grant')
+    .summary('make a person an administrator')
+    .description(
+      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',
+    )
+    .argument('[email]', 'the verified e-mail address')
+    .option('--sub <sub>', 'the subject instead: how the issuer names the person')
+    .option('--withdraw', 'take back an appointment that waits, as `tally admin appointments` shows it');
+  const examples = ['tally admin appoint --sub 248289761001', 'tally admin appoint alice@example.com --withdraw'];
+  printing(appointment, 'tally admin appoint alice@example.com', ...examples).action(
+    async (email: string | undefined, { sub, withdraw, ...options }: AppointOptions) => {
+      const body = appointeeOf(email, sub);
+      if (withdraw === true) {
+        const withdrawn = await cli.withControl((control, context) => control.withdrawAppointment({ body }, context));
+        return cli.print(options, withdrawn, () => `${appointeeText(withdrawn)} does not become an administrator at the next login.`);
+      }
+      const answer = await cli.withControl((control, context) => control.appointAdmin({ body }, context));
+      return cli.print(options, answer, () =>
+        answer.user_id === undefined
+          ? `${appointeeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`
+          : `${appointeeText(answer)} is an administrator now. In a browser it counts from the next login on.`,
+      );
+    },
+  );
+}
+
+function appointeeText({ email, sub }: AppointmentAnswer): string {
+  return printable(email ?? sub ?? '');
+}
+
+function addAppointments(admin: Command, cli: Cli): void {
+  const appointments = admin
+    .command('appointments')
+    .summary('list the appointments that wait for a login')
+    .description('Lists the appointments that wait for a login of the person. `tally admin appoint EMAIL --withdraw` takes one back.')
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  printing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    const page = await cli.withControl((control, context) => control.listAppointments({ query }, context));
+    printPage(cli, { json }, page, { none: 'No appointment waits for a login here.', text: appointmentsText });
+  });
+}
+
+function appointmentsText(appointments: readonly AppointmentAnswer[]): string {
+  return tableText(
+    ['EMAIL', 'SUBJECT', 'APPOINTED BY', 'SINCE', 'ENDS'],
+    appointments.map(({ email, sub, appointed_by: by, created_at: created, expires_at: ends }) => [email, sub, by, created, ends]),
+  );
+}
+
+function appointeeOf(email: string | undefined, sub: string | undefined): AppointmentRequest {
+  if (email !== undefined && sub === undefined) return { email };
+  if (sub !== undefined && email === undefined) return { sub };
+  throw new CommandError('usage', 'name one person: an e-mail address, or --sub with the subject');
+}
+
+function addUserList(users: Command, cli: Cli): void {
+  const list = users
+    .command('list')
+    .summary('list the people who have logged in')
+    .description('Lists the people who have logged in, with their roles and where these come from.')
+    .addOption(limitOption())
+    .addOption(cursorOption());
+  printing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    const page = await cli.withControl((control, context) => control.listUsers({ query }, context));
+    printPage(cli, { json }, page, { none: 'No one has logged in.', text: usersText });
+  });
+}
+
+function usersText(users: readonly User[]): string {
+  return tableText(
+    ['ID', 'EMAIL', 'ROLE', 'BECAUSE OF', 'LAST LOGIN', 'DISABLED'],
+    users.map(({ id, email, email_verified: isVerified, role, role_source: source, last_login_at: lastLogin, disabled_at: disabled }) => [
+      id,
+      isVerified ? email : `${email} (not verified)`,
+      role,
+      source === 'none' ? undefined : source,
+      lastLogin,
+      disabled,
+    ]),
+  );
+}
+
+const switches = {
+  disable: {
+    summary: 'refuse a user',
+    description: 'Disables a user: sessions and API keys of the user are refused within 5 s, and the user cannot log in.',
+    done: 'is disabled',
+    operation: 'disableUser',
+  },
+  enable: {
+    summary: 'permit a user again',
+    description: 'Enables a user who was disabled. The user must log in again.',
+    done: 'is enabled',
+    operation: 'enableUser',
+  },
+} as const;
+
+function addSwitch(users: Command, cli: Cli, name: keyof typeof switches): void {
+  const { summary, description, done, operation } = switches[name];
+  const command = users
+    .command(name)
+    .summary(summary)
+    .description(description)
+    .argument('<id>', 'the id, as `tally admin users list` shows it');
+  printing(command, `tally admin users ${name} 0aB1cD2eF3gH4iJ5kL6mN7`).action(async (id: string, options: JsonOption) => {
+    const user = await cli.withControl((control, context) => control[operation]({ params: { id } }, context));
+    cli.print(options, user, () => `${printable(user.email)} ${done}.`);
+  });
 }

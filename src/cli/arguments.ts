@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
 import { registryUrl } from '../settings/urls.ts';
+import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 
 export interface PageOptions {
@@ -9,14 +10,22 @@ export interface PageOptions {
   readonly cursor?: string;
 }
 
-/** `--limit N`. */
-export function limitOption(): Option {
-  return new Option('--limit <n>', 'at most this many, 1 to 1000 (default: 100)').argParser((text) => {
-    if (!/^\d{1,4}$/.test(text) || Number(text) < 1 || Number(text) > 1_000) {
-      throw new InvalidArgumentError('It must be a whole number from 1 to 1000.');
-    }
+/** An option with a whole number. */
+export function numberOption(
+  flags: string,
+  description: string,
+  { min = 1, max }: { readonly min?: number; readonly max: number },
+): Option {
+  return new Option(flags, description).argParser((text) => {
+    if (!/^\d{1,12}$/.test(text) || Number(text) < min || Number(text) > max)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
     return Number(text);
   });
+}
+
+/** `--limit N`. */
+export function limitOption(): Option {
+  return numberOption('--limit <n>', 'at most this many, 1 to 1000 (default: 100)', { max: 1_000 });
 }
 
 /** `--cursor CURSOR`: where the page before ended. */
@@ -53,12 +62,12 @@ export function registryOf({ registry }: { readonly registry?: string }): string
   return parsed.data;
 }
 
+/** More than any bucket holds. */
+const DELETES_MAX = 999_999_999_999;
+
 /** `--allow-deletes N`: how many documents a re-index may delete whatever its deletion limit says. */
 export function allowDeletesOption(description: string): Option {
-  return new Option('--allow-deletes <n>', description).argParser((text) => {
-    if (!/^\d{1,12}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-    return Number(text);
-  });
+  return numberOption('--allow-deletes <n>', description, { min: 0, max: DELETES_MAX });
 }
 
 /** Adds examples to the help of a command. They are written with the program name `tally` and shown as they must be typed. */
@@ -77,6 +86,24 @@ function programOf(command: Command): string {
 /** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
   return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
+}
+
+interface PageParts<Item> {
+  /** What is said in place of an empty page. */
+  readonly none: string;
+  readonly text: (items: readonly Item[]) => string;
+}
+
+/** Prints a page of a list, and says how to read on. */
+export function printPage<Item>(
+  cli: Pick<Cli, 'hint' | 'print'>,
+  options: JsonOption,
+  page: { readonly items: readonly Item[]; readonly next?: string | undefined },
+  { none, text }: PageParts<Item>,
+): void {
+  if (page.items.length === 0) cli.hint(options, none);
+  if (page.items.length > 0 || options.json === true) cli.print(options, page, () => text(page.items));
+  if (page.next !== undefined) cli.hint(options, moreText(page.next));
 }
 
 /** Returns the hint below a page that is not the last one. */

@@ -99,7 +99,7 @@ export interface CliDependencies {
 
 /** The option of every command that prints records. */
 export interface JsonOption {
-  readonly json?: true;
+  readonly json?: true | undefined;
 }
 
 export interface Cli {

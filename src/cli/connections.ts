@@ -1,12 +1,12 @@
 import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
-import type { ConnectionView, PlanView } from '../api/connections.ts';
+import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
 import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { emitFormats, type EmitFormat } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
-import { sideText } from '../domain/provisioning/side.ts';
+import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { accountOption, printing, withExamples } from './arguments.ts';
@@ -14,6 +14,7 @@ import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { fieldsText, linesText } from './output.ts';
+import { allBuckets } from './all-buckets.ts';
 
 interface WishOptions {
   readonly source?: BucketSource;
@@ -267,11 +268,38 @@ function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
+function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
   return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}${sideLine(side, '  ')}`;
 }
 
 /** Where something is and with which credentials, if bucket and bucket queue are in different places. */
 function sideLine(side: FindingView['side'], indent: string): string {
   return side === undefined ? '' : `\n${indent}${sideText(side)}`;
+}
+
+/** `tally doctor [NAME]`: what keeps events from arriving. */
+export function addDoctorCommand(program: Command, cli: Cli): void {
+  const doctor = program
+    .command('doctor')
+    .summary('check the way of the events in AWS')
+    .description(
+      'Checks everything in AWS that the events of a bucket, or of all connected buckets, pass on their way. It only reads. Each finding has a command or a statement to paste.',
+    )
+    .argument('[name]', 'the bucket; without it, all connected buckets');
+  printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {
+    const items = await cli.withControl(async (control, context) => {
+      const names = name === undefined ? (await allBuckets(control, context)).items.map(({ bucket }) => bucket) : [name];
+      const found: Diagnosis[] = [];
+      for (const bucket of names) found.push(await control.diagnoseBucket({ params: { bucket } }, context));
+      return found;
+    });
+    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME --apply')}`);
+    else if (options.json !== true) cli.print(options, undefined, () => items.map((item) => diagnosisText(item, cli)).join('\n\n'));
+    if (options.json === true) cli.print(options, { items }, () => '');
+    cli.endWith(exitCodeOf(items.flatMap(({ findings }) => findings)));
+  });
+}
+
+function diagnosisText({ bucket, status, findings }: Diagnosis, cli: Cli): string {
+  return linesText([`${bucket}: ${status}`, ...findings.map((finding) => findingText(finding, cli))].join('\n'));
 }

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import { LETTERS_MAX, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../api/dead-letters.ts';
-import { limitOption, printing, withExamples } from './arguments.ts';
+import { limitOption, printing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { ageOfText, sizeText } from './human.ts';
-import { fieldsText, jsonText, linesText, tableText } from './output.ts';
+import { ageOfText, sizeText, fieldsText, jsonText, linesText, tableText } from './output.ts';
 
 interface ChoiceOptions extends JsonOption {
   readonly all?: true;
@@ -35,10 +34,9 @@ function addList(deadLetters: Command, cli: Cli): void {
     .description('Lists dead letters with their faults. No letter is removed.')
     .addOption(limitOption());
   printing(list, 'tally dead-letters list --limit 20').action(async (options: JsonOption & { readonly limit?: number }) => {
-    const { json, ...query } = options;
-    const { items } = await cli.withControl((control, context) => control.listDeadLetters({ query }, context));
-    if (items.length === 0) cli.hint(options, 'There are no dead letters.');
-    if (items.length > 0 || json === true) cli.print(options, { items }, () => lettersText(items, cli.nowMs()));
+    const { json: _, ...query } = options;
+    const page = await cli.withControl((control, context) => control.listDeadLetters({ query }, context));
+    printPage(cli, options, page, { none: 'There are no dead letters.', text: (items) => lettersText(items, cli.nowMs()) });
   });
 }
 

@@ -5,8 +5,7 @@ import { msOfClock } from '../domain/ordering/clock.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { sizeText } from './human.ts';
-import { fieldsText, tableText, timeText, type Cell } from './output.ts';
+import { sizeText, fieldsText, tableText, timeText, type Cell } from './output.ts';
 
 interface ExplainOptions extends JsonOption {
   readonly verbose?: true;

@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander';
 import type { Gap } from '../api/gaps.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
-import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { clockText, momentOfText } from './human.ts';
-import { tableText } from './output.ts';
+import { clockText, momentOfText, tableText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
   readonly bucket?: string;
@@ -26,9 +25,7 @@ export function addGapsCommand(program: Command, cli: Cli): void {
   printing(gaps, 'tally gaps --state open').action(async (options: GapOptions) => {
     const { json, ...query } = options;
     const page = await cli.withControl((control, context) => control.listGaps({ query }, context));
-    if (page.items.length === 0) cli.hint(options, 'There are no gaps.');
-    if (page.items.length > 0 || json === true) cli.print(options, page, () => gapsText(page.items, cli));
-    if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    printPage(cli, { json }, page, { none: 'There are no gaps.', text: (items) => gapsText(items, cli) });
   });
 }
 

@@ -1,10 +1,10 @@
 import { defined } from '../domain/defined.ts';
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { AllKeysRequest, AnyApiKey, ApiKey, KeysRequest, NewApiKey } from '../api/api-keys.ts';
 import { requireSafeAddress } from '../client/addresses.ts';
 import { keyScopes, type KeyScope } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX, keyStatuses } from '../domain/identity/api-key.ts';
-import { cursorOption, limitOption, moreText, printing, withExamples } from './arguments.ts';
+import { cursorOption, limitOption, numberOption, printing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { fieldsText, tableText, type Cell } from './output.ts';
@@ -65,6 +65,7 @@ export function addAdminKeyCommands(admin: Command, cli: Cli): void {
   });
 }
 
+const NONE = 'There are no such API keys here.';
 const REVOKED = 'Revoked. Every process refuses the key within 5 s.';
 
 function addCreate(keys: Command, cli: Cli): void {
@@ -76,10 +77,9 @@ function addCreate(keys: Command, cli: Cli): void {
     )
     .argument('<name>', 'what the key is for: purpose, environment and date')
     .addOption(
-      new Option(
-        '--days <n>',
-        `the key ends after this many days, 1 to ${EXPIRES_IN_DAYS_MAX} (default: ${EXPIRES_IN_DAYS_DEFAULT})`,
-      ).argParser(daysOf),
+      numberOption('--days <n>', `the key ends after this many days, 1 to ${EXPIRES_IN_DAYS_MAX} (default: ${EXPIRES_IN_DAYS_DEFAULT})`, {
+        max: EXPIRES_IN_DAYS_MAX,
+      }),
     )
     .addOption(new Option('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)').choices(keyScopes))
     .option('--grant <parts...>', 'what the key reads at most: BUCKET or BUCKET/PREFIX (default: what you read)');
@@ -107,9 +107,8 @@ function addList(keys: Command, cli: Cli): void {
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(list, 'tally keys list --status EXPIRED').action(async ({ json, ...query }: JsonOption & Partial<KeysRequest>) => {
-    const options = { ...(json === true && { json }) };
     const page = await cli.withControl((control, context) => control.listApiKeys({ query }, context));
-    showPage(cli, options, page, () => tableText(HEADINGS, page.items.map(keyCells)));
+    printPage(cli, { json }, page, { none: NONE, text: (items) => tableText(HEADINGS, items.map(keyCells)) });
   });
 }
 
@@ -126,13 +125,15 @@ function addAdminList(keys: Command, cli: Cli): void {
     .addOption(cursorOption());
   printing(list, 'tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01').action(
     async ({ json, name, unusedSince, ...rest }: AdminListOptions) => {
-      const options = { ...(json === true && { json }) };
       const query = {
         ...rest,
         ...defined({ key_name: name, unused_since: unusedSince }),
       };
       const page = await cli.withControl((control, context) => control.listAllApiKeys({ query }, context));
-      showPage(cli, options, page, () => tableText([...HEADINGS, 'OWNER', 'OWNER ID'], page.items.map(anyKeyCells)));
+      printPage(cli, { json }, page, {
+        none: NONE,
+        text: (items) => tableText([...HEADINGS, 'OWNER', 'OWNER ID'], items.map(anyKeyCells)),
+      });
     },
   );
 }
@@ -184,17 +185,6 @@ function addRevoke(keys: Command, cli: Cli): void {
   );
 }
 
-function showPage(
-  cli: Cli,
-  options: JsonOption,
-  page: { readonly items: readonly unknown[]; readonly next?: string | undefined },
-  text: () => string,
-): void {
-  if (page.items.length === 0) cli.hint(options, 'There are no such API keys here.');
-  if (page.items.length > 0 || options.json === true) cli.print(options, page, text);
-  if (page.next !== undefined) cli.hint(options, moreText(page.next));
-}
-
 const HEADINGS = ['ID', 'NAME', 'FINGERPRINT', 'STATUS', 'CREATED', 'EXPIRES', 'LAST USED', 'SCOPES'];
 
 function keyCells(key: ApiKey): readonly Cell[] {
@@ -222,11 +212,4 @@ function keyFields(key: ApiKey): Readonly<Record<string, Cell>> {
     scopes: key.scopes.join(', '),
     reads: key.grants?.join(', '),
   };
-}
-
-function daysOf(text: string): number {
-  if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > EXPIRES_IN_DAYS_MAX) {
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}.`);
-  }
-  return Number(text);
 }

@@ -24,7 +24,7 @@ export function addMcpCommand(program: Command, cli: Cli, { version, streams }: 
     await requireCredential(cli);
     await cli.withControl(async (control, { actor }) =>
       cli.interruptible(async (signal) => {
-        const [{ serveStdio }, { withinLimits }] = await Promise.all([import('../mcp/stdio.ts'), import('../http/limits.ts')]);
+        const [{ serveStdio }, { withinLimits }] = await Promise.all([import('../mcp/stdio.ts'), import('../http/searches.ts')]);
         const operations = withinLimits(control, cli.clock);
         await serveStdio({ operations, actor, version, problemOf, signal }, streams());
         if (signal.aborted) cli.endWith(exitCodes.interrupted);

@@ -1,5 +1,5 @@
 import { defined } from '../domain/defined.ts';
-import { Option, type Command } from 'commander';
+import { Option, type Command, InvalidArgumentError } from 'commander';
 import type { Context, Operations, VerbAnswer } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
 import { facetNames } from '../domain/search/facets.ts';
@@ -7,9 +7,9 @@ import { sortFields, sortOrders, type SortField, type SortOrder } from '../domai
 import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
-import { addFilterOptions, filterParameters, type FilterOptions } from './filters.ts';
-import { ageOfText, countText, sizeText } from './human.ts';
-import { jsonText, tableText } from './output.ts';
+import { ageOfText, countText, sizeText, jsonText, tableText } from './output.ts';
+import { sizeOf } from '../domain/search/values.ts';
+import { usageBy, type Usage } from '../api/usage.ts';
 
 interface SearchOptions extends JsonOption, PageOptions, FilterOptions {
   readonly bucket?: string;
@@ -159,6 +159,133 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
       sizeText(size),
       ageOfText(modified ?? deletedAt, nowMs),
       key,
+    ]),
+  );
+}
+
+/** The options that narrow a search, and the parameters that they become. */
+
+interface FilterOptions {
+  readonly query?: string;
+  readonly tz?: string;
+  readonly key?: string;
+  readonly contains?: string;
+  readonly match?: string;
+  readonly extension?: string;
+  readonly sizeMin?: number;
+  readonly sizeMax?: number;
+  readonly modifiedAfter?: string;
+  readonly modifiedBefore?: string;
+  readonly contentType?: string;
+  readonly storageClass?: string;
+  readonly etag?: string;
+  readonly tag?: string[];
+  readonly meta?: string[];
+}
+
+/** Adds the options to a command. */
+function addFilterOptions(command: Command): Command {
+  return command
+    .option('--query <text>', 'all filters in one text: \'ext:pdf size>1G modified<7d -"draft"\'')
+    .option('--tz <zone>', 'the time zone of dates in --query (default: UTC)')
+    .option('--key <key>', 'only the object with this key')
+    .option('--contains <text>', 'only keys that contain this, in any case')
+    .option('--match <pattern>', "only keys that this pattern describes: '*.jpg'")
+    .option('--extension <extension>', 'only keys with this extension')
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
+    .option('--modified-after <time>', 'only objects that were modified since')
+    .option('--modified-before <time>', 'only objects that were modified before')
+    .option('--content-type <type>', "only this content type, or 'image/*'")
+    .option('--storage-class <class>', 'only this storage class')
+    .option('--etag <etag>', 'only this etag')
+    .option('--tag <name=value>', 'only objects with this tag; repeatable', collected)
+    .option('--meta <name=value>', 'only objects with this user metadata; repeatable', collected);
+}
+
+function sizeOption(flags: string, description: string): Option {
+  return new Option(flags, description).argParser((text) => {
+    const bytes = sizeOf(text);
+    if (bytes === undefined) throw new InvalidArgumentError('It must be a size: bytes, 64K, 1.5G (1,024 each) or 1GB (10^9).');
+    return bytes;
+  });
+}
+
+function collected(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text];
+}
+
+/** The parameters of these options. */
+function filterParameters(options: FilterOptions) {
+  return { ...textParameters(options), ...keyParameters(options), ...sizeParameters(options), ...objectParameters(options) };
+}
+
+function textParameters({ query, tz, modifiedAfter, modifiedBefore }: FilterOptions) {
+  return {
+    ...defined({ query, tz, modified_after: modifiedAfter, modified_before: modifiedBefore }),
+  };
+}
+
+function keyParameters({ key, contains, match, extension }: FilterOptions) {
+  return {
+    ...defined({ key, contains, match, extension }),
+  };
+}
+
+function sizeParameters({ sizeMin, sizeMax }: FilterOptions) {
+  return defined({ size_min: sizeMin, size_max: sizeMax });
+}
+
+function objectParameters({ contentType, storageClass, etag, tag, meta }: FilterOptions) {
+  return {
+    ...defined({ content_type: contentType, storage_class: storageClass, etag, tag, meta }),
+  };
+}
+
+interface UsageOptions extends JsonOption, PageOptions, FilterOptions {
+  readonly by?: (typeof usageBy)[number];
+  readonly times?: true;
+}
+
+/** `tally du BUCKET [PREFIX]`: objects and bytes. */
+export function addUsageCommand(program: Command, cli: Cli): void {
+  const usage = program
+    .command('du')
+    .summary('sum objects and bytes of a bucket')
+    .description('Sums objects and bytes of a bucket by the next folder, or by class, extension or age.')
+    .argument('<bucket>', 'the bucket')
+    .argument('[prefix]', 'a folder, which ends in a slash')
+    .addOption(new Option('--by <group>', 'what to group by (default: folder)').choices(usageBy))
+    .option('--times', 'also show the ages of the oldest and the newest object');
+  addFilterOptions(usage).addOption(limitOption()).addOption(cursorOption());
+  printing(usage, 'tally du photos 2026/', 'tally du photos --by age --extension jpg').action(
+    async (bucket: string, prefix: string | undefined, options: UsageOptions) => {
+      const { by, times, limit, cursor } = options;
+      const query = {
+        ...filterParameters(options),
+        bucket,
+        ...defined({ prefix, by }),
+        ...(times && { times: 'true' as const }),
+        ...defined({ limit, cursor }),
+      };
+      const page = await cli.withControl((control, context) => control.getUsage({ query }, context));
+      if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
+      if (page.items.length > 0 || options.json === true) {
+        cli.print(options, page, () => usageText(page.items, { times: times === true, nowMs: cli.nowMs() }));
+      }
+      if (page.next !== undefined) cli.hint(options, moreText(page.next));
+    },
+  );
+}
+
+function usageText(items: readonly Usage[], { times, nowMs }: { readonly times: boolean; readonly nowMs: number }): string {
+  return tableText(
+    ['OBJECTS', 'SIZE', ...(times ? ['OLDEST', 'NEWEST'] : []), 'NAME'],
+    items.map(({ name = '.', objects, bytes, oldest, newest }) => [
+      countText(objects),
+      sizeText(bytes),
+      ...(times ? [ageOfText(oldest, nowMs), ageOfText(newest, nowMs)] : []),
+      name,
     ]),
   );
 }

@@ -1,13 +1,12 @@
 /** `tally series` and `tally growth`: what happened over time, and how buckets grew. */
 import { defined } from '../domain/defined.ts';
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { Command } from 'commander';
 import type { VerbAnswer } from '../api/contract.ts';
 import { SERIES_HOURS_MAX } from '../api/series.ts';
 import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
-import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, moreText, numberOption, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { countText, sizeText } from './human.ts';
-import { tableText } from './output.ts';
+import { countText, sizeText, tableText } from './output.ts';
 
 interface SeriesOptions extends JsonOption {
   readonly hours?: number;
@@ -37,7 +36,9 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
     .description(
       'Shows what arrived over time, how long it took until a search found it, and how the buckets stood. Records are kept for 14 days. Times are in UTC.',
     )
-    .addOption(numberOption('--hours <n>', `the last hours (default: ${HOURS_DEFAULT}, without --from and --to)`, SERIES_HOURS_MAX))
+    .addOption(
+      numberOption('--hours <n>', `the last hours (default: ${HOURS_DEFAULT}, without --from and --to)`, { max: SERIES_HOURS_MAX }),
+    )
     .option('--from <time>', 'from this time on: 2026-11-21 or 2026-11-21T08:00:00Z')
     .option('--to <time>', 'until this time')
     .option('--bucket <name>', 'only events of this bucket');
@@ -59,7 +60,7 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
     .summary('show how the objects and bytes of buckets grew')
     .description('Shows the objects and bytes of each bucket day by day, or of all buckets from the first day to the last.')
     .argument('[bucket]', 'one bucket, day by day')
-    .addOption(numberOption('--days <n>', 'the last days (default: 30)', GROWTH_DAYS_MAX))
+    .addOption(numberOption('--days <n>', 'the last days (default: 30)', { max: GROWTH_DAYS_MAX }))
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(growth, 'tally growth --days 90', 'tally growth photos').action(
@@ -88,15 +89,6 @@ function missedTexts(items: Growth['items']): readonly string[] {
 }
 
 const missedReasonTexts = { 'too-slow': 'the sums took longer than 10 seconds', 'index-missing': 'its index was missing' } as const;
-
-function numberOption(flags: string, description: string, max: number): Option {
-  return new Option(flags, description).argParser((text) => {
-    if (!/^\d{1,4}$/.test(text) || Number(text) < 1 || Number(text) > max) {
-      throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`);
-    }
-    return Number(text);
-  });
-}
 
 function seriesText({ points, step_s: stepS }: Series): string {
   return tableText(

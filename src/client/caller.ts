@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { FaultError } from '../domain/fault.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { AUTHENTICATION_FAILED } from './credential.ts';
 import type { Incoming } from './send.ts';
 
 const caller = z.object({
@@ -50,4 +49,19 @@ export function callerOf({ ok, status, json }: Incoming, address: URL): Caller {
     'registry.unknown-answer',
     `GET ${address.href} answered ${status} without a caller: version 1.67 or higher is needed`,
   );
+}
+
+/** What authenticates requests to a registry: the token of a login, or the secret of an API key. */
+
+/** The message for every wrong, expired or revoked credential. */
+const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
+
+/** What may be in a header; anything else cannot be a key that a registry issued. */
+const SENDABLE = /^[\x21-\x7e]{1,512}$/;
+
+/** The secret of an API key as it is sent. Throws `authentication.failed` for a text that cannot be sent. */
+export function keyToken(text: string): string {
+  const secret = text.trim();
+  if (!SENDABLE.test(secret)) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
+  return secret;
 }

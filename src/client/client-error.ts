@@ -1,6 +1,6 @@
 /** What can go wrong on the client's side of a login. No message contains a secret. */
 
-export type ClientErrorCode =
+type ClientErrorCode =
   /** The address of a catalog or registry cannot be used. */
   | 'address.invalid'
   /** The platform is older than this client needs. */

@@ -1,14 +1,12 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
 import { registryOrigin } from './addresses.ts';
-import { accessOf, callerOf, type Caller, type OwnAccess } from './caller.ts';
+import { accessOf, callerOf, type Caller, type OwnAccess, keyToken } from './caller.ts';
 import { ClientError } from './client-error.ts';
-import { keyToken } from './credential.ts';
 import { logIn, type LoginPorts } from './login.ts';
 import { fetchConfig } from './platform.ts';
-import { send } from './send.ts';
+import { send, endSession } from './send.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
-import { endSession } from './tokens.ts';
 
 /** A registry, and the token that authenticates requests to it; without one they are anonymous. */
 export interface Registry {
@@ -17,7 +15,7 @@ export interface Registry {
 }
 
 /** What the environment and the options of a command say. */
-export interface Given {
+interface Given {
   readonly registryUrl?: string | undefined;
   readonly apiKey?: string | undefined;
 }
@@ -35,7 +33,7 @@ export interface Client {
   access(registry: Registry, signal: AbortSignal): Promise<OwnAccess>;
 }
 
-export interface ClientDependencies {
+interface ClientDependencies {
   /** Where the credentials are; undefined for a user without a home. */
   readonly folder: string | undefined;
 }

@@ -34,7 +34,7 @@ export interface ReadHow {
   readonly isOpenAllowed?: boolean;
 }
 
-export interface PrivateFiles {
+interface PrivateFiles {
   /**
    * Returns the content of a file; undefined if it is not there. Throws `credentials.unusable` if others can replace it, and
    * unless `isOpenAllowed`, if others can read it.

@@ -3,13 +3,15 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import type { Method } from '../api/row.ts';
 import { FaultError } from '../domain/fault.ts';
 import { isPlainLoopback } from './addresses.ts';
+import { z } from 'zod';
+import type { Config, StoredSession } from './store.ts';
 
 /** The registry ends each of its verbs after 30 s. */
 const ANSWER_TIMEOUT_MS = 35_000;
 /** A page has at most 1,000 items, and S3 allows an object about 8 kB of key, metadata and tags. */
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 
-export interface Outgoing {
+interface Outgoing {
   readonly method: Method;
   /** Sent as JSON. */
   readonly body?: unknown;
@@ -111,4 +113,44 @@ function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);
   return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message;
+}
+
+/** The token of an interactive login: from a code, and its end. */
+
+const TIMEOUT_MS = 15_000;
+
+const answered = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,1024}$/), expires_in: z.number() });
+/** What the registry issues. */
+export type TokenAnswer = z.infer<typeof answered>;
+const refusal = z.union([z.object({ code: z.literal('login.invalid-grant') }), z.object({ error: z.literal('invalid_grant') })]);
+
+/** What the registry exchanges for a token. */
+export interface Grant {
+  readonly grant_type: 'authorization_code';
+  readonly code: string;
+  readonly code_verifier: string;
+  readonly redirect_uri?: string;
+}
+
+/** Asks for the token of a session; undefined if the registry refuses the code. */
+export async function requestToken(
+  { registry_url, catalog_url }: Config,
+  grant: Grant,
+  nowMs: () => number,
+  signal: AbortSignal,
+): Promise<StoredSession | undefined> {
+  const address = new URL('/login/token', registry_url);
+  const answer = await send(address, { method: 'POST', body: grant, timeoutMs: TIMEOUT_MS }, signal);
+  const parsed = answered.safeParse(answer.json);
+  if (answer.ok && parsed.success) {
+    const { access_token: token, expires_in } = parsed.data;
+    return { registry_url, catalog_url, token, expires_at: nowMs() / 1_000 + expires_in };
+  }
+  if (refusal.safeParse(answer.json).success) return undefined;
+  throw new FaultError('registry.unknown-answer', `POST ${address.href} answered ${answer.status} without a token`);
+}
+
+/** Ends the session at the registry. The answer may be an error. */
+export async function endSession({ registry_url, token }: StoredSession, signal: AbortSignal): Promise<Incoming> {
+  return send(new URL('/login/logout', registry_url), { method: 'POST', token, timeoutMs: TIMEOUT_MS }, signal);
 }

@@ -31,7 +31,7 @@ const credentials = z.object({
   session: session.optional(),
   api_key: z.object({ registry_url: registry, catalog_url: catalog, secret: z.string() }).optional(),
 });
-export type StoredCredentials = z.infer<typeof credentials>;
+type StoredCredentials = z.infer<typeof credentials>;
 
 export interface Store {
   /** Undefined before the first login. */

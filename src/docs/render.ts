@@ -51,12 +51,12 @@ export function renderPage(page: Page, pages: readonly Page[], files: ReadonlyMa
 <link rel="stylesheet" href="${root}style.css">
 </head>
 <body>
-<a class="skip" href="#text">Skip to the text</a>
-<nav aria-label="Pages">
+<a class="pages" href="#pages">All pages</a>
+<main>
+${body}</main>
+<nav id="pages" aria-label="Pages">
 ${navigation(page, pages, root)}
 </nav>
-<main id="text">
-${body}</main>
 </body>
 </html>
 `;

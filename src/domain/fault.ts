@@ -157,7 +157,7 @@ export const faults = {
   'bucket.index-missing': {
     circuit: 'index',
     background: 'wait',
-    advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. Then re-index the bucket.',
+    advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. A re-index follows by itself.',
   },
   /** The cluster has as many shards as it may have (cluster.max_shards_per_node), so that no index can be created. */
   'bucket.index-limit': {

@@ -23,15 +23,15 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createCursorSeal } from './cursor-seal.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
-import { healthHandlers, type HealthParts } from './health.ts';
+import { healthHandlers, type HealthParts } from './health-listener.ts';
 import { createJobEvents } from './job-events.ts';
-import { expiryHeaders } from './key-expiry.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createMcpHandler } from './mcp.ts';
 import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createRunVerb, tooSlow, VERB_TIMEOUT_MS } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
+import type { Actor } from '../domain/identity/actor.ts';
 
 interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
@@ -175,4 +175,10 @@ function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
     end.abort(new RequestError('request.interrupted', 'the caller closed the connection'));
   });
   return end.signal;
+}
+
+/** The headers of every answer to this actor: from 14 days before its key ends, when that is. */
+export function expiryHeaders(actor: Actor): Readonly<Record<string, string>> {
+  if (actor.kind !== 'api_key' || actor.endsSoonAtMs === undefined) return {};
+  return { 'tally-key-expires': new Date(actor.endsSoonAtMs).toISOString() };
 }

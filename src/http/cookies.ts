@@ -1,6 +1,6 @@
 /** The cookies of browsers: one for the session, one for a login under way. Scripts never see either of them. */
 
-export interface Cookies {
+interface Cookies {
   readonly session: string;
   readonly login: string;
 }

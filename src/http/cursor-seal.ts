@@ -12,7 +12,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export interface CursorSeal {
+interface CursorSeal {
   /** The request with the cursor that the store understands. Throws `request.invalid` for one that was not sealed here. */
   opened(request: AnyRequest): Promise<AnyRequest>;
   /** The answer with a cursor that only the registry can read. */

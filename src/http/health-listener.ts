@@ -1,9 +1,9 @@
-import { rowsOfHealth } from '../api/contract.ts';
+import { rowsOfHealth, type HealthName } from '../api/contract.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { requireLocalHost } from './guard.ts';
-import { healthHandlers, type HealthParts } from './health.ts';
-import { addRoutes } from './routes.ts';
+import { addRoutes, type Handler } from './routes.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
+import type { Readiness } from '../pipeline/serving/readiness.ts';
 
 interface HealthListenerParts extends HealthParts {
   readonly address: Address;
@@ -24,4 +24,28 @@ export function createHealthListener({ address, telemetry, requestTimeoutMs, ...
   const handlers = healthHandlers(parts);
   addRoutes(app, rowsOfHealth, ({ operation }) => handlers[operation]);
   return listenerOf(app, address);
+}
+
+/** /livez, /readyz and /metrics: the same on the health listener and on the control plane. */
+
+interface MetricsSource {
+  metricsText(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface HealthParts {
+  readonly readiness: Readiness;
+  readonly metrics: MetricsSource;
+}
+
+/** Creates the handlers. Readiness answers 503 while the process cannot perform all its roles. */
+export function healthHandlers({ readiness, metrics }: HealthParts): Readonly<Record<HealthName, Handler>> {
+  return {
+    getLiveness: async (_request, reply) => reply.send({ status: 'ok' }),
+    async getReadiness(_request, reply) {
+      const report = readiness.read();
+      return reply.code(report.ready ? 200 : 503).send(report);
+    },
+    getMetrics: async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metricsText()),
+  };
 }

@@ -47,7 +47,7 @@ interface JobEventsParts {
   readonly closing: AbortSignal;
 }
 
-export interface JobEvents {
+interface JobEvents {
   /**
    * Answers with the stream, or with 204 if Last-Event-ID shows that the client has received the end. Throws
    * `request.too-many-streams`, and the error of the first read of the job.

@@ -1,9 +1,10 @@
 /** Bounds what verbs may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import type { VerbName } from '../api/contract.ts';
+import { type VerbName, operationsOf, type AnyOperation, type Operations } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { inTime } from '../pipeline/serving/async.ts';
+import { inTime, withDeadline } from '../pipeline/serving/async.ts';
+import type { Clock } from '../pipeline/ports/clock.ts';
 
 /** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 export const VERB_TIMEOUT_MS = 30_000;
@@ -24,7 +25,7 @@ const CONCURRENCY = 4;
 const WAITING_MAX = 100;
 
 /** Runs a verb, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
-export type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
 
 /** Creates the turns of one process. */
 export function createRunVerb(): RunVerb {
@@ -46,4 +47,17 @@ export function createRunVerb(): RunVerb {
     const turns = searches.has(name) ? ofSearches : sums.has(name) ? ofSums : undefined;
     return inTime(turns === undefined ? verb() : runInTurn(turns, verb, signal), signal);
   };
+}
+
+/** The limits of a registry for operations that a process calls itself, for a program that may ask for much at the same moment. */
+
+/** The operations, a few searches at a time and none longer than at a registry. */
+export function withinLimits(operations: Operations, clock: Pick<Clock, 'sleep'>): Operations {
+  const runVerb = createRunVerb();
+  const byName: Readonly<Record<VerbName, AnyOperation>> = operations;
+  const deadline = { maxMs: VERB_TIMEOUT_MS, late: () => tooSlow(VERB_TIMEOUT_MS) };
+  return operationsOf(({ operation }) => async (request, { signal, ...context }) => {
+    const run = (limit: AbortSignal) => runVerb(operation, () => byName[operation](request, { ...context, signal: limit }), limit);
+    return withDeadline(clock, deadline, run, signal);
+  });
 }

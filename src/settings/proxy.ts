@@ -14,7 +14,7 @@ export interface OuterEnvironment extends AwsEnvironment {
   readonly proxy?: ProxyVariables | undefined;
 }
 
-export type ProxyResult =
+type ProxyResult =
   /** `proxy` is undefined when no proxy is set. */
   { readonly ok: true; readonly proxy: ProxyVariables | undefined } | { readonly ok: false; readonly mistakes: readonly string[] };
 

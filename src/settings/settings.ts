@@ -3,18 +3,273 @@
  * Only main.ts reads the environment.
  */
 import { z } from 'zod';
-import { keySettings } from './api-keys.ts';
 import { s3Settings } from './aws.ts';
 import { clientSettings } from './client.ts';
-import { connectionSettings } from './connections.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { indexStoreMistakes, indexStoreSettings } from './index-store.ts';
-import { ingestSettings } from './ingest.ts';
-import { processSettings } from './process.ts';
-import { queueSettings } from './queues.ts';
-import { reindexSettings } from './reindex.ts';
+import { address, flag, integer, itemsOf, optionalFlag, optionalPath, optionalInteger } from './fields.ts';
+import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
+import { BUCKET_NAME } from '../domain/bucket-name.ts';
+import { INSTALLATION } from '../domain/provisioning/names.ts';
+import { X509Certificate } from 'node:crypto';
+
+/** The settings of API keys. */
+
+const keySettings = {
+  TALLY_KEYS_OWNER_LOGIN_DAYS: optionalInteger(1, 3_650).describe(
+    'API keys end when their owner has not logged in for this many days, if that is before their own expiry. Not set by default: keys live until they expire or are revoked, or the owner is disabled. Set it where nothing else disables the users of people who have left. A new login makes such keys valid again.',
+  ),
+  TALLY_KEYS_CLAIMS_DAYS: integer(1, 3_650, 30).describe(
+    'For how many days after the last login of the owner an API key has what the identity provider stated at that login: groups, and the role of an administrator. Afterwards the key reads what is granted to user: and everyone, until the owner logs in again. A person who has left cannot log in.',
+  ),
+};
+
+/** The settings of the index store. */
+
+const indexStoreSettings = {
+  TALLY_INDEX_URL: indexUrl
+    .optional()
+    .describe(
+      'The index store: an OpenSearch URL such as https://user:pass@host:9200 (the URLs of several nodes are separated by commas), or sqlite:PATH. The value is a secret if it contains a password.',
+    ),
+  TALLY_INDEX_URL_FILE: optionalPath.describe(
+    'The path of a file that contains the value of TALLY_INDEX_URL, for example a systemd credential or a mounted secret. Only one of the two settings may be set.',
+  ),
+  TALLY_INDEX_AUTH: z
+    .enum(['none', 'basic', 'sigv4'], { error: 'must be none, basic or sigv4' })
+    .optional()
+    .describe(
+      'How requests to OpenSearch are authenticated: none, basic (the user and password of the URL) or sigv4 (Amazon OpenSearch Service). With sigv4 the credentials come from the AWS SDK’s credential chain, and the region comes from the host name or else from AWS_REGION. The default is basic if the URL contains a user, else none.',
+    ),
+  TALLY_INDEX_CA_FILE: optionalPath.describe(
+    'The path of a PEM file with the certificates of the authorities that may sign OpenSearch’s certificate. By default these are the authorities that Node.js trusts.',
+  ),
+  TALLY_INDEX_PREFIX: z
+    .string()
+    .trim()
+    .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and -, beginning with a letter or digit')
+    .refine((text) => !/-(objects|state|write|audit)(-|$)/.test(text), 'may not contain -objects, -state, -write or -audit')
+    .default('tally')
+    .describe('The first part of every index and alias name in OpenSearch. Installations that share a cluster need different prefixes.'),
+  TALLY_INDEX_SHARDS: integer(1, 64, 1).describe(
+    'The number of primary shards of a new bucket index. One shard is enough for about ten million objects.',
+  ),
+  TALLY_INDEX_REPLICAS: integer(0, 8, 1).describe(
+    'The number of replicas of a new index. With one replica the index survives the failure of one node.',
+  ),
+};
+
+type IndexStoreSettings = z.output<z.ZodObject<typeof indexStoreSettings>>;
+
+/** The mistakes in how the URL, its authentication and its certificates are combined. `sourceOf` is the name of the setting that provided a value. */
+function indexStoreMistakes(
+  settings: IndexStoreSettings,
+  { readFile, sourceOf }: { readonly readFile: ReadFile; readonly sourceOf: (name: string) => string },
+): readonly string[] {
+  return [...urlMistakes(settings, sourceOf('TALLY_INDEX_URL')), ...caMistakes(settings, readFile)];
+}
+
+function urlMistakes({ TALLY_INDEX_URL: index, ...settings }: IndexStoreSettings, source: string): readonly string[] {
+  if (index?.product !== 'opensearch') return [];
+  const { nodes } = index;
+  const isBasic = (settings.TALLY_INDEX_AUTH ?? 'basic') === 'basic';
+  const isPartly = nodes.some(hasCredentials) && !nodes.every(hasCredentials);
+  const rules: readonly (readonly [isBroken: boolean, rule: string])[] = [
+    [isBasic && isPartly, 'must have user and password in every URL'],
+    [settings.TALLY_INDEX_AUTH === 'basic' && !nodes.some(hasCredentials), 'must have user and password when TALLY_INDEX_AUTH is basic'],
+    [!isBasic && nodes.some(hasCredentials), `must have no user and password when TALLY_INDEX_AUTH is ${settings.TALLY_INDEX_AUTH}`],
+    [settings.TALLY_INDEX_CA_FILE !== undefined && !nodes.every(isHttps), 'must have only https URLs when TALLY_INDEX_CA_FILE is set'],
+    [nodes.some(isServerless), 'must not be OpenSearch Serverless, which does not support refresh=wait_for'],
+  ];
+  return rules.flatMap(([isBroken, rule]) => (isBroken ? [`${source}: ${rule}`] : []));
+}
+
+function caMistakes({ TALLY_INDEX_CA_FILE: filePath }: IndexStoreSettings, readFile: ReadFile): readonly string[] {
+  if (filePath === undefined) return [];
+  const read = textOfFile(filePath, readFile);
+  if ('mistake' in read) return [`TALLY_INDEX_CA_FILE: ${read.mistake}`];
+  return isCertificate(read.text) ? [] : ['TALLY_INDEX_CA_FILE: must name a file of certificates in PEM format'];
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).raw.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The settings of what Tally makes in AWS. */
+
+const ROLE_ARN = /^arn:aws[a-z0-9-]*:iam::\d{12}:role\/[\w+=.@/-]{1,512}$/;
+/** More accounts than that are a matter of several installations. */
+const ROLES_MAX = 20;
+
+const connectionSettings = {
+  TALLY_INSTALLATION: z
+    .string()
+    .trim()
+    .regex(INSTALLATION, 'must be 8 hex digits')
+    .optional()
+    .describe(
+      'The name of this installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it is made once and stored in the index store. Each registry needs another one: parts with its name that carry the id of another registry are refused.',
+    ),
+  TALLY_CONNECT_ROLE_ARN: z
+    .string()
+    .optional()
+    .transform((text) => itemsOf(text ?? ''))
+    .pipe(z.array(z.string().regex(ROLE_ARN, 'must be the ARN of a role, or several of different accounts, separated by commas')))
+    .refine((arns) => new Set(arns.map((arn) => arn.split(':')[4])).size === arns.length, 'must name one role for each account')
+    .refine((arns) => arns.length <= ROLES_MAX, `must name ${ROLES_MAX} roles at most`)
+    .describe(
+      'The ARNs of roles, one for each AWS account, separated by commas; 20 at most. What is in an account is planned, applied, paused, cleaned and removed by its role. A bucket of another account than the queues needs a role there, by which the doctor and the watch read too. In the account of the queues a role is for changes only, so that the role of the process needs only to read, and by default the credentials of the process are used. `tally iam-policy` prints what each role needs.',
+    ),
+  TALLY_CONNECT_ROLE_EXTERNAL_ID: z
+    .string()
+    .trim()
+    .regex(/^[\w+=,.@:/-]{2,1224}$/, 'must have 2 to 1224 letters, digits and +=,.@:/-_')
+    .optional()
+    .describe(
+      'The external ID that the trust policies of the roles of TALLY_CONNECT_ROLE_ARN demand. It is not a secret. It has no effect without a role.',
+    ),
+  TALLY_TRAIL_ARN: z
+    .string()
+    .trim()
+    .regex(/^arn:aws[a-z0-9-]*:cloudtrail:[a-z0-9-]+:\d{12}:trail\/[A-Za-z0-9._-]{3,128}$/, 'must be the ARN of a trail')
+    .optional()
+    .describe(
+      'The ARN of the CloudTrail trail for buckets with the source routed. `tally bucket apply` adds the selector of a bucket to it, beside those that it has. Set it only for a trail that Tally may change.',
+    ),
+  TALLY_TRAIL_BUCKET: z
+    .string()
+    .trim()
+    .regex(BUCKET_NAME, 'must be the name of a bucket')
+    .optional()
+    .describe(
+      'The bucket of the logs of a trail that belongs to others. Tally reads which trails deliver to it and checks them, and says exactly which selector must be added, but never changes them. It has no effect if TALLY_TRAIL_ARN is set.',
+    ),
+};
+
+/** The settings of re-index and of closing gaps. */
+
+const reindexSettings = {
+  TALLY_GAPS_LIST_REQUESTS_PER_DAY: integer(0, 1_000_000_000, 200_000).describe(
+    'The number of LIST requests that closing the gaps of one bucket and its scheduled compare may use in a day on average; those of one day may come at once. 200,000 requests list 200 million objects and cost one US dollar. With 0, gaps stay open until a re-index is started by hand.',
+  ),
+  TALLY_COMPARE_INTERVAL_DAYS: integer(0, 365, 7).describe(
+    'How often each bucket is compared whole with its index, in days, whatever its source: events may be lost where nothing sees it. A million objects take a thousand LIST requests, which cost half a cent, within the requests of TALLY_GAPS_LIST_REQUESTS_PER_DAY. With 0, no compare is scheduled.',
+  ),
+  TALLY_REINDEX_LISTINGS: integer(1, 64, 8).describe(
+    'The number of key ranges that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
+  ),
+  TALLY_REINDEX_BULK_CONCURRENCY: integer(1, 32, 4).describe(
+    'The number of bulk requests of re-index that run at the same time. The default of 4 is that of live events, which have priority: re-index sends one at a time while live events have work waiting, and half as many after each 429.',
+  ),
+  TALLY_REINDEX_HEAD_CONCURRENCY: integer(1, 256, 48).describe(
+    'The number of HEAD requests of re-index that run at the same time. The default of 48 allows 2,400 requests per second at 20 ms each, and is below that for live events, which have priority.',
+  ),
+};
+
+/** The settings of ingest: receiving and holding messages, bulk requests, and connecting buckets automatically. */
+
+const ingestSettings = {
+  TALLY_INGEST_POLLERS: integer(1, 64, 8).describe(
+    'The number of receive requests that run at the same time for each bucket queue. Eight receive up to 80 messages per round trip, which one worker can process.',
+  ),
+  TALLY_INGEST_WAIT_S: integer(0, 20, 20).describe(
+    'How long a receive request waits for messages, in seconds. The default of 20 s is the maximum of SQS and causes the fewest empty receives.',
+  ),
+  TALLY_INGEST_VISIBILITY_S: integer(10, 43_200, 60).describe(
+    'How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s the messages of a killed worker are received again after at most one minute.',
+  ),
+  TALLY_INGEST_HELD_MAX: integer(10, 20_000, 1_000).describe(
+    'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take some 20 MiB of memory. Receiving also pauses when the held messages weigh a quarter of the heap limit of Node, because a message has up to 1 MiB.',
+  ),
+  TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 60_000).describe(
+    'How long a message is held while its bucket, its index or S3 does not answer, in milliseconds. After that it is hidden in its queue for 30 s to 5 min, so that another worker may be able to handle it. While the index store as a whole does not answer, messages are held for up to 11 hours.',
+  ),
+  TALLY_INGEST_IN_FLIGHT_MAX: integer(100, 120_000, 80_000).describe(
+    'Receiving pauses while SQS reports more messages in flight than this. The default of 80,000 keeps a margin to 120,000, where SQS stops delivering without an error.',
+  ),
+  TALLY_BULK_ACTIONS: integer(1, 10_000, 1_000).describe(
+    'The largest number of actions in one bulk request. In measurements 1,000 had the lowest latency at full throughput.',
+  ),
+  TALLY_BULK_BYTES: integer(10_000, 50_000_000, 5_242_880).describe(
+    'The largest size of one bulk request, in bytes. The default of 5 MiB is far below OpenSearch’s limit of 100 MB.',
+  ),
+  TALLY_BULK_LINGER_MS: integer(0, 1_000, 20).describe(
+    'How long a bulk request waits for more actions, in milliseconds. A delay of 20 ms is not noticeable, yet fills the requests under load.',
+  ),
+  TALLY_BULK_CONCURRENCY: integer(1, 32, 4).describe(
+    'The number of bulk requests for live events that run at the same time. In measurements on two cores 4 performed best.',
+  ),
+  TALLY_AUTO_CONNECT: optionalFlag.describe(
+    'Whether a bucket is connected at its first event. The default is false, so that only buckets that you add are indexed; in the embedded mode it is true.',
+  ),
+  TALLY_AUTO_CONNECT_MAX: integer(1, 10_000, 100).describe(
+    'TALLY_AUTO_CONNECT connects no further bucket once this many buckets are connected. The default of 100 bounds what events of unexpected buckets can create.',
+  ),
+  TALLY_TARGET_LAG_S: integer(1, 86_400, 60).describe(
+    'How long draining the backlog may take, in seconds; the metric tally_workers_wanted is computed from it. With 60 s a scaled installation catches up within about a minute.',
+  ),
+};
+
+/** The settings of the SQS queues. */
+
+const queueSettings = {
+  TALLY_QUEUE_URL: z
+    .string()
+    .optional()
+    .transform((text) => itemsOf(text ?? ''))
+    .pipe(z.array(queueUrl).max(10, 'must name at most 10 queues'))
+    .describe(
+      'The URL of the bucket queue, which is the SQS queue that receives the events of all buckets. Up to ten URLs can be given, separated by commas. The role ingest needs at least one.',
+    ),
+  TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
+    .optional()
+    .describe(
+      'The URL of the dead-letter queue, to which Tally sends messages that can never succeed, together with the reason. By default it is the target of the redrive policy of the bucket queue that the message came from. Letters that SQS moves are found in all redrive targets.',
+    ),
+};
+
+/** The settings of the process: its roles, where it listens, what it logs, and how long a stop may take. */
+
+const roles = ['ingest', 'reindex', 'http'] as const;
+
+const processSettings = {
+  TALLY_ROLES: z
+    .string()
+    .default(roles.join(','))
+    .transform(itemsOf)
+    .pipe(z.array(z.enum(roles, { error: `must be of ${roles.join(', ')}` })).min(1, 'must name at least one role'))
+    .describe(
+      'The roles of this process, separated by commas: ingest (writes bucket events to the index), reindex (compares buckets with the index and runs scheduled work) and http (serves the control plane). By default a process has all of them, so that one process is a complete installation.',
+    ),
+  TALLY_HTTP_ADDRESS: address('127.0.0.1:8080').describe(
+    'The address (HOST:PORT) on which the control plane listens. Any other than a loopback address needs identity (TALLY_OIDC_ISSUER), TALLY_PUBLIC_URL and TALLY_TRUSTED_PROXIES, because everyone who reaches it could use it otherwise.',
+  ),
+  TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
+    'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
+  ),
+  TALLY_REGISTRY_URL: registryUrl
+    .optional()
+    .describe(
+      'The address of a running control plane, for example http://127.0.0.1:8080. If it is set, all commands except serve and config send their requests there instead of opening the index and the queues themselves. The option --registry does the same.',
+    ),
+  TALLY_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe(
+      'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.',
+    ),
+  TALLY_SERIES: flag(true).describe(
+    'Whether this process records, once a minute, what arrived and how the buckets stood, and once a day how large each bucket is, for the charts of the last fortnight and of growth. The default is true: it costs one small write a minute, and one a day for each bucket. With false, nothing is recorded; what was recorded stays visible until it is too old.',
+  ),
+  TALLY_SHUTDOWN_TIMEOUT_MS: integer(500, 600_000, 25_000).describe(
+    'The longest time that a stop may take, in milliseconds. The default of 25 s is below the 30 s that ECS and Kubernetes allow.',
+  ),
+};
 
 /** The settings by subject, in the order in which they are shown. */
 export const settingGroups = {
@@ -70,9 +325,9 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
       : []),
   ];
   if (missing.length === 0) return [];
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return [
-    `TALLY_HTTP_ADDRESS: ${address} is not a loopback address: other machines can reach the control plane there, so the settings below are needed; without them use 127.0.0.1:${port}`,
+    `TALLY_HTTP_ADDRESS: ${shown} is not a loopback address: other machines can reach the control plane there, so the settings below are needed; without them use 127.0.0.1:${port}`,
     ...missing,
   ];
 }
@@ -92,9 +347,7 @@ function storeMistakes(settings: Settings): readonly string[] {
   return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];
 }
 
-export type SettingsResult =
-  | { readonly ok: true; readonly settings: Settings }
-  | { readonly ok: false; readonly mistakes: readonly string[] };
+type SettingsResult = { readonly ok: true; readonly settings: Settings } | { readonly ok: false; readonly mistakes: readonly string[] };
 
 /** Variables that Kubernetes sets for a service named `tally`. They are not settings. */
 const SERVICE_LINK = /^TALLY_(.*_)?(SERVICE_(HOST|PORT)|PORT)(_|$)/;

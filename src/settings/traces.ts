@@ -132,7 +132,7 @@ export interface ServeEnvironment extends OuterEnvironment {
   readonly traces: TraceSettings | undefined;
 }
 
-export type TraceSettingsResult =
+type TraceSettingsResult =
   /** `traces` is undefined when tracing is off. */
   { readonly ok: true; readonly traces: TraceSettings | undefined } | { readonly ok: false; readonly mistakes: readonly string[] };
 

@@ -1,4 +1,5 @@
 /** What OpenSearch used, as its nodes count it themselves. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 
 const statsSchema = z.object({
@@ -9,4 +10,24 @@ const statsSchema = z.object({
 export async function indexCpuUs(openSearchUrl: string): Promise<number> {
   const stats = statsSchema.parse(await (await fetch(`${openSearchUrl}/_nodes/stats/process`)).json());
   return Object.values(stats.nodes).reduce((sum, node) => sum + node.process.cpu.total_in_millis * 1_000, 0);
+}
+
+const mergesSchema = z.object({ _all: z.object({ total: z.object({ merges: z.object({ current: z.number() }) }) }) });
+const MERGES_CHECK_MS = 200;
+/** Two looks in a row without a merge: one may be about to begin. */
+const QUIET_LOOKS = 2;
+
+/** Refreshes an index, and resolves when none of its segments are being merged. */
+export async function settleIndex(openSearchUrl: string, index: string): Promise<void> {
+  const ask = async (method: string, path: string): Promise<unknown> => {
+    const answer = await fetch(`${openSearchUrl}/${index}/${path}`, { method });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  await ask('POST', '_refresh');
+  for (let quiet = 0; quiet < QUIET_LOOKS;) {
+    await delay(MERGES_CHECK_MS);
+    const { current } = mergesSchema.parse(await ask('GET', '_stats/merge'))._all.total.merges;
+    quiet = current === 0 ? quiet + 1 : 0;
+  }
 }

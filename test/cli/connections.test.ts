@@ -328,6 +328,12 @@ describe('tally iam-policy', () => {
     expect([...new Set(stdout.match(/arn:[^:]+/g))]).toEqual([`arn:${partition}`]);
   });
 
+  it('names the queue of an emulator, whose URL has more before the account', async () => {
+    const TALLY_QUEUE_URL = 'http://127.0.0.1:4566/queue/eu-central-1/123456789012/tally-bucket-events';
+    const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run('iam-policy');
+    expect(stdout).toMatch(/"arn:aws:sqs:[^:]+:123456789012:tally-bucket-events"/);
+  });
+
   it('for the daemon changes nothing in AWS but messages', async () => {
     const { stdout } = await createCliWorld().run('iam-policy');
     expect(stdout).not.toMatch(/"(?:sns|events|s3):(?:Put|Set|Create|Delete|Subscribe|Unsubscribe)/);

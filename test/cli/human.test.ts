@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ageOfText, ageText, sizeText } from '../../src/cli/human.ts';
+import { ageOfText, ageText, sizeText } from '../../src/cli/output.ts';
 
 it.each([
   [undefined, undefined],

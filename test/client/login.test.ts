@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
-import { listen } from '../../src/client/listener.ts';
+import { listen } from '../../src/client/login.ts';
 import { requireVersion } from '../../src/client/platform.ts';
 import { never, openClientWorld, type ClientWorld } from './world.ts';
 

@@ -2,9 +2,8 @@
 import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Caller } from '../../src/client/caller.ts';
+import { type Caller, keyToken } from '../../src/client/caller.ts';
 import { createClient } from '../../src/client/client.ts';
-import { keyToken } from '../../src/client/credential.ts';
 import { never, openClientWorld, type ClientWorld } from './world.ts';
 
 const FAILED = 'Authentication failed. Check your credentials or API key.';

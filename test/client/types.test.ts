@@ -7,7 +7,7 @@ import type { contract } from '../../src/api/contract.ts';
 import type { AnswerOf, RequestOf } from '../../src/api/row.ts';
 import type { Caller, OwnAccess } from '../../src/client/caller.ts';
 import type { ConfigDocument } from '../../src/client/platform.ts';
-import type { Grant, TokenAnswer } from '../../src/client/tokens.ts';
+import type { Grant, TokenAnswer } from '../../src/client/send.ts';
 
 type Contract = typeof contract;
 /** `absent` for an operation that this version of the contract does not have. */

@@ -125,7 +125,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
     'a bucket is connected, served and re-indexed',
     async () => {
       const commands = blockWith(README, 'export TALLY_INDEX_URL');
-      const [add = '', jobs = '', ...rest] = blockWith(README, 'tally jobs');
+      const [plan = '', add = '', jobs = '', ...rest] = blockWith(README, 'tally jobs');
       const exported = Object.fromEntries(
         commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
       );
@@ -143,7 +143,6 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
         TALLY_QUEUE_URL: queue.url,
         TALLY_INDEX_URL: `sqlite:${join(data, 'index.sqlite')}`,
       };
-      await aws.notify(bucket, { queue });
 
       const daemon = await startDaemon(env);
       // with no bucket connected it is not ready; commands need what it makes in a new index
@@ -151,6 +150,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
         const { body } = (await daemon.readyz()) ?? {};
         return checksSchema.safeParse(body).data?.checks.index.status === 'ok';
       });
+      await shell(plan.replace('photos', bucket), env);
       await shell(add.replace('photos', bucket), env);
       await daemon.ready();
       await aws.put(bucket, 'after.txt', 'put while Tally serves');
@@ -176,10 +176,7 @@ describe('docs/guides', () => {
     const [build, run, add, search] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
     expect(run).toMatch(/^docker run --detach --name tally --read-only --tmpfs \/tmp .* tally serve$/);
-    expect([add, search]).toEqual([
-      'docker exec tally tally bucket add photos --source notification',
-      'docker exec tally tally search invoice',
-    ]);
+    expect([add, search]).toEqual(['docker exec tally tally bucket add photos --apply', 'docker exec tally tally search invoice']);
     const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });

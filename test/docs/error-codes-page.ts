@@ -6,6 +6,7 @@ import { statusOf } from '../../src/api/problem.ts';
 import { exitMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
 import { withPagesAddressed } from '../../src/domain/doc-pages.ts';
 import { titleOf } from '../../src/docs/render.ts';
+import { findings } from './findings.ts';
 import { textOf } from './pages.ts';
 
 /** What waits for the end of a fault. */
@@ -28,6 +29,12 @@ const background: Readonly<Record<BackgroundAnswer, string>> = {
   fail: 'A re-index job fails.',
 };
 
+/** What no re-index job and no sweep meets: the queue and its messages, logins, the registry of a command, and what it does in AWS. */
+const NOT_IN_JOBS = /^(?:message|issuer|queue|registry|connect|audit)\./;
+
+/** What only a request of a person or a program meets. */
+const OF_REQUESTS = /^(?:issuer|registry|connect|audit)\./;
+
 /** The page. */
 export function errorCodesPage(): string {
   const causes = {
@@ -42,7 +49,12 @@ export function errorCodesPage(): string {
   const faultParts = Object.keys(faults).map((name) => {
     const code = name as FaultCode;
     const { circuit, background: answer, advice } = faults[code];
-    return part(code, `${causeOf(code)} ${waits[circuit]} ${background[answer]}`, `*What to do.* ${withPagesAddressed(advice, linkTo)}`);
+    const ofJobs = NOT_IN_JOBS.test(code) ? '' : ` ${background[answer]}`;
+    return part(
+      code,
+      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuit]}${ofJobs}`,
+      `*What to do.* ${withPagesAddressed(advice, linkTo)}`,
+    );
   });
   const requestParts = Object.entries(requestErrors).map(([code, status]) => part(code, `Status ${status}. ${causeOf(code)}`));
   const exits = Object.entries(exitMeanings).map(([name, meaning]) => `| ${exitCodes[name as keyof typeof exitCodes]} | ${meaning} |`);
@@ -60,6 +72,13 @@ ${faultParts.join('\n')}
 The message of the answer says what to do.
 
 ${requestParts.join('\n')}
+## Findings of the doctor
+
+Plans, \`tally doctor\` and the watch of connections find these. Each finding says what it is about, why it matters, and which command or statement to paste.
+
+${findings()
+  .map(([code, meaning]) => part(code, meaning))
+  .join('\n')}
 ## Exit codes
 
 | code | meaning |

@@ -80,7 +80,7 @@ function termOf(file: string, text: string): number {
 }
 
 const KEYS = 'domain/identity/api-key.ts';
-const QUEUE = 'domain/provisioning/checks/queue-attributes.ts';
+const QUEUE = 'domain/provisioning/checks/queues.ts';
 const WATCH = 'domain/provisioning/planning/watch.ts';
 const CLOSING = 'domain/gaps/closing.ts';
 const SERVER = 'http/server.ts';
@@ -96,14 +96,14 @@ const unusualSilence = wordOf(RHYTHM, 'INTERVALS_MAX');
 const facts: Readonly<Record<string, readonly Fact[]>> = {
   'README.md': [
     [
-      'before it deletes more than {} documents and more than {} %',
+      'has deleted {} documents and {} % of the index',
       of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
       of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
     ],
   ],
   'docs/audit.md': [
     ['the first {} of each', of('pipeline/access/file-grants.ts', 'NAMED_MAX')],
-    ['for each key, operation, address and {} seconds', wordOf('pipeline/identity/key-uses.ts', 'WINDOW_MS', 's')],
+    ['for each key, operation, address and {} seconds', wordOf('pipeline/identity/audit-windows.ts', 'USES_MS', 's')],
     ['with at most {} keys', of('pipeline/calendar/sweep-deletes.ts', 'KEYS_MAX')],
   ],
   'docs/concepts.md': [['It stays for {} days', tombstones]],
@@ -141,7 +141,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/connect.md': [
     ['every hour, and {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
-    ['connects {} at a time', wordOf('cli/many-buckets.ts', 'AT_ONCE')],
+    ['connects {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')],
   ],
   'docs/guides/container.md': [
     ['with `maxReceiveCount` {})', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
@@ -165,7 +165,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     [
       'within {} hours, deletions included and read every {} seconds',
-      of('pipeline/control/changes.ts', 'SINCE_MS', 'h'),
+      of('pipeline/control/search.ts', 'SINCE_MS', 'h'),
       of('panel/browser/changes.tsx', 'READ_MS', 's'),
     ],
   ],
@@ -183,7 +183,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['of the last {} days. Only', tombstones],
     ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     ['One that takes longer than {} seconds', of('pipeline/control/usage.ts', 'TIME_LIMIT_MS', 's')],
-    ['What takes longer than {} seconds', of('pipeline/control/facets.ts', 'TIME_LIMIT_MS', 's')],
+    ['What takes longer than {} seconds', of('pipeline/control/usage.ts', 'FACETS_TIME_LIMIT_MS', 's')],
   ],
   'docs/guides/shared-notification.md': [
     ['It reads twice, {} seconds apart', wordOf('pipeline/provision/write-notification.ts', 'CALM_MS', 's')],
@@ -219,8 +219,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['tombstones are removed after {} days', tombstones],
     [
       'takes the job within {} s, or it makes no progress for {} minutes',
-      of('cli/jobs/wait.ts', 'STALL_MS.queued', 's'),
-      wordOf('cli/jobs/wait.ts', 'STALL_MS.running', 'min'),
+      of('cli/jobs.ts', 'STALL_MS.queued', 's'),
+      wordOf('cli/jobs.ts', 'STALL_MS.running', 'min'),
     ],
     ['to {} callers at once', of('http/job-events.ts', 'STREAMS_MAX')],
     ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],

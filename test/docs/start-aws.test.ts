@@ -30,7 +30,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
   `${PAGE}: queues, a bucket, a search, and nothing is left`,
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const [permissions = '', look = '', make = '', serve = '', plan = '', add = '', search = '', remove = '', ...rest] = blocks;
+    const [permissions = '', look = '', make = '', serve = '', plan = '', add = '', search = '', remove = '', clean = '', ...rest] = blocks;
     expect(rest).toEqual([]);
     const aws = createTestAws(awsEndpoint()!);
     const shell = await openPageShell(aws.endpoint);
@@ -42,9 +42,10 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
         .replaceAll('eu-central-1', aws.region)
         .replaceAll('photos', bucket)
         .replaceAll('sqlite:index.db', index)
+        .replaceAll('rm index.db', `rm ${join(folder, 'index.db')}`)
         .replaceAll('tally queue create', `tally queue create --prefix ${shell.prefix}`);
     const run = (block: string, env?: Readonly<Record<string, string>>): Promise<string> =>
-      shell.runBlock(typed(block), { TALLY_INDEX_URL: index }, env);
+      shell.runBlock(typed(block), { TALLY_INDEX_URL: index, ...env }, env);
 
     expect(await run(permissions)).toContain('sqs:CreateQueue');
     expect(await run(look)).toContain(`+ queue arn:aws:sqs:${aws.region}:000000000000:${shell.prefix}-bucket-events`);
@@ -55,9 +56,10 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     expect(Object.keys(settings).toSorted()).toEqual(['TALLY_DEAD_LETTER_QUEUE_URL', 'TALLY_QUEUE_URL']);
 
     expect(serve).toBe('export TALLY_INDEX_URL=sqlite:index.db\ntally serve\n');
-    const env = { ...settings, AWS_REGION: aws.region, TALLY_INDEX_URL: index };
-    const daemon = await startDaemon({ ...env, AWS_ENDPOINT_URL: aws.endpoint });
-    expect(await run(plan)).toContain('+ notification');
+    const daemon = await startDaemon({ ...settings, AWS_REGION: aws.region, TALLY_INDEX_URL: index, AWS_ENDPOINT_URL: aws.endpoint });
+    // the second terminal
+    const env = { TALLY_REGISTRY_URL: daemon.controlUrl };
+    expect(await run(plan, env)).toContain('+ notification');
     await run(add, env);
     await daemon.ready();
     const [put = '', explain = '', find = ''] = search.split('\n');
@@ -68,10 +70,11 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     expect(await run(explain, env)).toMatch(/^A search finds it/m);
     expect(await run(find, env)).toContain('tally-was-here.txt');
     await run(remove, env);
+    await daemon.stop();
+    await run(clean, settings);
     for (const url of [settings['TALLY_QUEUE_URL'], settings['TALLY_DEAD_LETTER_QUEUE_URL']])
       await expect(shell.aws('sqs', 'get-queue-attributes', '--queue-url', url ?? '')).rejects.toThrow(/NonExistentQueue|does not exist/);
     expect(await shell.aws('s3api', 'get-bucket-notification-configuration', '--bucket', bucket)).not.toContain('tally-');
-    await daemon.stop();
     await shell.dispose();
     await aws.dispose();
   },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Browser, Page, Response } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
-import { listen } from '../../src/client/listener.ts';
+import { listen } from '../../src/client/login.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';

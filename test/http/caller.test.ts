@@ -3,8 +3,7 @@ import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../src/domain/identity/actor.ts';
-import { createCallers } from '../../src/http/caller.ts';
-import { createAddressOf } from '../../src/http/client-address.ts';
+import { createCallers, createAddressOf } from '../../src/http/caller.ts';
 import { cookieIn, cookieNamesOf, cookieOf } from '../../src/http/cookies.ts';
 
 const requestFrom = (remoteAddress: string | undefined, forwarded?: string | string[]) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expiryHeaders } from '../../src/http/key-expiry.ts';
+import { expiryHeaders } from '../../src/http/control-plane.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 
 describe('the header about the end of a key', () => {

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { expect, it } from 'vitest';
-import { createFailedAttempts } from '../../src/pipeline/identity/failed-attempts.ts';
+import { createFailedAttempts } from '../../src/pipeline/identity/audit-windows.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { until } from '../support/servers/aws.ts';

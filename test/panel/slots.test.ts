@@ -20,6 +20,13 @@ it('the element of a row that a person works in shows no other row', () => {
   expect([...slotsFor(rowsFrom(100, 4), before, new Set([2])).values()]).toEqual([0, 1, 3, 4]);
 });
 
+it('a slot that rows had long ago is given again', () => {
+  // Bug: slots only rose, so that a list that was long again and again had ever higher ones. Fix: the lowest that no row has
+  const short = slotsFor(rowsFrom(28, 2), slotsFor(rowsFrom(0, 30), new Map(), none), none);
+  const long = slotsFor(rowsFrom(0, 30), short, none);
+  expect(Math.max(...long.values())).toBeLessThan(30);
+});
+
 it('never gives an element to two rows, and makes no more than are drawn at the same time', () => {
   const move = fc.record({ first: fc.nat(200), count: fc.integer({ min: 1, max: 30 }) });
   fc.assert(

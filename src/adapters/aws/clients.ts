@@ -7,8 +7,7 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { createAssumedRole, type AssumedRoleOptions } from './assumed-role.ts';
-import { createCredentials, type CredentialsProvider } from './credentials.ts';
+import { createAssumedRole, type AssumedRoleOptions, createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withResolvedRequests } from './resolved-requests.ts';
@@ -165,35 +164,29 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
     });
 
-  function eventsClients(maxAttempts: number): AwsClients['eventsFor'] {
-    let clientFor: ((region: string) => EventBridgeClient) | undefined;
+  /** The clients of a service whose module is loaded with the first of them. */
+  function lazily<Client extends { destroy(): void }>(
+    load: () => Promise<(region: string) => Client>,
+  ): (region: string) => Promise<Client> {
+    let clientFor: ((region: string) => Client) | undefined;
     return async (region) => {
+      const make = await load();
+      clientFor ??= cached(make);
+      return clientFor(region);
+    };
+  }
+
+  const eventsClients = (maxAttempts: number): AwsClients['eventsFor'] =>
+    lazily(async () => {
       const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
-      clientFor ??= cached(
-        (each) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region: each, maxAttempts, requestHandler }),
-      );
-      return clientFor(region);
-    };
-  }
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region, maxAttempts, requestHandler });
+    });
 
-  function trailsClients(maxAttempts: number): AwsClients['trailsFor'] {
-    let clientFor: ((region: string) => CloudTrailClient) | undefined;
-    return async (region) => {
+  const trailsClients = (maxAttempts: number): AwsClients['trailsFor'] =>
+    lazily(async () => {
       const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
-      clientFor ??= cached(
-        (each) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region: each, maxAttempts, requestHandler }),
-      );
-      return clientFor(region);
-    };
-  }
-
-  let keysFor: ((region: string) => KMSClient) | undefined;
-
-  async function cachedKeys(region: string): Promise<KMSClient> {
-    const { KMSClient: Client } = await import('@aws-sdk/client-kms');
-    keysFor ??= cached((each) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region: each, requestHandler }));
-    return keysFor(region);
-  }
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region, maxAttempts, requestHandler });
+    });
 
   return {
     region: options.region,
@@ -212,7 +205,10 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       eventsFor: eventsClients(1),
       trailsFor: trailsClients(1),
     },
-    keysFor: cachedKeys,
+    keysFor: lazily(async () => {
+      const { KMSClient: Client } = await import('@aws-sdk/client-kms');
+      return (region) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region, requestHandler });
+    }),
     async identityIn(region) {
       const { STSClient: Client } = await import('@aws-sdk/client-sts');
       // its endpoint is that of the SDK's own variables, as for the credentials
@@ -260,4 +256,36 @@ export function errorText(error: unknown): string {
   // an answer to HEAD has no body, so the SDK has no message
   const message = error.message === '' || error.message === 'UnknownError' ? '' : `: ${error.message}`;
   return `${error.name}${code}${message}`;
+}
+
+export interface AccountClients {
+  /** The clients with the role of the account; undefined: no role of it is known. They are created when they are first used. */
+  of(account: string): AwsClients | undefined;
+  /** Closes all connections. */
+  close(): void;
+}
+
+interface Dependencies {
+  /** The ARNs of roles, by account. */
+  readonly roles: ReadonlyMap<string, string>;
+  readonly credentialsOf: (roleArn: string) => CredentialsProvider;
+  readonly clientsWith: (credentials: CredentialsProvider) => AwsClients;
+}
+
+/** Creates them. */
+export function createAccountClients({ roles, credentialsOf, clientsWith }: Dependencies): AccountClients {
+  const made = new Map<string, AwsClients>();
+  return {
+    of(account) {
+      const known = made.get(account);
+      const roleArn = roles.get(account);
+      if (known !== undefined || roleArn === undefined) return known;
+      const clients = clientsWith(credentialsOf(roleArn));
+      made.set(account, clients);
+      return clients;
+    },
+    close() {
+      for (const clients of made.values()) clients.close();
+    },
+  };
 }

@@ -6,13 +6,20 @@
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { printable } from '../../domain/printable.ts';
-import { limitCredentialProcesses } from './credential-process.ts';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { externalDataInterceptor } from '@smithy/core/config';
+import { defined } from '../../domain/defined.ts';
+import type { AssumeRoleCommandOutput, STSClient, STSClientConfig } from '@aws-sdk/client-sts';
+import type { Clock } from '../../pipeline/ports/clock.ts';
 
 /** Returns the credentials that are valid now. Throws {@link CredentialsError}. */
 export type CredentialsProvider = () => ReturnType<ReturnType<typeof defaultProvider>>;
 
 /** The AWS credentials cannot be obtained. The name is the SDK's own, by which faults are recognised. */
-export class CredentialsError extends Error {
+class CredentialsError extends Error {
   override readonly name = 'CredentialsProviderError';
 }
 
@@ -117,4 +124,153 @@ function reasonOf(error: unknown, { step, reasons, silent }: Attempt): string {
   if (all.length > 0 && (isLast || reasons.includes(error.message))) return `no credentials: ${all.join('; ')}`;
   const isProviders = error.name === 'CredentialsProviderError' || error.name === 'TokenProviderError';
   return `${step}: ${isProviders ? '' : `${error.name}: `}${printable(error.message, REASON_LENGTH_MAX)}`;
+}
+
+/** Runs the `credential_process` of a profile for the SDK, with a limit: the SDK itself waits for it without one. */
+
+/** The SDK starts a command that failed a second time, in the next link of its chain. One that was too late is not started again that soon. */
+const RESTART_MS = 250;
+/** Credentials take a few kilobytes. */
+const OUTPUT_BYTES_MAX = 1_048_576;
+
+/**
+ * From now on the SDK's credential processes are ended after the limit, with what they started. Their errors
+ * contain what they wrote to stderr, and never the command, whose arguments can be secrets.
+ */
+function limitCredentialProcesses(limitMs: number): void {
+  let late: { readonly command: string; readonly atMs: number } | undefined;
+
+  async function run(command: string): Promise<{ readonly stdout: string }> {
+    if (late?.command === command && performance.now() - late.atMs < RESTART_MS) throw lateError();
+    // without input, a process that asks for a code at its standard input ends; it still has the terminal
+    const child = spawn(command, { shell: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = Promise.withResolvers<number | null>();
+    child.once('error', ended.reject).once('close', ended.resolve);
+    const timer = setTimeout(() => {
+      late = { command, atMs: performance.now() };
+      // not by its end, because a process that is left over can hold its output open
+      ended.reject(lateError());
+      endWithChildren(child.pid);
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }, limitMs);
+    const [stdout, stderr] = [outputOf(child.stdout), outputOf(child.stderr)];
+    try {
+      const exitCode = await ended.promise;
+      if (exitCode !== 0) throw new Error(`the credential_process failed with exit code ${exitCode}: ${stderr().trim()}`);
+      return { stdout: stdout() };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  const lateError = (): Error => new Error(`the credential_process gave no answer within ${limitMs} ms and was ended`);
+  // the SDK looks for another `exec` among its test data, and takes it through promisify
+  const exec = Object.assign(() => undefined, { [promisify.custom]: run });
+  Object.assign(externalDataInterceptor.getTokenRecord(), { exec });
+}
+
+/** Collects what a process writes, as much as credentials can need. Returns the function that reads it. */
+function outputOf(stream: Readable): () => string {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    sizeBytes += chunk.length;
+    if (sizeBytes <= OUTPUT_BYTES_MAX) chunks.push(chunk);
+  });
+  return () => Buffer.concat(chunks).toString();
+}
+
+/** Ends the shell and what it started. A process group would end them as well, but would take the terminal from the command. */
+function endWithChildren(pid: number | undefined): void {
+  if (pid === undefined) return;
+  for (const child of childrenOf(pid)) endWithChildren(child);
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it ended in the meantime
+  }
+}
+
+/** The children of a process, by Linux. Elsewhere only the shell is ended. */
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The credentials of a role that is assumed with those of the process: for what makes and removes connections, so that the
+ * daemon's own role needs only to read. They are used until shortly before they expire.
+ */
+
+/** The least that STS gives. An apply works for 20 s at a time. */
+const SESSION_S = 900;
+/** No request of a pass may meet credentials that end under it. */
+const RENEW_BEFORE_MS = 120_000;
+const ROLE_REASON_LENGTH_MAX = 500;
+
+export interface AssumedRoleOptions {
+  readonly roleArn: string;
+  readonly externalId?: string | undefined;
+  readonly source: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly region: string;
+  readonly requestHandler: NonNullable<STSClientConfig['requestHandler']>;
+  /** Default: that of the SDK's own variables, else of AWS. */
+  readonly endpoint?: string;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
+
+/** Creates the provider. Concurrent callers share a request. It throws {@link CredentialsError} if STS refuses. */
+export function createAssumedRole({ roleArn, externalId, source, clock, ...sts }: AssumedRoleOptions): CredentialsProvider {
+  let client: STSClient | undefined;
+  let current: ReturnType<CredentialsProvider> | undefined;
+  let renewAtMs = 0;
+
+  async function request(): ReturnType<CredentialsProvider> {
+    try {
+      // few processes need it
+      const { AssumeRoleCommand, STSClient: Client } = await import('@aws-sdk/client-sts');
+      client ??= new Client({ ...sts, credentials: source });
+      const command = new AssumeRoleCommand({
+        RoleArn: roleArn,
+        RoleSessionName: 'tally-connect',
+        DurationSeconds: SESSION_S,
+        ...(externalId !== undefined && { ExternalId: externalId }),
+      });
+      const credentials = credentialsOf(await client.send(command));
+      renewAtMs = (credentials.expiration?.getTime() ?? clock.nowMs() + SESSION_S * 1_000) - RENEW_BEFORE_MS;
+      return credentials;
+    } catch (error) {
+      const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+      throw new CredentialsError(`the role ${roleArn} cannot be assumed: ${printable(reason, ROLE_REASON_LENGTH_MAX)}`);
+    }
+  }
+
+  return async function credentials() {
+    if (current !== undefined && clock.nowMs() < renewAtMs) return current;
+    // until it is answered, no one else requests
+    renewAtMs = Infinity;
+    const requested = request();
+    current = requested;
+    try {
+      return await requested;
+    } catch (error) {
+      current = undefined;
+      renewAtMs = 0;
+      throw error;
+    }
+  };
+}
+
+function credentialsOf({ Credentials: given }: AssumeRoleCommandOutput): Awaited<ReturnType<CredentialsProvider>> {
+  if (given?.AccessKeyId === undefined || given.SecretAccessKey === undefined) throw new Error('the answer has no credentials');
+  const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey, SessionToken: sessionToken, Expiration: expiration } = given;
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...defined({ sessionToken, expiration }),
+  };
 }

@@ -2,7 +2,7 @@
 import { SQSClient } from '@aws-sdk/client-sqs';
 
 /** An endpoint that replaces the one of AWS; absent: the SDK finds the endpoint by the region. */
-export interface ExplicitEndpoint {
+interface ExplicitEndpoint {
   readonly endpoint?: string;
   readonly useFipsEndpoint?: false;
   readonly useDualstackEndpoint?: false;

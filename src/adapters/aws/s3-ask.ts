@@ -6,8 +6,7 @@ import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
-import type { S3Answer, S3Question, S3Refusal } from './s3-faults.ts';
-import { questionText } from './s3-faults.ts';
+import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
 
 export type Reply<Output> =
   | { readonly ok: true; readonly output: Output; readonly answer: S3Answer | undefined }
@@ -16,7 +15,7 @@ export type Reply<Output> =
 /** Sends one request. A failed request is a reply; the promise rejects only with the reason of an aborted signal. */
 export type Ask = <Output>(question: S3Question, signal: AbortSignal | undefined, how: HowToSend<Output>) => Promise<Reply<Output>>;
 
-export interface HowToSend<Output> {
+interface HowToSend<Output> {
   /** `attempt` is for requests that go without the SDK’s middleware: it is called when an attempt begins, and returns what is called with its answer. */
   readonly send: (client: S3Client, options: { readonly abortSignal?: AbortSignal }, attempt: Attempt) => Promise<Output>;
   /** Called with the answer to each attempt before the SDK parses it. It may read the body and replace it. */
@@ -156,4 +155,11 @@ export function presentState(facts: {
   if (facts.LastModified !== undefined) state.lastModifiedMs = facts.LastModified.getTime();
   if (facts.StorageClass !== undefined) state.storageClass = facts.StorageClass;
   return state;
+}
+
+/** The account that must own a bucket, as requests to S3 name it. */
+
+/** For a bucket whose account is not known, no account is named: stores that only speak S3's protocol may not know the header. */
+export function ownerInput({ account }: { readonly account?: string | undefined }): { readonly ExpectedBucketOwner?: string } {
+  return account === undefined ? {} : { ExpectedBucketOwner: account };
 }

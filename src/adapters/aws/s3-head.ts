@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache';
 import type { S3Answer } from './s3-faults.ts';
 import { createRequestSigner, encode } from './request-signer.ts';
 
-export interface HeadInput {
+interface HeadInput {
   readonly Bucket: string;
   readonly Key: string;
   readonly IfMatch?: string;

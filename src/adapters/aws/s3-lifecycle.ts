@@ -1,14 +1,16 @@
 /** Reads the lifecycle rules of a bucket. */
 import { defined } from '../../domain/defined.ts';
-import type { GetBucketLifecycleConfigurationCommandOutput, S3Client } from '@aws-sdk/client-s3';
-import { GetBucketLifecycleConfigurationCommand } from '@aws-sdk/client-s3';
+import {
+  type GetBucketLifecycleConfigurationCommandOutput,
+  type S3Client,
+  GetBucketLifecycleConfigurationCommand,
+} from '@aws-sdk/client-s3';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { BucketLifecycle } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import { createAsk, isFromS3 } from './s3-ask.ts';
+import { createAsk, isFromS3, ownerInput } from './s3-ask.ts';
 import { questionText, s3Fault } from './s3-faults.ts';
-import { ownerInput } from './s3-owner.ts';
 
 interface S3LifecycleDependencies {
   readonly clientFor: (region: string) => S3Client;

@@ -5,8 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
-import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
-import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { type ListObjectsV2CommandOutput, type S3Client, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../../domain/events/fields.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { detached } from '../../domain/documents/detached.ts';
@@ -17,9 +16,8 @@ import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/po
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
-import { createAsk, isRepeated, observedAt, presentState } from './s3-ask.ts';
+import { createAsk, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
-import { ownerInput } from './s3-owner.ts';
 
 interface S3ListingDependencies {
   readonly clientFor: (region: string) => S3Client;

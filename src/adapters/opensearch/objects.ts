@@ -1,17 +1,15 @@
 import { z } from 'zod';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
-import type { BulkAction, BulkVerdict } from './bulk.ts';
-import { BULK_FILTER, bulkAction, bulkVerdicts, clockVerdict, linesOf } from './bulk.ts';
-import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
+import type { ObjectIndex } from '../../pipeline/ports/object-index.ts';
+import { createBulkWrite } from './bulk.ts';
+import type { OpenSearchClient } from './client.ts';
+import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createBucketProbe } from './probe.ts';
 import { filterQuery, partsQuery, sortOf } from './query.ts';
-import { createRejectionJudge } from './rejections.ts';
 import { createSearchSender } from './searching.ts';
 
 interface ObjectsDependencies {
@@ -28,22 +26,10 @@ interface ObjectsDependencies {
  * on its indices, and composite operations (bulk, mget) on the cluster.
  */
 export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
-  const sendActions = createBulkSender(client);
-  const judgeRejections = createRejectionJudge(clock);
   const sendSearch = createSearchSender(client, names);
 
   return {
-    async write(writes, signal) {
-      signal?.throwIfAborted();
-      const prepared = writes.map((write) => bulkAction(write, names));
-      const actions = prepared.filter((action) => 'write' in action);
-      const verdicts = judgeRejections(actions, await sendActions(actions, signal));
-      if (actions.length === writes.length && verdicts.every(({ kind }) => kind === 'written')) return verdicts.map(answerOf);
-      const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
-      const decided = await decide(client, undecided, signal);
-      const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
-      return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
-    },
+    write: createBulkWrite({ client, names, clock }),
 
     async getMany(bucket, keys, signal) {
       signal?.throwIfAborted();
@@ -129,67 +115,6 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
 const LIVE_ONLY = { filter: { term: { deleted: false } } };
 /** Leaves out id and index, because documents are in the order of the request. `found` is always present, so that the answer has one entry per key. */
 const STORED_ONLY = { filter_path: 'docs.found,docs._source,docs.error' };
-
-const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
-
-function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
-  return verdict === undefined || verdict.kind === 'undecided' ? unanswered : verdict;
-}
-
-/**
- * Sends actions as one request. It halves the request as long as it is too large for the server (413) or the server cannot
- * parse it (400, which should be impossible; halving limits the failure to one action). An index without its primary shard
- * delays the answer by at most the time-out of 5 s.
- */
-function createBulkSender(client: OpenSearchClient) {
-  const query = { require_alias: true, timeout: '5s', filter_path: BULK_FILTER };
-
-  return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
-    if (actions.length === 0) return [];
-    const lines = actions.map(linesOf).join('');
-    // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
-    const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query, lines }, signal);
-    if (answer.status === 200) return bulkVerdicts(actions, answer.body);
-    if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);
-    if (actions.length === 1) return [refusedAlone(answer)];
-    const middle = Math.ceil(actions.length / 2);
-    const first = await sendActions(actions.slice(0, middle), signal);
-    const second = await sendActions(actions.slice(middle), signal).catch((error: unknown) => {
-      if (!(error instanceof FaultError)) throw error;
-      // the first half is written, so its answers must not be lost when the second half fails
-      return actions.slice(middle).map(() => ({ kind: 'fault' as const, ...faultOf(error) }));
-    });
-    return [...first, ...second];
-  };
-}
-
-function refusedAlone(answer: OpenSearchAnswer): IndexWriteAnswer {
-  if (answer.status === 413)
-    return { kind: 'fault', code: 'index.rejected', reason: '413: the document is larger than the server accepts' };
-  return { kind: 'fault', code: 'internal.unexpected', reason: requestFault(answer).reason };
-}
-
-const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
-
-/** Decides the undecided actions by reading the stored clocks. */
-async function decide(
-  client: OpenSearchClient,
-  actions: readonly BulkAction[],
-  signal: AbortSignal | undefined,
-): Promise<Map<BulkAction, IndexWriteAnswer>> {
-  if (actions.length === 0) return new Map();
-  const docs = actions.map(({ alias, id }) => ({ _index: alias, _id: id, _source: false }));
-  const answer = await client.send({ method: 'POST', path: '/_mget', body: { docs } }, signal);
-  const versions = parseAnswer(versionsSchema, bodyOf(answer)).docs;
-  return new Map(
-    actions.map((action, at) => {
-      const stored = versions[at]?._version;
-      const { clock } = action.write.document;
-      // the write was refused, but no document with such a clock is stored now: it was removed meanwhile, so the write may be tried again
-      return [action, stored === undefined || stored < clock ? unanswered : clockVerdict(stored, clock)];
-    }),
-  );
-}
 
 const mgetSchema = z.object({
   docs: z.array(z.object({ _source: objectDocumentSchema.optional(), error: storeErrorSchema.optional() })),

@@ -15,9 +15,9 @@ import type { Readable } from '../access/readable.ts';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import { keyScopes } from './actor.ts';
-import { base62Of } from './base62.ts';
+import { base62Of } from './tokens.ts';
 
-export const KEY_PREFIX = 'qk_';
+const KEY_PREFIX = 'qk_';
 /** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */
 export const KEY_RANDOM_BYTES = 32;
 const RANDOM_DIGITS = 43;
@@ -47,7 +47,7 @@ const KEPT_AFTER_EXPIRY_MS = 90 * DAY_MS;
 const EXPIRY_WARNING_MS = 14 * DAY_MS;
 
 export const keyStatuses = ['ACTIVE', 'EXPIRED'] as const;
-export type KeyStatus = (typeof keyStatuses)[number];
+type KeyStatus = (typeof keyStatuses)[number];
 
 /** A key as stored. */
 export const keyRecordSchema = z.object({
@@ -87,7 +87,7 @@ export function createSecret(random: Uint8Array): string {
 }
 
 /** What a text is, as far as the text alone shows. `mistyped`: it has the form of a secret, and its checksum is another one. */
-export type SecretForm = 'secret' | 'mistyped' | 'malformed';
+type SecretForm = 'secret' | 'mistyped' | 'malformed';
 
 /** Judges a text. White space around it must be removed before. */
 export function formOf(text: string): SecretForm {

@@ -1,7 +1,7 @@
 /** Appointments: who becomes an administrator at the next login. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { base62Of } from './base62.ts';
+import { base62Of } from './tokens.ts';
 
 const DAY_MS = 86_400_000;
 /** Long enough for a colleague who is away until Monday; a forgotten appointment does not wait for the next owner of an address. */
@@ -22,7 +22,7 @@ export const appointmentSchema = z.object({
 export type Appointment = z.infer<typeof appointmentSchema>;
 
 /** Who is meant: an e-mail address that the issuer verified, or the subject that it names. */
-export type Appointee = { readonly email: string } | { readonly sub: string };
+type Appointee = { readonly email: string } | { readonly sub: string };
 
 /** The name under which the appointment is stored. A hash, because a subject may be longer than an id. */
 export function appointmentNameOf(appointee: Appointee): string {

@@ -66,7 +66,7 @@ export function claimHas(claims: Claims, path: string, value: string): boolean {
 const GROUPS_MAX = 1_000;
 
 /** The groups that claims state. */
-export interface StatedGroups {
+interface StatedGroups {
   /** Each can be granted something: it has at most 256 characters. Others, and those beyond the first 1,000, are left out. */
   readonly groups: readonly string[];
   /** Set if the issuer sends a link in place of the groups, because they are too many (OpenID Connect Core, 5.6.2), or if some were left out. */

@@ -5,7 +5,7 @@ import { isSameIssuer } from './issuers.ts';
 import type { RoleSource, UserRecord } from './user.ts';
 
 /** A claim at a path must have a value. */
-export interface ClaimRule {
+interface ClaimRule {
   readonly kind: 'claim';
   /** As the settings write it. */
   readonly text: string;
@@ -14,7 +14,7 @@ export interface ClaimRule {
 }
 
 /** Who may log in. `domain`: whose verified e-mail address has this domain. */
-export type AllowedRule = { readonly kind: 'any' } | { readonly kind: 'domain'; readonly domain: string } | ClaimRule;
+type AllowedRule = { readonly kind: 'any' } | { readonly kind: 'domain'; readonly domain: string } | ClaimRule;
 
 export interface LoginRules {
   /** One of them must apply. */
@@ -34,10 +34,10 @@ export interface LoginRules {
 }
 
 /** What the rules are applied to after the login: the claims themselves are not stored. */
-export type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'emailDenied' | 'matched'>;
+type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'emailDenied' | 'matched'>;
 
 /** The rules that decide whether a user may log in. */
-export type AllowingRules = Pick<LoginRules, 'allowed' | 'allowsUnverified'>;
+type AllowingRules = Pick<LoginRules, 'allowed' | 'allowsUnverified'>;
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+$/;
 /** A path and a value. The value may contain =. */

@@ -7,7 +7,6 @@
  * SECRET are 43 digits. What is stored or logged makes no token.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { base62Of } from './base62.ts';
 
 /** 62^43 is just above 2^256: no number of guesses finds a secret. */
 export const SECRET_DIGITS = 43;
@@ -52,4 +51,18 @@ export function isSameText(a: string, b: string): boolean {
 /** The challenge of a verifier by the method S256 (RFC 7636). */
 export function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
+}
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const BASE = 62n;
+
+/** The number that the bytes are (big-endian) as exactly `length` digits. Digits that do not fit are left out at the front. */
+export function base62Of(bytes: Uint8Array, length: number): string {
+  let rest = BigInt(`0x${Buffer.from(bytes).toString('hex') || '0'}`);
+  let text = '';
+  for (let digit = 0; digit < length; digit += 1) {
+    text = `${DIGITS[Number(rest % BASE)] ?? ''}${text}`;
+    rest /= BASE;
+  }
+  return text;
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { roles } from './actor.ts';
-import { base62Of } from './base62.ts';
+import { base62Of } from './tokens.ts';
 
 /** 16 bytes of a hash: 62^22 is above 2^128. */
 const ID_BYTES = 16;

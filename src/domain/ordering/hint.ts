@@ -8,7 +8,7 @@
  *   ignored  the record does not change anything that the index holds
  */
 import type { BucketRecord, BucketSource } from '../bucket.ts';
-import { clockOfMs, msOfClock, sequencerClock } from './clock.ts';
+import { clockOfMs, msOfClock } from './clock.ts';
 import { EXACT_AGE_MAX_MS, FUTURE_MS, PLAUSIBLE_MS, VERSIONING_READ_AFTER_MS } from './constants.ts';
 import type { ObjectState } from '../documents/document.ts';
 import { dialectFacts, isFormOf, type ChangeRecord } from '../events/record.ts';
@@ -89,6 +89,21 @@ function plausibleClock(record: ChangeRecord, times: MessageTimes): number | und
   if (clock === undefined || Math.abs(clock - clockOfMs(record.eventTimeMs)) > PLAUSIBLE_MS * 1_000) return undefined;
   const latest = clockOfMs(times.sentAtMs + FUTURE_MS);
   return clock > latest || clockOfMs(record.eventTimeMs) > latest ? undefined : clock;
+}
+
+const FRACTION_UNITS = 4_294_967_296; // 2^32: the fraction is binary
+
+/**
+ * The clock in a sequencer, or undefined when its format is unknown. Observed format: two hex digits (usually 00,
+ * sometimes 80), eight of Unix seconds, eight of binary fraction; older sequencers lack the first two digits. Seconds and
+ * fraction are read separately, because together they exceed 2^53.
+ */
+export function sequencerClock(sequencer: string): number | undefined {
+  if (!/^([0-9A-Fa-f]{2})?[0-9A-Fa-f]{16}$/.test(sequencer)) return undefined;
+  const seconds = Number.parseInt(sequencer.slice(-16, -8), 16);
+  const fraction = Number.parseInt(sequencer.slice(-8), 16);
+  // both steps are exact: fraction × 10^6 is below 2^53, and the division is by a power of two
+  return seconds * 1_000_000 + Math.floor((fraction * 1_000_000) / FRACTION_UNITS);
 }
 
 /** Whether the record is above the floor and younger than a day, by SQS's clock and by this machine's (rule 3). */

@@ -7,8 +7,7 @@ import { canonicalJson } from './canonical.ts';
 import { jsonOf } from './facts.ts';
 import type { ObservedTarget } from './observed.ts';
 import { routedOperations } from './trail.ts';
-import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
-import type { Wiring, Wish } from './wiring.ts';
+import { minimalTransformer, transformer, type InputTransformer, type Wiring, type Wish } from './wiring.ts';
 
 /** Events with all of these values must pass. */
 interface Needed {
@@ -29,7 +28,7 @@ export function neededEvents({ bucket, region, source }: Wish, { rule }: Wiring)
 /** The detail type of all five operations. */
 const CALLS = 'AWS API Call via CloudTrail';
 
-export interface JudgedPattern {
+interface JudgedPattern {
   /** The values that the pattern does not let pass, each with its field. */
   readonly missing: readonly string[];
   /** The fields of the pattern whose meaning is not known here. */

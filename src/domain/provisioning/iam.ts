@@ -74,7 +74,7 @@ function isElsewhere(names: IamNames): boolean {
 }
 
 /** Who is to get which policy where a bucket belongs to another account. */
-export interface BothSides {
+interface BothSides {
   /** For the principal: the process that serves, or the person who connects. */
   readonly process: object;
   /** For the role of the bucket's account that the process assumes. */

@@ -88,6 +88,16 @@ export function tagsOf({ installation, registry }: Owner, bucket?: string): Tags
   return { [INSTALLATION_TAG]: installation, [REGISTRY_TAG]: registry, ...(bucket !== undefined && { 'tally:bucket': bucket }) };
 }
 
+/** Tags as AWS takes them. */
+export function tagList(tags: Tags): { readonly Key: string; readonly Value: string }[] {
+  return Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+}
+
+/** Tags as AWS answers them. */
+export function tagsIn(list: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[] = []): Tags {
+  return Object.fromEntries(list.map(({ Key = '', Value = '' }) => [Key, Value]));
+}
+
 /** Whether something with these tags was made by this registry. */
 export function isOwn(tags: Tags | undefined, { registry }: Pick<Owner, 'registry'>): boolean {
   return tags?.[REGISTRY_TAG] === registry;

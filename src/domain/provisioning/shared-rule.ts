@@ -18,7 +18,7 @@ const PATTERN_MAX = 2_048;
 /** The part of the hash that stands in names: 32 bits, for the few shapes of one registry. */
 const HASH_LENGTH = 8;
 /** As many as a bus has rules. */
-export const SHARED_RULES_MAX = 300;
+const SHARED_RULES_MAX = 300;
 
 /** A rule as a list of rules names it. */
 export interface ListedRule {
@@ -76,7 +76,7 @@ export function sharedRulesIn<Listed extends ListedRule>(wish: Wish, rules: read
   return rules.filter(({ name }) => name.startsWith(prefix) && rest.test(name.slice(prefix.length)));
 }
 
-export interface Candidates {
+interface Candidates {
   /** The shared rule that names the bucket and treats its events as the wish needs it. */
   readonly holding?: string;
   /** Shared rules that name the bucket for another treatment, which it had before. */

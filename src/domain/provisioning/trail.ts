@@ -19,7 +19,7 @@ const basicSchema = z.looseObject({
   ReadWriteType: z.string().optional(),
   DataResources: z.array(z.looseObject({ Type: z.string().optional(), Values: z.array(z.string()).optional() })).optional(),
 });
-export type BasicSelector = z.infer<typeof basicSchema>;
+type BasicSelector = z.infer<typeof basicSchema>;
 
 /** The selectors of a trail. A trail has one kind only. */
 export type Selectors =

@@ -4,7 +4,6 @@ import type { NotificationEntry } from './notification.ts';
 import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
 import { conditionValues, type Statement } from './policy.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
-import { minimalTransformer, transformer, type InputTransformer } from './transformer.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues, and the region that of the bucket. */
 export interface Wish extends Place, Owner {
@@ -40,6 +39,16 @@ export interface Target {
   readonly arn: string;
   readonly deadLetterArn?: string;
   readonly transformer?: InputTransformer;
+}
+
+/** The target as EventBridge, its command line and its templates take it. */
+export function sdkTarget({ id, arn, deadLetterArn, transformer: input }: Target) {
+  return {
+    Id: id,
+    Arn: arn,
+    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
+    ...(input !== undefined && { InputTransformer: { InputPathsMap: { ...input.paths }, InputTemplate: input.template } }),
+  };
 }
 
 export interface Rule {
@@ -371,4 +380,76 @@ function trailRule(wish: Wish, topicArn: string): Rule {
       transformer: wish.minimal === true ? minimalTransformer : transformer,
     },
   };
+}
+
+/**
+ * The input transformers of the routed source. Placeholders have no quotes: EventBridge then quotes the values itself, so that
+ * keys with quotes or backslashes survive. A value that an event does not have arrives as an empty string.
+ */
+
+export interface InputTransformer {
+  readonly paths: Readonly<Record<string, string>>;
+  readonly template: string;
+}
+
+/** Tally's own: it passes on what tells a failed call and the calls of one bulk delete, too. */
+export const transformer: InputTransformer = {
+  paths: {
+    awsRegion: '$.detail.awsRegion',
+    eventName: '$.detail.eventName',
+    eventTime: '$.detail.eventTime',
+    eventID: '$.detail.eventID',
+    eventSource: '$.detail.eventSource',
+    errorCode: '$.detail.errorCode',
+    requestID: '$.detail.requestID',
+    bucket: '$.detail.requestParameters.bucketName',
+    key: '$.detail.requestParameters.key',
+    requestedVersionId: '$.detail.requestParameters.versionId',
+    versionId: '$.detail.responseElements.x-amz-version-id',
+    isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
+  },
+  template:
+    '{"Records":[{"awsRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"eventID":<eventID>,"eventSource":<eventSource>,"errorCode":<errorCode>,"requestID":<requestID>,"requestParameters":{"versionId":<requestedVersionId>},"s3":{"bucket":{"name":<bucket>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
+};
+
+/** The least that is understood, with the names of the specification (`--minimal`). */
+export const minimalTransformer: InputTransformer = {
+  paths: {
+    cloudRegion: '$.detail.awsRegion',
+    bucketName: '$.detail.requestParameters.bucketName',
+    eventName: '$.detail.eventName',
+    eventTime: '$.detail.eventTime',
+    isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
+    key: '$.detail.requestParameters.key',
+    versionId: '$.detail.responseElements.x-amz-version-id',
+  },
+  template:
+    '{"Records":[{"cloudRegion":<cloudRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":{"bucket":{"name":<bucketName>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
+};
+
+/**
+ * The two sides of a connection: that of the bucket, with its topic and its rule, and that of the bucket queue. They may be in
+ * different regions and accounts, and then each request goes to one of them, with its credentials.
+ */
+
+export interface Side {
+  readonly of: 'bucket' | 'queue';
+  readonly account: string;
+  readonly region: string;
+  /** The role whose credentials are used; absent: those of the process. */
+  readonly role?: string | undefined;
+}
+
+/** The roles that the settings name, by their accounts. */
+export type Roles = ReadonlyMap<string, string>;
+
+/** The side with the role of its account. */
+export function withRole(side: Side, roles: Roles): Side {
+  const role = roles.get(side.account);
+  return role === undefined ? side : { ...side, role };
+}
+
+/** A side as people read it. */
+export function sideText({ of, account, region, role }: Side): string {
+  return `on the side of the ${of}: ${region}, account ${account}, with ${role === undefined ? 'the credentials of the process' : `the role ${role}`}`;
 }

@@ -4,9 +4,9 @@ import type { GrantView, ReaderView } from '../../api/access.ts';
 import type { User } from '../../api/users.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
-import { Chosen, Field, Form, Select } from './form.tsx';
+import { Chosen, Field, FormDialog, Select } from './form.tsx';
 import { useLoaded, usePages } from './load.ts';
-import { announce, Details, Dialog, Listed, Shown, Table, Text, Time } from './parts.tsx';
+import { announce, type Column, Details, Listed, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
 
@@ -54,37 +54,33 @@ interface GrantTableProps {
 }
 
 function GrantTable({ grants, label = 'Grants', remove }: GrantTableProps) {
+  const columns: readonly Column<GrantView>[] = [
+    ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
+    ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
+    ['Granted by', ({ source, granted_by: by }) => (source === 'file' ? 'the file of grants' : <Text>{by}</Text>)],
+    ['Since', ({ created_at: since }) => <Time at={since} />],
+  ];
+  const act: Column<GrantView> = [
+    'Actions',
+    (grant) =>
+      grant.source === 'command' && (
+        <button
+          type="button"
+          class="danger outline small"
+          aria-label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
+          onClick={() => remove?.(grant)}
+        >
+          Remove
+        </button>
+      ),
+  ];
   return (
-    <Table label={label} heads={['Who', 'May read', 'Granted by', 'Since', ...(remove === undefined ? [] : ['Actions'])]}>
-      {grants.map((grant) => (
-        <tr key={`${grant.who} ${grant.where}`}>
-          <th scope="row">
-            <Text>{grant.who}</Text>
-          </th>
-          <td>
-            <Text>{grant.where === '*' ? 'every bucket' : grant.where}</Text>
-          </td>
-          <td>{grant.source === 'file' ? 'the file of grants' : <Text>{grant.granted_by}</Text>}</td>
-          <td>
-            <Time at={grant.created_at} />
-          </td>
-          {remove !== undefined && (
-            <td>
-              {grant.source === 'command' && (
-                <button
-                  type="button"
-                  class="danger outline small"
-                  aria-label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
-                  onClick={() => remove(grant)}
-                >
-                  Remove
-                </button>
-              )}
-            </td>
-          )}
-        </tr>
-      ))}
-    </Table>
+    <Table
+      label={label}
+      columns={remove === undefined ? columns : [...columns, act]}
+      rows={grants}
+      keyOf={({ who, where }) => `${who} ${where}`}
+    />
   );
 }
 
@@ -98,31 +94,29 @@ function AddDialog({ onClose }: { readonly onClose: () => void }) {
   }
   const isWithinName = where.includes('/') && !where.endsWith('/');
   return (
-    <Dialog title="Add a grant" onClose={onClose}>
-      <Form submit="Grant" onSubmit={add} onCancel={onClose}>
-        <Field
-          label="Who"
-          value={who}
-          onChange={setWho}
-          isRequired
-          placeholder="group:analysts"
-          hint="user:EMAIL, group:VALUE as the issuer states it, or everyone."
-        />
-        <Field
-          label="May read"
-          value={where}
-          onChange={setWhere}
-          isRequired
-          placeholder="photos/2026/"
-          hint="BUCKET, BUCKET/PREFIX, or * for every bucket."
-        />
-        {isWithinName && (
-          <p class="advice">
-            The prefix has no slash at its end: it is the beginning of names, and <Text>{`${where}…`}</Text> is granted too.
-          </p>
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog title="Add a grant" onClose={onClose} submit="Grant" onSubmit={add}>
+      <Field
+        label="Who"
+        value={who}
+        onChange={setWho}
+        isRequired
+        placeholder="group:analysts"
+        hint="user:EMAIL, group:VALUE as the issuer states it, or everyone."
+      />
+      <Field
+        label="May read"
+        value={where}
+        onChange={setWhere}
+        isRequired
+        placeholder="photos/2026/"
+        hint="BUCKET, BUCKET/PREFIX, or * for every bucket."
+      />
+      {isWithinName && (
+        <p class="advice">
+          The prefix has no slash at its end: it is the beginning of names, and <Text>{`${where}…`}</Text> is granted too.
+        </p>
+      )}
+    </FormDialog>
   );
 }
 
@@ -133,13 +127,11 @@ function RemoveGrantDialog({ grant: { who, where }, onClose }: { readonly grant:
     onClose();
   }
   return (
-    <Dialog title="Remove this grant?" onClose={onClose}>
-      <Form submit="Remove" onSubmit={remove} onCancel={onClose} isDanger>
-        <p>
-          <Text>{who}</Text> may not read <Text>{where}</Text> from the next request on, but for what another grant gives.
-        </p>
-      </Form>
-    </Dialog>
+    <FormDialog title="Remove this grant?" onClose={onClose} submit="Remove" onSubmit={remove} isDanger>
+      <p>
+        <Text>{who}</Text> may not read <Text>{where}</Text> from the next request on, but for what another grant gives.
+      </p>
+    </FormDialog>
   );
 }
 
@@ -162,30 +154,21 @@ function Readers({ part, person, round }: AskedProps) {
   );
 }
 
+const readerColumns: readonly Column<ReaderView>[] = [
+  ['Person', ({ email }) => <Text>{email}</Text>, 'row'],
+  [
+    'Because',
+    ({ role, by }) => (role === 'admin' ? 'administrator' : <Text>{by.map(({ who, where }) => `${who} → ${where}`).join(', ')}</Text>),
+  ],
+];
+
 function ReaderList({ part, round }: Omit<AskedProps, 'person'>) {
   const readers = usePages<ReaderView>(`readers ${round} ${part}`, (cursor, signal) =>
     call('GET /v1/admin/readers', { query: { where: part, ...(cursor !== undefined && { cursor }) } }, signal),
   );
   return (
     <Listed pages={readers} empty={<p class="empty">Nobody who has logged in.</p>}>
-      {(items) => (
-        <Table label="Who sees this" heads={['Person', 'Because']}>
-          {items.map((reader) => (
-            <tr key={reader.user_id}>
-              <th scope="row">
-                <Text>{reader.email}</Text>
-              </th>
-              <td>
-                {reader.role === 'admin' ? (
-                  'administrator'
-                ) : (
-                  <Text>{reader.by.map(({ who, where }) => `${who} → ${where}`).join(', ')}</Text>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      {(items) => <Table label="Who sees this" columns={readerColumns} rows={items} keyOf={({ user_id: id }) => id} />}
     </Listed>
   );
 }

@@ -3,11 +3,10 @@ import { useState } from 'preact/hooks';
 import type { AnyApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type RequestTo } from './api.ts';
-import { Left } from './key-days.tsx';
-import { RevokeDialog } from './keys.tsx';
+import { keyColumns, RevokeDialog } from './keys.tsx';
 import { usePages } from './load.ts';
 import { Chosen, Select } from './form.tsx';
-import { Listed, Table, Text, Time } from './parts.tsx';
+import { type Column, Listed, Table, Text } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/api-keys'>['query']>;
@@ -71,43 +70,34 @@ function KeyFilter({ choices }: { readonly choices: Choices }) {
 }
 
 function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; readonly revoke: (key: AnyApiKey) => void }) {
-  return (
-    <Table label="API keys of all users" heads={['Owner', 'Name', 'Fingerprint', 'Left', 'Created', 'Last used', 'May', 'Actions']}>
-      {keys.map((key) => (
-        <tr key={key.id}>
-          <th scope="row">
-            <Text>{key.user_email}</Text>
-            {!key.user_email_verified && <small> (not verified)</small>}
-            {key.owner_disabled && <small> (disabled)</small>}
-          </th>
-          <td>
-            <Text>{key.name}</Text>
-          </td>
-          <td>
-            <code>{key.fingerprint}</code>
-          </td>
-          <td>
-            <Left of={key} />
-          </td>
-          <td>
-            <Time at={key.created_at} />
-          </td>
-          <td>
-            <Time at={key.last_used_at} />
-          </td>
-          <td>{key.scopes.join(', ')}</td>
-          <td>
-            <button
-              type="button"
-              class="danger outline small"
-              aria-label={`Revoke ${printable(key.name)} of ${printable(key.user_email)}`}
-              onClick={() => revoke(key)}
-            >
-              Revoke
-            </button>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const columns: readonly Column<AnyApiKey>[] = [
+    [
+      'Owner',
+      (key) => (
+        <>
+          <Text>{key.user_email}</Text>
+          {!key.user_email_verified && <small> (not verified)</small>}
+          {key.owner_disabled && <small> (disabled)</small>}
+        </>
+      ),
+      'row',
+    ],
+    ['Name', ({ name }) => <Text>{name}</Text>],
+    ...keyColumns,
+    ['May', ({ scopes }) => scopes.join(', ')],
+    [
+      'Actions',
+      (key) => (
+        <button
+          type="button"
+          class="danger outline small"
+          aria-label={`Revoke ${printable(key.name)} of ${printable(key.user_email)}`}
+          onClick={() => revoke(key)}
+        >
+          Revoke
+        </button>
+      ),
+    ],
+  ];
+  return <Table label="API keys of all users" columns={columns} rows={keys} keyOf={({ id }) => id} />;
 }

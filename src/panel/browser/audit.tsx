@@ -6,7 +6,7 @@ import { facts } from './facts.ts';
 import { usePages } from './load.ts';
 import { Chosen, Select } from './form.tsx';
 import { useObserved } from './observed.ts';
-import { Details, Listed, Table, Text, Time } from './parts.tsx';
+import { type Column, Details, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { numberText, timeText, zone } from './words.ts';
 
@@ -45,7 +45,7 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
       <h1>Audit</h1>
       <AuditFilter choices={choices} />
       <Listed pages={found} empty={<p class="empty">No act matches.</p>}>
-        {(records) => <AuditTable acts={actsOf(records)} />}
+        {(records) => <Table label="Acts of the audit" columns={columns} rows={actsOf(records)} keyOf={({ record }) => record.id} />}
       </Listed>
     </>
   );
@@ -69,35 +69,26 @@ function AuditFilter({ choices }: { readonly choices: Choices }) {
   );
 }
 
-function AuditTable({ acts }: { readonly acts: readonly Act[] }) {
-  return (
-    <Table label="Acts of the audit" heads={['Time', 'Act', 'Of', 'Who', 'Outcome', 'Details']}>
-      {acts.map(({ record, beganAt, times }) => (
-        <tr key={record.id}>
-          <td>
-            <Time at={record.eventtime} />
-          </td>
-          <th scope="row">
-            {record.eventname}
-            {times > 1 && <small class="quiet"> {numberText(times)} times</small>}
-          </th>
-          <td>
-            <Text>{subjectOf(record)}</Text>
-          </td>
-          <td>
-            <Text>{record.useridentity.email}</Text>
-          </td>
-          <td>
-            <span class={`state ${looks[record.outcome]}`}>{record.outcome === 'intended' ? 'no end is recorded' : record.outcome}</span>
-          </td>
-          <td>
-            <Folded record={record} beganAt={beganAt} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
+const columns: readonly Column<Act>[] = [
+  ['Time', ({ record }) => <Time at={record.eventtime} />],
+  [
+    'Act',
+    ({ record, times }) => (
+      <>
+        {record.eventname}
+        {times > 1 && <small class="quiet"> {numberText(times)} times</small>}
+      </>
+    ),
+    'row',
+  ],
+  ['Of', ({ record }) => <Text>{subjectOf(record)}</Text>],
+  ['Who', ({ record }) => <Text>{record.useridentity.email}</Text>],
+  [
+    'Outcome',
+    ({ record: { outcome } }) => <span class={`state ${looks[outcome]}`}>{outcome === 'intended' ? 'no end is recorded' : outcome}</span>,
+  ],
+  ['Details', ({ record, beganAt }) => <Folded record={record} beganAt={beganAt} />],
+];
 
 /** An act without an end is one that runs, or whose process was killed. */
 const looks = { done: 'good', failed: 'bad', intended: 'notable' } as const;

@@ -2,13 +2,17 @@
 import { useRef, useState } from 'preact/hooks';
 import type { ShownBucket, UnconnectedBucket } from '../../api/buckets.ts';
 import { printable } from '../../domain/printable.ts';
-import { AddBucket } from './add-bucket.tsx';
-import { call, type AnswerTo } from './api.ts';
+import { call, type AnswerTo, Problem, type RequestTo } from './api.ts';
 import { Gaps, Status } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
-import { Link, More, Shown, Table, Text, Time } from './parts.tsx';
+import { type Column, Link, More, Shown, Table, Text, Time, announce, Details, Dialog } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText } from './words.ts';
+import type { ConnectionView } from '../../api/connections.ts';
+import { emptySettings, handMade, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
+import { Check, Field, Form, useIsShown } from './form.tsx';
+import { go, hrefOf } from './place.ts';
+import { PlanStep, type PlanWish } from './plan.tsx';
 
 /** Buckets change slowly; jobs and gaps have their own pages. */
 const REFRESH_MS = 15_000;
@@ -52,7 +56,11 @@ export function BucketsPage({ add }: { readonly add: string | undefined }) {
       <Shown loaded={loaded} isLive>
         {({ items, unconnected, next }) => (
           <>
-            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <BucketTable buckets={items} />}
+            {items.length === 0 ? (
+              <NoBuckets mayAdd={mayAdd} />
+            ) : (
+              <Table label="Connected buckets" columns={columns} rows={items} keyOf={({ bucket }) => bucket} />
+            )}
             {next !== undefined && <More key={items.length} more={more} />}
             <Unconnected buckets={unconnected} add={mayAdd ? setAdding : undefined} />
           </>
@@ -72,34 +80,22 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
   );
 }
 
-function BucketTable({ buckets }: { readonly buckets: readonly ShownBucket[] }) {
-  return (
-    <Table label="Connected buckets" heads={['Bucket', 'Status', 'Source', 'Open gaps', 'Last event', 'Last whole compare']}>
-      {buckets.map((each) => (
-        <tr key={each.bucket}>
-          <th scope="row">
-            <Link page="bucket" choices={{ bucket: each.bucket }} isRow>
-              <Text>{each.bucket}</Text>
-            </Link>
-          </th>
-          <td>
-            <Status of={each} />
-          </td>
-          <td class="less">{each.source}</td>
-          <td>
-            <Gaps of={each} />
-          </td>
-          <td>
-            <Time at={each.last_event_at} />
-          </td>
-          <td class="less">
-            <Time at={each.last_compared_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
+const columns: readonly Column<ShownBucket>[] = [
+  [
+    'Bucket',
+    ({ bucket }) => (
+      <Link page="bucket" choices={{ bucket }} isRow>
+        <Text>{bucket}</Text>
+      </Link>
+    ),
+    'row',
+  ],
+  ['Status', (bucket) => <Status of={bucket} />],
+  ['Source', ({ source }) => source, 'less'],
+  ['Open gaps', (bucket) => <Gaps of={bucket} />],
+  ['Last event', ({ last_event_at: at }) => <Time at={at} />],
+  ['Last whole compare', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
+];
 
 interface UnconnectedProps {
   readonly buckets: readonly UnconnectedBucket[];
@@ -108,36 +104,178 @@ interface UnconnectedProps {
 
 function Unconnected({ buckets, add }: UnconnectedProps) {
   if (buckets.length === 0) return null;
+  const known: readonly Column<UnconnectedBucket>[] = [
+    ['Bucket', ({ bucket }) => <Text>{bucket}</Text>, 'row'],
+    ['Events', ({ count }) => numberText(count)],
+    ['First', ({ first_seen_at: at }) => <Time at={at} />],
+    ['Last', ({ last_seen_at: at }) => <Time at={at} />],
+  ];
+  const act: Column<UnconnectedBucket> = [
+    'Actions',
+    ({ bucket }) => (
+      <button type="button" class="outline small" aria-label={`Add ${printable(bucket)}`} onClick={() => add?.(bucket)}>
+        Add
+      </button>
+    ),
+  ];
   return (
     <section>
       <h2>Not connected</h2>
       <p>Events of these buckets arrive, and are not indexed.</p>
       <Table
         label="Buckets that are not connected"
-        heads={['Bucket', 'Events', 'First', 'Last', ...(add === undefined ? [] : ['Actions'])]}
-      >
-        {buckets.map((each) => (
-          <tr key={each.bucket}>
-            <th scope="row">
-              <Text>{each.bucket}</Text>
-            </th>
-            <td>{numberText(each.count)}</td>
-            <td>
-              <Time at={each.first_seen_at} />
-            </td>
-            <td>
-              <Time at={each.last_seen_at} />
-            </td>
-            {add !== undefined && (
-              <td>
-                <button type="button" class="outline small" aria-label={`Add ${printable(each.bucket)}`} onClick={() => add(each.bucket)}>
-                  Add
-                </button>
-              </td>
-            )}
-          </tr>
-        ))}
-      </Table>
+        columns={add === undefined ? known : [...known, act]}
+        rows={buckets}
+        keyOf={({ bucket }) => bucket}
+      />
     </section>
+  );
+}
+
+/**
+ * Adds a bucket:
+ *
+ *   form ──► plan ──► applying ──► its page
+ *     └───────┴──without AWS──► its page, or its first re-index
+ *
+ * A bucket that is connected already stays as it is, and the dialog leads to its page.
+ */
+
+type Added = AnswerTo<'POST /v1/buckets'>;
+
+function AddBucket({ name: first, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const [name, setName] = useState(first);
+  const [settings, setSettings] = useState(emptySettings);
+  const [account, setAccount] = useState('');
+  const [isIndexed, setIndexed] = useState(true);
+  const [isPlanned, setPlanned] = useState(false);
+  const [isAdopted, setAdopted] = useState(false);
+  const [connected, setConnected] = useState<string>();
+  /** The name that this dialog asked to connect: after a failure the same is tried again. */
+  const asked = useRef('');
+  const isShown = useIsShown();
+  const bucket = name.trim();
+  const owner = { ...(account.trim() !== '' && { bucket_account: account.trim() }) };
+  const wish: PlanWish = { ...wishOf(settings), ...owner, ...(isAdopted && { adopt: 'true' }) };
+
+  async function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']> = {}): Promise<Added> {
+    const isFirst = asked.current !== bucket;
+    const body = { bucket, ...settingsBody(settings), ...owner, reindex: isIndexed, ...(isFirst && { only_new: true }), ...more };
+    asked.current = bucket;
+    try {
+      return await call('POST /v1/buckets', { body });
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'bucket.already-connected') setConnected(bucket);
+      throw error;
+    }
+  }
+  async function record(): Promise<void> {
+    const added = await add();
+    announce(`${added.bucket} is connected.`);
+    if (isShown()) go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
+  }
+  async function begin(plan: string, planned: PlanWish): Promise<ConnectionView> {
+    // what an earlier installation made is taken over by an apply only
+    const { connection } = await add(planned.adopt === 'true' ? {} : { apply: true, plan });
+    return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...planned } });
+  }
+  async function review(): Promise<void> {
+    const byHand = handMade(settings);
+    if (byHand !== undefined) throw new Problem(byHand, 'plan.by-hand', { advice: 'Add the bucket without changing AWS.' });
+    setPlanned(true);
+  }
+  function another(): void {
+    asked.current = '';
+    setConnected(undefined);
+    setPlanned(false);
+  }
+  const without = { text: 'Add bucket without changing AWS', act: record };
+  if (connected !== undefined) return <Connected name={connected} onClose={onClose} onBack={another} />;
+  if (isPlanned) {
+    return (
+      <Dialog title={`Plan for ${bucket}`} onClose={onClose}>
+        <p>
+          To connect <Text>{bucket}</Text>, Tally makes this in AWS. Nothing is written before “Add and apply”.
+        </p>
+        <PlanStep
+          bucket={bucket}
+          wish={wish}
+          begin={begin}
+          apply="Add and apply"
+          record={without}
+          onConnected={() => {
+            if (asked.current !== bucket) setConnected(bucket);
+          }}
+          onWish={(other) => {
+            setAdopted(other.adopt === 'true');
+            setSettings(settingsAfter(settings, other));
+          }}
+          onApplied={() => {
+            announce(`${bucket} is connected, and its events come.`);
+            if (isShown()) go(hrefOf('bucket', { bucket }));
+          }}
+          onClose={() => setPlanned(false)}
+        />
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Add bucket" onClose={onClose}>
+      <Form submit="Show the plan…" onSubmit={review} otherwise={without} onCancel={onClose}>
+        <Field label="Name" value={name} onChange={setName} isRequired hint="The name of the bucket in S3." />
+        <SettingsFields settings={settings} onChange={setSettings} />
+        <Field
+          label="Account"
+          value={account}
+          onChange={setAccount}
+          placeholder="123456789012"
+          hint="The account of the bucket, if it is not that of the bucket queue. Requests to S3 name it as the expected owner."
+        />
+        <Check
+          label="Index what the bucket holds already"
+          isChecked={isIndexed}
+          onChange={setIndexed}
+          hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
+        />
+      </Form>
+    </Dialog>
+  );
+}
+
+interface ConnectedProps {
+  readonly name: string;
+  readonly onClose: () => void;
+  readonly onBack: () => void;
+}
+
+/** What there is in place of a bucket that can be added. */
+function Connected({ name, onClose, onBack }: ConnectedProps) {
+  const loaded = useLoaded(`bucket ${name}`, (signal) => call('GET /v1/buckets/{bucket}', { params: { bucket: name } }, signal));
+  return (
+    <Dialog title="Add bucket" onClose={onClose}>
+      <p role="alert">
+        <Text>{name}</Text> is connected already, and stays as it is. Its page is where its settings are changed.
+      </p>
+      <Shown loaded={loaded}>
+        {(bucket) => (
+          <Details
+            of={[
+              ['Source', bucket.source],
+              ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
+              ['Enrichment', bucket.enrich],
+              ['Status', <Status key="status" of={bucket} />],
+            ]}
+          />
+        )}
+      </Shown>
+      <p class="actions">
+        <Link page="bucket" choices={{ bucket: name }}>
+          Show <Text>{name}</Text>
+        </Link>
+        <button type="button" class="secondary outline" onClick={onBack}>
+          Add another bucket
+        </button>
+      </p>
+    </Dialog>
   );
 }

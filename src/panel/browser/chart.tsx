@@ -2,7 +2,7 @@
 import { useEffect, useId, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { useObserved } from './observed.ts';
-import { Table } from './parts.tsx';
+import { type Column, Table } from './parts.tsx';
 import { theme } from './theme.ts';
 import { agoText, timeText, zone } from './words.ts';
 
@@ -33,6 +33,7 @@ export function Chart({ title, source, atMs, lines, show }: ChartProps) {
   const id = useId();
   const inZone = useObserved(zone);
   const last = atMs.at(-1);
+  const shownAt = (value: number | null | undefined): string => (typeof value === 'number' ? show(value) : '–');
   return (
     <figure class="chart" aria-labelledby={id}>
       <figcaption>
@@ -55,17 +56,18 @@ export function Chart({ title, source, atMs, lines, show }: ChartProps) {
       </small>
       <details>
         <summary class="quiet">As a table</summary>
-        <Table label={`${title}, as a table`} heads={['Time', ...lines.map(({ label }) => label)]}>
-          {atMs.slice(-ROWS_MAX).map((at, place) => (
-            <tr key={at}>
-              <th scope="row">{timeText(new Date(at).toISOString(), inZone)}</th>
-              {lines.map(({ label, values }) => {
-                const value = values[Math.max(0, atMs.length - ROWS_MAX) + place];
-                return <td key={label}>{typeof value === 'number' ? show(value) : '–'}</td>;
-              })}
-            </tr>
-          ))}
-        </Table>
+        <Table
+          label={`${title}, as a table`}
+          columns={[
+            ['Time', ([at]) => timeText(new Date(at).toISOString(), inZone), 'row'],
+            ...lines.map(({ label, values }): Column<readonly [atMs: number, place: number]> => [
+              label,
+              ([, place]) => shownAt(values[place]),
+            ]),
+          ]}
+          rows={atMs.map((at, place) => [at, place] as const).slice(-ROWS_MAX)}
+          keyOf={([at]) => at}
+        />
       </details>
     </figure>
   );

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
 import { restoreFocus } from './focus.ts';
-import { Failure } from './parts.tsx';
+import { Dialog, Failure } from './parts.tsx';
 
 /** A button that is disabled while it acts loses the focus. Returns what notes the place of the focus, to which it returns then. */
 function useKeptFocus(isActing: boolean): () => void {
@@ -152,6 +152,20 @@ export function Form({
         )}
       </div>
     </form>
+  );
+}
+
+interface FormDialogProps extends Omit<FormProps, 'onCancel'> {
+  readonly title: string;
+  readonly onClose: () => void;
+}
+
+/** A dialog that asks before it acts. Cancel closes it. */
+export function FormDialog({ title, onClose, ...form }: FormDialogProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Form {...form} onCancel={onClose} />
+    </Dialog>
   );
 }
 

@@ -5,7 +5,7 @@ import { facts } from './facts.ts';
 import { ActivityTabs } from './jobs.tsx';
 import { useLoaded } from './load.ts';
 import { Chosen, Select } from './form.tsx';
-import { Link, Shown, Table, Text, Time } from './parts.tsx';
+import { type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
@@ -55,45 +55,42 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
   );
 }
 
+const columns: readonly Column<Gap>[] = [
+  [
+    'Bucket',
+    ({ bucket }) => (
+      <Link page="bucket" choices={{ bucket }} isRow>
+        <Text>{bucket}</Text>
+      </Link>
+    ),
+    'row',
+  ],
+  ['Kind', ({ kind }) => plainText(kind)],
+  [
+    'State',
+    ({ state, held, waits }) => (
+      <div>
+        <span class={`state ${state === 'closed' ? 'good' : 'notable'}`}>
+          {held === true ? `${state}, until a re-index is requested` : state}
+        </span>
+        {waits !== undefined && (
+          <small>
+            <br />
+            <Text>{waits.reason}</Text>
+          </small>
+        )}
+      </div>
+    ),
+  ],
+  ['Reason', ({ reason }) => <Text>{reason}</Text>],
+  ['Prefix', ({ prefix }) => (prefix === undefined ? 'whole bucket' : <Text>{prefix}</Text>)],
+  ['Seen', ({ count }) => numberText(count)],
+  ['Last seen', ({ last_seen_at: at }) => <Time at={at} />],
+  ['What to do', (gap) => <GapAct of={gap} />],
+];
+
 export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
-  return (
-    <Table label="Gaps" heads={['Bucket', 'Kind', 'State', 'Reason', 'Prefix', 'Seen', 'Last seen', 'What to do']}>
-      {gaps.map((gap) => (
-        <tr key={gap.id}>
-          <th scope="row">
-            <Link page="bucket" choices={{ bucket: gap.bucket }} isRow>
-              <Text>{gap.bucket}</Text>
-            </Link>
-          </th>
-          <td>{plainText(gap.kind)}</td>
-          <td>
-            <div>
-              <span class={`state ${gap.state === 'closed' ? 'good' : 'notable'}`}>
-                {gap.held === true ? `${gap.state}, until a re-index is requested` : gap.state}
-              </span>
-              {gap.waits !== undefined && (
-                <small>
-                  <br />
-                  <Text>{gap.waits.reason}</Text>
-                </small>
-              )}
-            </div>
-          </td>
-          <td>
-            <Text>{gap.reason}</Text>
-          </td>
-          <td>{gap.prefix === undefined ? 'whole bucket' : <Text>{gap.prefix}</Text>}</td>
-          <td>{numberText(gap.count)}</td>
-          <td>
-            <Time at={gap.last_seen_at} />
-          </td>
-          <td>
-            <GapAct of={gap} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  return <Table label="Gaps" columns={columns} rows={gaps} keyOf={({ id }) => id} />;
 }
 
 /** Where a person follows the closing of a gap, or does what it waits for. */

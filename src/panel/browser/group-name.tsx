@@ -1,6 +1,5 @@
 /** What groups of objects are called, and where their names lead. */
 import type { AnswerTo } from './api.ts';
-import { ageTexts } from './ages.ts';
 import { Link, Text } from './parts.tsx';
 import { clauseOf, withClauses, withField } from './query-text.ts';
 import { choicesOf, type Group, type Search } from './search-place.ts';
@@ -61,3 +60,13 @@ function clausesOf(by: Exclude<Group, 'folder'>, name: string): readonly string[
   if (by === 'age') return ageClauses[name] ?? [];
   return [clauseOf({ name: by === 'class' ? 'class' : 'ext', operator: ':' }, [name])];
 }
+
+/** The ages by which objects are grouped, in words: what is in each, without what is younger. */
+export const ageTexts: Readonly<Record<string, string>> = {
+  '1d': 'less than a day',
+  '7d': '1 to 7 days',
+  '30d': '7 to 30 days',
+  '90d': '30 to 90 days',
+  '365d': '90 to 365 days',
+  older: 'older than 365 days',
+};

@@ -1,10 +1,26 @@
 /** Whether the process can do its work: its own checks, each with what to do. */
 import { readiness } from './api.ts';
 import { useLoaded } from './load.ts';
-import { Advice, Link, Shown, Table, Text } from './parts.tsx';
+import { Advice, type Column, Link, Shown, Table, Text } from './parts.tsx';
 import { plainText } from './words.ts';
 
 const REFRESH_MS = 5_000;
+
+type Check = Awaited<ReturnType<typeof readiness>>['checks'][string];
+
+const columns: readonly Column<readonly [name: string, check: Check]>[] = [
+  ['Check', ([name]) => plainText(name), 'row'],
+  ['Status', ([, { status }]) => <span class={`state ${status === 'ok' ? 'good' : 'bad'}`}>{status}</span>],
+  ['What happened', ([, { detail }]) => detail !== undefined && <Text>{detail}</Text>],
+  [
+    'What to do',
+    ([name, { advice }]) => (
+      <>
+        {advice !== undefined && <Advice>{advice}</Advice>} {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
+      </>
+    ),
+  ],
+];
 
 export function HealthPage() {
   const loaded = useLoaded('health', readiness, { everyMs: REFRESH_MS });
@@ -20,21 +36,7 @@ export function HealthPage() {
                 .map(([role, of]) => `${role}: ${of.ready ? 'ready' : 'not ready'}`)
                 .join(', ')}
             </p>
-            <Table label="Checks" heads={['Check', 'Status', 'What happened', 'What to do']}>
-              {Object.entries(value.checks).map(([name, check]) => (
-                <tr key={name}>
-                  <th scope="row">{plainText(name)}</th>
-                  <td>
-                    <span class={`state ${check.status === 'ok' ? 'good' : 'bad'}`}>{check.status}</span>
-                  </td>
-                  <td>{check.detail !== undefined && <Text>{check.detail}</Text>}</td>
-                  <td>
-                    {check.advice !== undefined && <Advice>{check.advice}</Advice>}{' '}
-                    {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
-                  </td>
-                </tr>
-              ))}
-            </Table>
+            <Table label="Checks" columns={columns} rows={Object.entries(value.checks)} keyOf={([name]) => name} />
             <p>Lag and throughput over time are in Grafana: the dashboard is in the folder config/monitoring.</p>
           </>
         )}

@@ -1,6 +1,7 @@
 /** How far a job is, in words. */
 import type { Job } from '../../api/jobs.ts';
 import { durationText } from './words.ts';
+import { useNow } from './parts.tsx';
 
 /** Whether nothing of the job changes any more. */
 export const hasEnded = ({ state }: Job): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
@@ -37,6 +38,17 @@ export function JobState({ job }: { readonly job: Job }) {
     <span class={`state ${kind}`}>
       {state}
       {more}
+    </span>
+  );
+}
+
+export function JobBar({ job }: { readonly job: Job }) {
+  const left = leftText(job, useNow());
+  return (
+    <span class="progress">
+      <JobState job={job} />
+      {job.state === 'running' && <progress value={job.progress} max={1} aria-label="Progress" />}
+      {left !== undefined && <small class="quiet">{left}</small>}
     </span>
   );
 }

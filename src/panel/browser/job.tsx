@@ -2,13 +2,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call, type Problem } from './api.ts';
-import { JobBar } from './job-bar.tsx';
-import { hasEnded, jobTitle } from './job-state.tsx';
+import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { followJob } from './job-stream.ts';
 import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';
-import { Act, Form } from './form.tsx';
-import { announce, Details, Dialog, Link, Shown, Table, Text, Time } from './parts.tsx';
+import { Act, FormDialog } from './form.tsx';
+import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText, timeText, zone } from './words.ts';
 
@@ -167,17 +166,15 @@ function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClos
     onClose();
   }
   return (
-    <Dialog title="Cancel the job?" onClose={onClose}>
-      <Form submit="Cancel the job" onSubmit={cancel} onCancel={onClose} cancelText="Keep the job">
-        <p>The job ends and cannot be resumed. What it has written stays.</p>
-        {waiting > 0 && (
-          <p>
-            {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They
-            stand under Gaps until a person allows their deletion, or the bucket has the objects again.
-          </p>
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog title="Cancel the job?" onClose={onClose} submit="Cancel the job" onSubmit={cancel} cancelText="Keep the job">
+      <p>The job ends and cannot be resumed. What it has written stays.</p>
+      {waiting > 0 && (
+        <p>
+          {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They stand
+          under Gaps until a person allows their deletion, or the bucket has the objects again.
+        </p>
+      )}
+    </FormDialog>
   );
 }
 
@@ -189,14 +186,18 @@ function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClo
     onClose();
   }
   return (
-    <Dialog title="Release the deletion limit?" onClose={onClose}>
-      <Form submit={`Delete ${numberText(waiting)} documents`} onSubmit={release} onCancel={onClose} isDanger>
-        <p>
-          {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
-          {numberText(reserved)} were deleted already. Check that the bucket is as it should be.
-        </p>
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="Release the deletion limit?"
+      onClose={onClose}
+      submit={`Delete ${numberText(waiting)} documents`}
+      onSubmit={release}
+      isDanger
+    >
+      <p>
+        {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
+        {numberText(reserved)} were deleted already. Check that the bucket is as it should be.
+      </p>
+    </FormDialog>
   );
 }
 
@@ -267,22 +268,22 @@ function Counts({ job: { counts } }: { readonly job: Job }) {
 function Examples({ job: { examples = {}, bucket } }: { readonly job: Job }) {
   const rows = Object.entries(examples).flatMap(([kind, alike]) => (alike ?? []).map((each) => ({ kind, ...each })));
   if (rows.length === 0) return null;
+  const columns: readonly Column<(typeof rows)[number]>[] = [
+    ['Difference', ({ kind }) => plainText(kind)],
+    [
+      'Key',
+      ({ key }) => (
+        <Link page="object" choices={{ bucket, key }} isRow>
+          <Text>{key}</Text>
+        </Link>
+      ),
+    ],
+    ['Fields', ({ fields = [], reason }) => (reason === undefined ? fields.join(', ') : <Text>{reason}</Text>)],
+  ];
   return (
     <section>
       <h2>Examples</h2>
-      <Table label="Examples of differences" heads={['Difference', 'Key', 'Fields']}>
-        {rows.map(({ kind, key, fields = [], reason }) => (
-          <tr key={`${kind} ${key}`}>
-            <td>{plainText(kind)}</td>
-            <td>
-              <Link page="object" choices={{ bucket, key }} isRow>
-                <Text>{key}</Text>
-              </Link>
-            </td>
-            <td>{reason === undefined ? fields.join(', ') : <Text>{reason}</Text>}</td>
-          </tr>
-        ))}
-      </Table>
+      <Table label="Examples of differences" columns={columns} rows={rows} keyOf={({ kind, key }) => `${kind} ${key}`} />
     </section>
   );
 }

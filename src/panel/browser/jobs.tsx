@@ -2,10 +2,9 @@
 import { useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
 import { call } from './api.ts';
-import { JobBar } from './job-bar.tsx';
-import { hasEnded, jobTitle } from './job-state.tsx';
+import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { useLoaded, type Loaded } from './load.ts';
-import { Link, Shown, Table, Text, Time } from './parts.tsx';
+import { type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { numberText } from './words.ts';
 
 /** While a job has not ended, and otherwise: a list of 1,000 jobs is a megabyte. */
@@ -102,30 +101,23 @@ interface TableProps {
 }
 
 export function JobTable({ jobs, isOfBucket }: TableProps) {
-  return (
-    <Table label="Jobs" heads={['Job', 'State', 'Missing', 'Different', 'Phantom', 'Requested by', 'Created']}>
-      {jobs.map((job) => (
-        <tr key={job.id}>
-          <th scope="row">
-            <Link page="job" choices={{ id: job.id }} isRow>
-              {jobTitle(job)} {isOfBucket !== true && <Text>{job.bucket}</Text>}
-              {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
-            </Link>
-          </th>
-          <td>
-            <JobBar job={job} />
-          </td>
-          <td>{job.counts && numberText(job.counts.missing)}</td>
-          <td>{job.counts && numberText(job.counts.stale)}</td>
-          <td>{job.counts && numberText(job.counts.phantom)}</td>
-          <td class="who">
-            <Text>{job.requested_by}</Text>
-          </td>
-          <td>
-            <Time at={job.created_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const columns: readonly Column<Job>[] = [
+    [
+      'Job',
+      (job) => (
+        <Link page="job" choices={{ id: job.id }} isRow>
+          {jobTitle(job)} {isOfBucket !== true && <Text>{job.bucket}</Text>}
+          {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
+        </Link>
+      ),
+      'row',
+    ],
+    ['State', (job) => <JobBar job={job} />],
+    ['Missing', ({ counts }) => counts && numberText(counts.missing)],
+    ['Different', ({ counts }) => counts && numberText(counts.stale)],
+    ['Phantom', ({ counts }) => counts && numberText(counts.phantom)],
+    ['Requested by', ({ requested_by: by }) => <Text>{by}</Text>, 'who'],
+    ['Created', ({ created_at: at }) => <Time at={at} />],
+  ];
+  return <Table label="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} />;
 }

@@ -6,8 +6,8 @@ import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Left } from './key-days.tsx';
 import { usePages } from './load.ts';
-import { Check, Field, Form } from './form.tsx';
-import { announce, Dialog, Listed, Table, Text, Time } from './parts.tsx';
+import { Check, Field, FormDialog } from './form.tsx';
+import { announce, type Column, Dialog, Listed, Table, Text, Time } from './parts.tsx';
 import { may, session } from './session.ts';
 
 export function KeysPage() {
@@ -54,43 +54,41 @@ export function KeysPage() {
   );
 }
 
+/** What a table of keys shows of each besides its name. */
+export const keyColumns: readonly Column<ApiKey>[] = [
+  ['Fingerprint', ({ fingerprint }) => <code>{fingerprint}</code>],
+  ['Left', (key) => <Left of={key} />],
+  ['Created', ({ created_at: at }) => <Time at={at} />],
+  ['Last used', ({ last_used_at: at }) => <Time at={at} />],
+];
+
 function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {
-  return (
-    <Table label="Your API keys" heads={['Name', 'Fingerprint', 'Left', 'Created', 'Last used', 'May', 'Actions']}>
-      {keys.map((key) => (
-        <tr key={key.id}>
-          <th scope="row">
-            <Text>{key.name}</Text>
-          </th>
-          <td>
-            <code>{key.fingerprint}</code>
-          </td>
-          <td>
-            <Left of={key} />
-          </td>
-          <td>
-            <Time at={key.created_at} />
-          </td>
-          <td>
-            <Time at={key.last_used_at} />
-          </td>
-          <td>
-            {key.scopes.join(', ')}
-            {key.grants !== undefined && (
-              <>
-                : <Text>{key.grants.join(', ')}</Text>
-              </>
-            )}
-          </td>
-          <td>
-            <button type="button" class="danger outline small" aria-label={`Revoke ${printable(key.name)}`} onClick={() => revoke(key)}>
-              Revoke
-            </button>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const columns: readonly Column<ApiKey>[] = [
+    ['Name', ({ name }) => <Text>{name}</Text>, 'row'],
+    ...keyColumns,
+    [
+      'May',
+      ({ scopes, grants }) => (
+        <>
+          {scopes.join(', ')}
+          {grants !== undefined && (
+            <>
+              : <Text>{grants.join(', ')}</Text>
+            </>
+          )}
+        </>
+      ),
+    ],
+    [
+      'Actions',
+      (key) => (
+        <button type="button" class="danger outline small" aria-label={`Revoke ${printable(key.name)}`} onClick={() => revoke(key)}>
+          Revoke
+        </button>
+      ),
+    ],
+  ];
+  return <Table label="Your API keys" columns={columns} rows={keys} keyOf={({ id }) => id} />;
 }
 
 interface CreateProps {
@@ -110,32 +108,30 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
     onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), ...narrowed } }));
   }
   return (
-    <Dialog title="Create an API key" onClose={onClose}>
-      <Form submit="Create" onSubmit={create} onCancel={onClose}>
-        <Field label="Name" value={name} onChange={setName} isRequired hint="What the key is for, such as: nightly export, production." />
-        <Field label="Days until it ends" type="number" value={days} onChange={setDays} isRequired hint={`1 to ${facts.keyDays.max}.`} />
-        <fieldset>
-          <legend>What it may do</legend>
-          {facts.keyScopes
-            .filter((scope) => mine.includes(scope))
-            .map((scope) => (
-              <Check
-                key={scope}
-                label={scope}
-                isChecked={scopes.has(scope)}
-                isDisabled={scope === 'read'}
-                onChange={(isChecked) => setScopes(new Set(isChecked ? [...scopes, scope] : [...scopes].filter((each) => each !== scope)))}
-              />
-            ))}
-        </fieldset>
-        <Field
-          label="Only this part"
-          value={part}
-          onChange={setPart}
-          hint="BUCKET or BUCKET/PREFIX: such a key only reads. Empty: all that you may read."
-        />
-      </Form>
-    </Dialog>
+    <FormDialog title="Create an API key" onClose={onClose} submit="Create" onSubmit={create}>
+      <Field label="Name" value={name} onChange={setName} isRequired hint="What the key is for, such as: nightly export, production." />
+      <Field label="Days until it ends" type="number" value={days} onChange={setDays} isRequired hint={`1 to ${facts.keyDays.max}.`} />
+      <fieldset>
+        <legend>What it may do</legend>
+        {facts.keyScopes
+          .filter((scope) => mine.includes(scope))
+          .map((scope) => (
+            <Check
+              key={scope}
+              label={scope}
+              isChecked={scopes.has(scope)}
+              isDisabled={scope === 'read'}
+              onChange={(isChecked) => setScopes(new Set(isChecked ? [...scopes, scope] : [...scopes].filter((each) => each !== scope)))}
+            />
+          ))}
+      </fieldset>
+      <Field
+        label="Only this part"
+        value={part}
+        onChange={setPart}
+        hint="BUCKET or BUCKET/PREFIX: such a key only reads. Empty: all that you may read."
+      />
+    </FormDialog>
   );
 }
 
@@ -186,11 +182,9 @@ function LeakedDialog({ onClose }: { readonly onClose: () => void }) {
     onClose();
   }
   return (
-    <Dialog title="Revoke a key by its secret" onClose={onClose}>
-      <Form submit="Revoke" onSubmit={revoke} onCancel={onClose} isDanger>
-        <Field label="Secret" value={secret} onChange={setSecret} isRequired hint="Every process refuses the key within 5 s." />
-      </Form>
-    </Dialog>
+    <FormDialog title="Revoke a key by its secret" onClose={onClose} submit="Revoke" onSubmit={revoke} isDanger>
+      <Field label="Secret" value={secret} onChange={setSecret} isRequired hint="Every process refuses the key within 5 s." />
+    </FormDialog>
   );
 }
 
@@ -207,12 +201,10 @@ export function RevokeDialog({ name, revoke, onClose }: RevokeProps) {
     onClose();
   }
   return (
-    <Dialog title="Revoke this key?" onClose={onClose}>
-      <Form submit="Revoke" onSubmit={act} onCancel={onClose} isDanger>
-        <p>
-          Programs that use <Text>{name}</Text> are refused within 5 s, and it cannot be undone.
-        </p>
-      </Form>
-    </Dialog>
+    <FormDialog title="Revoke this key?" onClose={onClose} submit="Revoke" onSubmit={act} isDanger>
+      <p>
+        Programs that use <Text>{name}</Text> are refused within 5 s, and it cannot be undone.
+      </p>
+    </FormDialog>
   );
 }

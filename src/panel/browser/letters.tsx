@@ -5,8 +5,8 @@ import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
 import { useLoaded } from './load.ts';
-import { Field, Form } from './form.tsx';
-import { announce, CopyButton, Details, Dialog, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { Field, FormDialog } from './form.tsx';
+import { announce, type Column, CopyButton, Details, Dialog, Shown, Size, Table, Text, Time } from './parts.tsx';
 import { countText, numberText } from './words.ts';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
@@ -71,39 +71,34 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
   const all = letters.every(({ id }) => chosen.has(id));
   const toggled = (id: string): ReadonlySet<string> =>
     new Set(chosen.has(id) ? [...chosen].filter((each) => each !== id) : [...chosen, id]);
+  const columns: readonly Column<DeadLetter>[] = [
+    [
+      'Choose',
+      ({ id }) => (
+        <input type="checkbox" aria-label={`Choose ${printable(id)}`} checked={chosen.has(id)} onChange={() => onChosen(toggled(id))} />
+      ),
+    ],
+    [
+      'Letter',
+      (letter) => (
+        <button type="button" class="outline small" onClick={() => onOpen(letter)}>
+          <Text>{letter.id}</Text>
+        </button>
+      ),
+      'row',
+    ],
+    ['Fault', ({ fault }) => (fault === undefined ? 'moved by SQS' : <Text>{fault}</Text>)],
+    ['Reason', ({ reason }) => reason !== undefined && <Text>{reason}</Text>],
+    ['Sent', ({ sent_at: at }) => <Time at={at} />],
+    ['Size', ({ size_bytes: bytes }) => <Size bytes={bytes} />],
+  ];
   return (
     <>
       <label>
         <input type="checkbox" checked={all} onChange={() => onChosen(all ? new Set() : new Set(letters.map(({ id }) => id)))} />
         All {numberText(letters.length)} that are shown
       </label>
-      <Table label="Dead letters" heads={['Choose', 'Letter', 'Fault', 'Reason', 'Sent', 'Size']}>
-        {letters.map((letter) => (
-          <tr key={letter.id}>
-            <td>
-              <input
-                type="checkbox"
-                aria-label={`Choose ${printable(letter.id)}`}
-                checked={chosen.has(letter.id)}
-                onChange={() => onChosen(toggled(letter.id))}
-              />
-            </td>
-            <th scope="row">
-              <button type="button" class="outline small" onClick={() => onOpen(letter)}>
-                <Text>{letter.id}</Text>
-              </button>
-            </th>
-            <td>{letter.fault === undefined ? 'moved by SQS' : <Text>{letter.fault}</Text>}</td>
-            <td>{letter.reason === undefined ? '' : <Text>{letter.reason}</Text>}</td>
-            <td>
-              <Time at={letter.sent_at} />
-            </td>
-            <td>
-              <Size bytes={letter.size_bytes} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <Table label="Dead letters" columns={columns} rows={letters} keyOf={({ id }) => id} />
     </>
   );
 }
@@ -126,11 +121,9 @@ function ReplayDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
     onDone(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);
   }
   return (
-    <Dialog title="Replay?" onClose={onClose}>
-      <Form submit={`Replay ${numberText(ids.length)}`} onSubmit={replay} onCancel={onClose}>
-        <p>Sent to the bucket queue again, with the original body: {countText(ids.length, 'letter')}.</p>
-      </Form>
-    </Dialog>
+    <FormDialog title="Replay?" onClose={onClose} submit={`Replay ${numberText(ids.length)}`} onSubmit={replay}>
+      <p>Sent to the bucket queue again, with the original body: {countText(ids.length, 'letter')}.</p>
+    </FormDialog>
   );
 }
 
@@ -142,18 +135,17 @@ function DiscardDialog({ ids: shown, onDone, onClose }: ChoiceProps) {
     onDone(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
   }
   return (
-    <Dialog title="Discard for good?" onClose={onClose}>
-      <Form
-        submit={`Discard ${numberText(ids.length)}`}
-        onSubmit={discard}
-        onCancel={onClose}
-        isDanger
-        isDisabled={typed !== String(ids.length)}
-      >
-        <p>Deleted for good, and not readable afterwards: {countText(ids.length, 'letter')}.</p>
-        <Field label="Type the number of letters" value={typed} onChange={setTyped} />
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="Discard for good?"
+      onClose={onClose}
+      submit={`Discard ${numberText(ids.length)}`}
+      onSubmit={discard}
+      isDanger
+      isDisabled={typed !== String(ids.length)}
+    >
+      <p>Deleted for good, and not readable afterwards: {countText(ids.length, 'letter')}.</p>
+      <Field label="Type the number of letters" value={typed} onChange={setTyped} />
+    </FormDialog>
   );
 }
 

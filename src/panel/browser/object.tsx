@@ -98,15 +98,16 @@ function Comparison({ of }: { readonly of: Explanation }) {
     ['Expires', <Time at={index.expires_at} />, <Time at={s3.expires_at} />],
   ] as const;
   return (
-    <Table label="Index and S3 side by side" heads={['Field', 'Index', 'S3']}>
-      {rows.map(([name, left, right]) => (
-        <tr key={name}>
-          <th scope="row">{name}</th>
-          <td>{left}</td>
-          <td>{right}</td>
-        </tr>
-      ))}
-    </Table>
+    <Table
+      label="Index and S3 side by side"
+      columns={[
+        ['Field', ([name]) => name, 'row'],
+        ['Index', ([, left]) => left],
+        ['S3', ([, , right]) => right],
+      ]}
+      rows={rows}
+      keyOf={([name]) => name}
+    />
   );
 }
 

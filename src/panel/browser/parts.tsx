@@ -180,33 +180,48 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
   );
 }
 
-interface TableProps {
+/** One column of a table: its head, and what it shows of a row. `row`: it names the row; the others are looks of the style sheet. */
+export type Column<Row> = readonly [head: string, cell: (row: Row) => ComponentChildren, look?: 'row' | 'less' | 'who'];
+
+interface TableProps<Row> {
   readonly label: string;
-  readonly heads: readonly string[];
-  readonly children: ComponentChildren;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  /** Identifies a row among the others. */
+  readonly keyOf: (row: Row) => string | number;
 }
 
 /** A wide table scrolls sideways, and the page around it does not. On a telephone each row is a card, whose cells say what they are. */
-export function Table({ label, heads, children }: TableProps) {
-  const body = useRef<HTMLTableSectionElement>(null);
-  useLayoutEffect(() => {
-    for (const row of body.current?.rows ?? []) {
-      for (const [place, cell] of [...row.cells].entries()) if (cell.tagName === 'TD') cell.dataset['label'] = heads[place] ?? '';
-    }
-  });
+export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
   return (
     <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            {heads.map((head) => (
+            {columns.map(([head]) => (
               <th scope="col" key={head}>
                 {head}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody ref={body}>{children}</tbody>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(([head, cell, look]) =>
+                look === 'row' ? (
+                  <th scope="row" key={head}>
+                    {cell(row)}
+                  </th>
+                ) : (
+                  <td class={look} data-label={head} key={head}>
+                    {cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   );

@@ -1,7 +1,7 @@
 /** Disconnects a bucket, and says what is left of it. */
 import { useState } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
-import { Check, Field, Form, useIsShown } from './form.tsx';
+import { Check, Field, FormDialog, useIsShown } from './form.tsx';
 import { announce, Dialog, Text } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 
@@ -48,24 +48,22 @@ export function RemoveDialog({ name, onClose }: { readonly name: string; readonl
     );
   }
   return (
-    <Dialog title={`Disconnect ${name}?`} onClose={onClose}>
-      <Form submit="Disconnect" onSubmit={remove} onCancel={onClose} isDanger isDisabled={typed !== name}>
-        <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
-        <Check
-          label="Keep what Tally made in AWS"
-          isChecked={keepsAws}
-          onChange={setKeepsAws}
-          hint="Its events continue to arrive, and Tally forgets that it made what sends them."
-        />
-        <Check
-          label="Keep the documents in the index"
-          isChecked={keepsDocuments}
-          onChange={setKeepsDocuments}
-          hint="They stay as they are, and are not kept current."
-        />
-        <Field label="Type the name of the bucket" value={typed} onChange={setTyped} />
-      </Form>
-    </Dialog>
+    <FormDialog title={`Disconnect ${name}?`} onClose={onClose} submit="Disconnect" onSubmit={remove} isDanger isDisabled={typed !== name}>
+      <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
+      <Check
+        label="Keep what Tally made in AWS"
+        isChecked={keepsAws}
+        onChange={setKeepsAws}
+        hint="Its events continue to arrive, and Tally forgets that it made what sends them."
+      />
+      <Check
+        label="Keep the documents in the index"
+        isChecked={keepsDocuments}
+        onChange={setKeepsDocuments}
+        hint="They stay as they are, and are not kept current."
+      />
+      <Field label="Type the name of the bucket" value={typed} onChange={setTyped} />
+    </FormDialog>
   );
 }
 

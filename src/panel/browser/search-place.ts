@@ -33,7 +33,7 @@ export interface OpenObject {
   readonly key: string;
 }
 
-export type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
+type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
 /** The search that an address asks for. */
 export function searchOf(choices: Choices): Search {

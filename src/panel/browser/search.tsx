@@ -1,18 +1,19 @@
 /** Search: one box, and what it finds as a list, by folder, or as it changes. All of it is in the address, so that it is a link. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState, useLayoutEffect } from 'preact/hooks';
 import { useBuckets } from './all-buckets.ts';
-import type { Problem } from './api.ts';
+import { type Problem, call, type AnswerTo } from './api.ts';
 import { Changes } from './changes.tsx';
-import { Drawer } from './drawer.tsx';
-import { Facets } from './facets-list.tsx';
 import { useObserved } from './observed.ts';
-import { Link } from './parts.tsx';
-import { replacePlace, type Choices } from './place.ts';
-import { forDeleted, forLive } from './query-text.ts';
+import { Link, Text } from './parts.tsx';
+import { replacePlace, type Choices, go, hrefOf, leftByOf, place } from './place.ts';
+import { forDeleted, forLive, withClauses } from './query-text.ts';
 import { Results } from './results.tsx';
 import { isDeletedSearch, mistakeOf, SearchBox } from './search-box.tsx';
-import { choicesOf, requestOf, searchHref, searchOf, type Search } from './search-place.ts';
+import { choicesOf, requestOf, searchHref, searchOf, type Search, opening, type OpenObject } from './search-place.ts';
 import { zone, zoneName } from './words.ts';
+import { ObjectView } from './object.tsx';
+import { useLoaded } from './load.ts';
+import { ageTexts } from './group-name.tsx';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
@@ -101,4 +102,139 @@ function Ways({ search }: { readonly search: Search }) {
       </ul>
     </nav>
   );
+}
+
+/** One object beside the results. Its address is that of the search with the object, so that it is a link too. */
+
+interface DrawerProps {
+  readonly search: Search;
+  readonly of: OpenObject;
+}
+
+function Drawer({ search, of: { bucket, key } }: DrawerProps) {
+  const drawer = useRef<HTMLElement>(null);
+  const closed = hrefOf('search', opening(search));
+  useLayoutEffect(() => drawer.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    function press(event: KeyboardEvent): void {
+      const isBusy = document.querySelector('dialog[open], :popover-open') !== null;
+      if (event.key === 'Escape' && !event.defaultPrevented && !isBusy) close();
+    }
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [closed]);
+  /** The row that opened it has the focus again. */
+  function close(): void {
+    const opened = place.read().href;
+    go(closed, true);
+    requestAnimationFrame(() => {
+      const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) =>
+        [opened, leftByOf(closed)].includes(each.getAttribute('href') ?? ''),
+      );
+      row?.focus({ preventScroll: true });
+    });
+  }
+  return (
+    <aside ref={drawer} class="drawer" tabIndex={-1} aria-labelledby="drawer-heading">
+      <header>
+        <h2 id="drawer-heading" class="key">
+          <Text>{key}</Text>
+        </h2>
+        <button type="button" class="plain outline small" aria-label="Close" onClick={close}>
+          ✕
+        </button>
+      </header>
+      <ObjectView bucket={bucket} name={key} />
+      <p>
+        <Link page="object" choices={{ bucket, key }}>
+          Open as a page
+        </Link>
+      </p>
+    </aside>
+  );
+}
+
+/** The results of a search in groups, at its left: each adds the filter that narrows the search to it. */
+
+type Groups = AnswerTo<'GET /v1/objects/facets'>['bucket']['groups'];
+
+/** More groups are found by typing. */
+const GROUPS_MAX = 6;
+
+/** As in the style sheet: there they are above the results, and must not hide them. */
+const narrow = matchMedia('(max-width: 800px)');
+
+const names = [
+  ['bucket', 'Bucket'],
+  ['extension', 'Extension'],
+  ['class', 'Storage class'],
+  ['size', 'Size'],
+  ['age', 'Age'],
+] as const;
+
+/** `isWanted`: the results are there. The sums read everything that matches, and must not delay them. */
+function Facets({ search, isWanted }: { readonly search: Search; readonly isWanted: boolean }) {
+  const { query, tz } = requestOf(search);
+  const request = { ...(query !== undefined && { query }), ...(tz !== undefined && { tz }), limit: GROUPS_MAX };
+  const { value } = useLoaded(
+    `facets ${JSON.stringify(request)}`,
+    (signal) => call('GET /v1/objects/facets', { query: request }, signal),
+    // deleted objects have none of these
+    { isWanted: isWanted && !isDeletedSearch(search) },
+  );
+  if (value === undefined) return null;
+  const facets = names.map(([name, text]) => <Facet key={name} name={name} text={text} groups={value[name].groups} search={search} />);
+  return (
+    <section aria-label="Narrow the search" class="facets">
+      {narrow.matches ? (
+        <details>
+          <summary>Narrow the search</summary>
+          {facets}
+        </details>
+      ) : (
+        facets
+      )}
+    </section>
+  );
+}
+
+interface FacetProps {
+  readonly name: (typeof names)[number][0];
+  readonly text: string;
+  readonly groups: Groups;
+  readonly search: Search;
+}
+
+/** One group is no choice. */
+function Facet({ name, text, groups, search }: FacetProps) {
+  const shown = groups.filter(({ filter, objects }) => filter !== undefined && objects > 0);
+  if (shown.length < 2) return null;
+  return (
+    <>
+      <h2>{text}</h2>
+      <ul class="facet">
+        {shown.map(({ name: group = 'none', filter = '', objects }) => (
+          <li key={filter}>
+            <Link page="search" choices={choicesOf({ ...search, query: withClauses(search.query, filter), open: undefined })}>
+              <Text>{textOf(name, group)}</Text>
+              <small class="quiet">{countOf(objects)}</small>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+const shortCounts = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** 1.2M: the exact number is above the results. */
+function countOf(objects: number): string {
+  return shortCounts.format(objects);
+}
+
+function textOf(facet: FacetProps['name'], group: string): string {
+  if (facet === 'age') return ageTexts[group] ?? group;
+  if (facet !== 'size') return group;
+  return group === 'larger' ? '10 GiB and more' : `below ${group.replace(/([KMG])$/, ' $1iB')}`;
 }

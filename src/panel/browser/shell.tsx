@@ -3,16 +3,17 @@ import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';
 import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
-import { Banners } from './banners.tsx';
 import { keepFocus } from './focus.ts';
-import { visible } from './load.ts';
+import { visible, useLoaded } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, loadPage, Page } from './pages.tsx';
-import { Announcements, Busy, Dialog, Failure } from './parts.tsx';
+import { Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
 import { go, hrefOf, leftByOf, pages, place, scrollOf, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
 import { listen, shortcutTexts } from './shortcuts.ts';
+import type { ApiKey } from '../../api/api-keys.ts';
+import { daysLeft, endsSoon } from './key-days.tsx';
 
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
@@ -214,5 +215,64 @@ function HelpDialog({ onClose }: { readonly onClose: () => void }) {
         </button>
       </div>
     </Dialog>
+  );
+}
+
+/** What is below every page when there is reason: how the registry answers, what the person may read, and keys that end. */
+
+/** As many parts of buckets as fit into a line or two. */
+const SHOWN_PARTS = 5;
+
+function Banners() {
+  return (
+    <div class="banners">
+      <ConnectionBanner />
+      <AccessBanner />
+      <KeysBanner />
+    </div>
+  );
+}
+
+function ConnectionBanner() {
+  const answers = useObserved(connection);
+  return (
+    <div role="status">
+      {answers === 'lost' && (
+        <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
+      )}
+      {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
+    </div>
+  );
+}
+
+/** What a person may read who does not read everything, so that nobody takes a part for the whole. */
+function AccessBanner() {
+  const { value } = useLoaded('access', (signal) => call('GET /v1/access', {}, signal));
+  if (value === undefined || value.reads.includes('*')) return null;
+  const { reads, advice } = value;
+  const more = reads.length - SHOWN_PARTS;
+  return (
+    <aside class="banner" aria-label="What you may read">
+      {advice ?? (
+        <>
+          You may read <Text>{reads.slice(0, SHOWN_PARTS).join(', ')}</Text>
+          {more > 0 && ` and ${more} more`}: searches, sums and changes are of these only.
+        </>
+      )}
+    </aside>
+  );
+}
+
+function KeysBanner() {
+  const read = async (signal: AbortSignal): Promise<readonly ApiKey[]> =>
+    (await call('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, signal)).items.filter(endsSoon);
+  const { value = [] } = useLoaded('keys that end soon', read, { isWanted: may('GET /v1/api-keys') });
+  const [first] = value;
+  if (first === undefined) return null;
+  return (
+    <aside class="banner" aria-label="Keys that end soon">
+      Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
+      {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
+    </aside>
   );
 }

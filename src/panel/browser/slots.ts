@@ -10,6 +10,12 @@ export type Slots = ReadonlyMap<number, number>;
 export function slotsFor(rows: readonly number[], before: Slots, inUse: ReadonlySet<number>): Slots {
   const wanted = new Set(rows);
   const free = [...before].flatMap(([row, slot]) => (wanted.has(row) || inUse.has(row) ? [] : [slot]));
-  let fresh = Math.max(-1, ...before.values()) + 1;
-  return new Map(rows.map((row) => [row, before.get(row) ?? free.shift() ?? fresh++]));
+  const taken = new Set(before.values());
+  let fresh = 0;
+  // the lowest that no row has: numbers that only rose would have no bound
+  const next = (): number => {
+    while (taken.has(fresh)) fresh += 1;
+    return fresh++;
+  };
+  return new Map(rows.map((row) => [row, before.get(row) ?? free.shift() ?? next()]));
 }

@@ -4,8 +4,8 @@ import type { AppointmentAnswer, User } from '../../api/users.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
-import { Act, Field, Form } from './form.tsx';
-import { announce, Dialog, Listed, Table, Text, Time } from './parts.tsx';
+import { Act, Field, FormDialog } from './form.tsx';
+import { announce, type Column, Listed, Table, Text, Time } from './parts.tsx';
 import { session } from './session.ts';
 
 export function UsersPage() {
@@ -46,46 +46,44 @@ export function UsersPage() {
 
 function UserTable({ users, onChanged }: { readonly users: readonly User[]; readonly onChanged: () => void }) {
   const own = session.read()?.user.id;
-  return (
-    <Table label="Users" heads={['E-mail', 'Role', 'Last login', 'First login', 'Issuer', 'State', 'Actions']}>
-      {users.map((user) => (
-        <tr key={user.id}>
-          <th scope="row">
-            <Text>{user.email}</Text>
-            {user.id === own && <small> (you)</small>}
-            {!user.email_verified && <small> (not verified)</small>}
-          </th>
-          <td>
-            {user.role}
-            {user.role_source !== 'none' && <small> by a {user.role_source}</small>}
-          </td>
-          <td>
-            <Time at={user.last_login_at} />
-          </td>
-          <td>
-            <Time at={user.created_at} />
-          </td>
-          <td>
-            <Text>{user.issuer}</Text>
-          </td>
-          <td>
-            {user.disabled_at === undefined
-              ? 'enabled'
-              : [
-                  <span key="state" class="state notable">
-                    disabled
-                  </span>,
-                  ' ',
-                  <Time key="at" at={user.disabled_at} />,
-                ]}
-          </td>
-          <td>
-            <UserAct user={user} onChanged={onChanged} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const columns: readonly Column<User>[] = [
+    [
+      'E-mail',
+      (user) => (
+        <>
+          <Text>{user.email}</Text>
+          {user.id === own && <small> (you)</small>}
+          {!user.email_verified && <small> (not verified)</small>}
+        </>
+      ),
+      'row',
+    ],
+    [
+      'Role',
+      ({ role, role_source: source }) => (
+        <>
+          {role}
+          {source !== 'none' && <small> by a {source}</small>}
+        </>
+      ),
+    ],
+    ['Last login', ({ last_login_at: at }) => <Time at={at} />],
+    ['First login', ({ created_at: at }) => <Time at={at} />],
+    ['Issuer', ({ issuer }) => <Text>{issuer}</Text>],
+    [
+      'State',
+      ({ disabled_at: at }) =>
+        at === undefined ? (
+          'enabled'
+        ) : (
+          <>
+            <span class="state notable">disabled</span> <Time at={at} />
+          </>
+        ),
+    ],
+    ['Actions', (user) => <UserAct user={user} onChanged={onChanged} />],
+  ];
+  return <Table label="Users" columns={columns} rows={users} keyOf={({ id }) => id} />;
 }
 
 function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { readonly user: User; readonly onChanged: () => void }) {
@@ -108,48 +106,31 @@ function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { 
         Disable
       </button>
       {isAsked && (
-        <Dialog title="Disable this user?" onClose={() => setAsked(false)}>
-          <Form submit="Disable" onSubmit={disable} onCancel={() => setAsked(false)} isDanger>
-            <p>
-              Sessions of <Text>{email}</Text> are refused at once, and API keys within 5 s.
-            </p>
-          </Form>
-        </Dialog>
+        <FormDialog title="Disable this user?" onClose={() => setAsked(false)} submit="Disable" onSubmit={disable} isDanger>
+          <p>
+            Sessions of <Text>{email}</Text> are refused at once, and API keys within 5 s.
+          </p>
+        </FormDialog>
       )}
     </>
   );
 }
 
-function AppointmentTable({
-  appointments,
-  onChanged,
-}: {
+interface AppointmentTableProps {
   readonly appointments: readonly AppointmentAnswer[];
   readonly onChanged: () => void;
-}) {
-  return (
-    <Table label="Appointments that wait for a login" heads={['Person', 'Appointed by', 'Since', 'Ends', 'Actions']}>
-      {appointments.map((appointment) => (
-        <tr key={appointment.email ?? appointment.sub}>
-          <th scope="row">
-            <Text>{appointment.email ?? appointment.sub ?? ''}</Text>
-          </th>
-          <td>
-            <Text>{appointment.appointed_by}</Text>
-          </td>
-          <td>
-            <Time at={appointment.created_at} />
-          </td>
-          <td>
-            <Time at={appointment.expires_at} />
-          </td>
-          <td>
-            <Act act={() => withdraw(appointment, onChanged)}>Withdraw</Act>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+}
+
+function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
+  const personOf = ({ email, sub = '' }: AppointmentAnswer): string => email ?? sub;
+  const columns: readonly Column<AppointmentAnswer>[] = [
+    ['Person', (appointment) => <Text>{personOf(appointment)}</Text>, 'row'],
+    ['Appointed by', ({ appointed_by: by }) => <Text>{by}</Text>],
+    ['Since', ({ created_at: at }) => <Time at={at} />],
+    ['Ends', ({ expires_at: at }) => <Time at={at} />],
+    ['Actions', (appointment) => <Act act={() => withdraw(appointment, onChanged)}>Withdraw</Act>],
+  ];
+  return <Table label="Appointments that wait for a login" columns={columns} rows={appointments} keyOf={personOf} />;
 }
 
 async function withdraw({ email, sub = '' }: AppointmentAnswer, onChanged: () => void): Promise<void> {
@@ -170,17 +151,15 @@ function AppointDialog({ onClose }: { readonly onClose: () => void }) {
     onClose();
   }
   return (
-    <Dialog title="Make an administrator" onClose={onClose}>
-      <Form submit="Appoint" onSubmit={appointment} onCancel={onClose}>
-        <Field
-          label="E-mail address"
-          type="email"
-          value={email}
-          onChange={setEmail}
-          isRequired
-          hint="The issuer must have verified it. It counts at once, and for a person who has not logged in yet at the first login, within 7 days."
-        />
-      </Form>
-    </Dialog>
+    <FormDialog title="Make an administrator" onClose={onClose} submit="Appoint" onSubmit={appointment}>
+      <Field
+        label="E-mail address"
+        type="email"
+        value={email}
+        onChange={setEmail}
+        isRequired
+        hint="The issuer must have verified it. It counts at once, and for a person who has not logged in yet at the first login, within 7 days."
+      />
+    </FormDialog>
   );
 }

@@ -16,7 +16,7 @@ interface Wishes {
   readonly body: { readonly current: HTMLElement | null };
 }
 
-export interface VirtualRows {
+interface VirtualRows {
   /** The rows to draw, in order, each with the key of its element. */
   readonly items: readonly (readonly [row: number, slot: number])[];
   /** The height of what is not drawn above and below, in pixels. */

@@ -50,8 +50,8 @@ export interface TurnControls {
   readonly reserve: (count: number) => Promise<number>;
   /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: the turn ends, and the slice is compared again. */
   readonly holdsBack?: () => boolean;
-  /** Called between slices. True ends the turn there: a split, a pause, a stop or a lost lease. */
-  readonly shouldEnd: () => boolean;
+  /** Called between slices, with the key up to which the turn will have compared if it ends there. True ends it: a split, a pause, a stop or a lost lease. */
+  readonly shouldEnd: (through: string) => boolean;
   /** The end of the range, read for each slice, since a split may shorten the range. */
   readonly upTo: () => string | undefined;
   /** The most listing pages that the turn compares, or passes because they have no keys. */
@@ -194,7 +194,7 @@ function createTurn(
     const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
 
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
-      const end = 'place' in page ? passEmpty(page) : await comparePage(page, scan, { settling, passSignal });
+      const end = 'place' in page ? passEmpty(page, settling) : await comparePage(page, scan, { settling, passSignal });
       if (end !== undefined) return end.kind === 'refused' || end.kind === 'expired' ? end : drained(settling, end);
       pagesLeft -= 1;
     }
@@ -202,14 +202,14 @@ function createTurn(
   }
 
   /** Nothing is concluded about the keys that the page lacks. */
-  function passEmpty(page: EmptyPage): PassEnd | undefined {
+  function passEmpty(page: EmptyPage, settling: readonly Settling[]): PassEnd | undefined {
     progress.passed(page);
-    return endBetween();
+    return endBetween(settling);
   }
 
   /** Whether the turn ends here, between two slices or pages. */
-  function endBetween(): PassEnd | undefined {
-    if (controls.shouldEnd()) return { kind: 'ended' };
+  function endBetween(settling: readonly Settling[]): PassEnd | undefined {
+    if (controls.shouldEnd(settling.at(-1)?.through ?? progress.cursor)) return { kind: 'ended' };
     return clock.monotonicMs() >= deadlineMs ? { kind: 'outOfTime' } : undefined;
   }
 
@@ -221,7 +221,7 @@ function createTurn(
   ): Promise<PassEnd | undefined> {
     const { observedAtMs, expiresAtMs } = page;
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
-      const early = endBetween();
+      const early = endBetween(settling);
       if (early !== undefined) return early;
       const slice = await nextSlice(page, listedFrom, scan);
       const earlier = [...settling];

@@ -1,4 +1,5 @@
 /** The verbs about connections, and the parts of other verbs that change AWS. */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
@@ -13,7 +14,6 @@ import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { Look } from '../provision/watch.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
-import type { WishRequest } from '../provision/wishes.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
 interface ConnectionDependencies {

@@ -25,7 +25,7 @@ const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 const JOBS_MAX = 2_000;
 
 /** A job that Tally itself requests. */
-export interface OwnRequest {
+interface OwnRequest {
   readonly bucket: string;
   readonly prefix: string;
   readonly mode: JobRecord['mode'];

@@ -1,5 +1,14 @@
 /** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView, type Bucket, type ShownBucket } from '../../api/buckets.ts';
+import {
+  applyAdvice,
+  bucketView,
+  fillAdvice,
+  readerView,
+  unconnectedView,
+  type Bucket,
+  type ShownBucket,
+  type Activity,
+} from '../../api/buckets.ts';
 import type { Verbs } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
@@ -30,22 +39,20 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createLook } from '../provision/watch.ts';
-import { createActivity } from './activity.ts';
-import { createAddBucket } from './add-bucket.ts';
-import { createChangeBucket } from './change-bucket.ts';
+import { createAddBucket, createChangeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
-import { createListChanges } from './changes.ts';
-import { createGetFacets } from './facets.ts';
-import { createSearch } from './search.ts';
+import { createListChanges, createSearch } from './search.ts';
+import { createGetFacets, createGetUsage } from './usage.ts';
 import { createSeries } from './series.ts';
-import { createGetUsage } from './usage.ts';
+import { z } from 'zod';
+import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 
 interface VerbDependencies {
   readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
@@ -324,5 +331,28 @@ function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnTyp
     appointAdmin: audited('UserGrant', ({ body }, { actor }) => people.appoint(body, nameOfActor(actor))),
     listAppointments: ({ query }, { signal }) => people.listAppointments(query, signal),
     withdrawAppointment: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
+  };
+}
+
+/** What is at work and what waits besides the buckets themselves, in numbers, from what is known or read in one request. */
+
+/** A job has much else, and thousands may be stored. */
+const stateOfJob = z.object({ state: jobSchema.shape.state });
+
+/** Creates the function. It throws the store's fault. */
+export function createActivity({
+  state,
+  deadLetters,
+}: {
+  readonly state: StateStore;
+  readonly deadLetters: Pick<DeadLetters, 'known'>;
+}): () => Promise<Activity> {
+  return async function activity() {
+    const jobs = await listAllRecords(state, 'job', stateOfJob);
+    return {
+      jobs: jobs.filter((job) => !hasEnded(job)).length,
+      paused_jobs: jobs.filter((job) => job.state === 'paused').length,
+      dead_letters: deadLetters.known(),
+    };
   };
 }

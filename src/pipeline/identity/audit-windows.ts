@@ -7,13 +7,16 @@
  * A process that is killed loses at most the windows that are open.
  */
 import { randomUUID } from 'node:crypto';
-import type { Actor } from '../../domain/identity/actor.ts';
+import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime } from '../serving/async.ts';
 import { newAuditRecord, storeAuditRecord } from './audited.ts';
+import { addressGroupOf } from '../../domain/identity/address-group.ts';
+import type { KeyRecord } from '../../domain/identity/api-key.ts';
+import type { UserRecord } from '../../domain/identity/user.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
@@ -22,7 +25,7 @@ const WAITING_MAX = 10_000;
 /** A small part of what the store takes, so that there is room for everything else. */
 const WRITES = 8;
 
-export interface AuditWindowDependencies {
+interface AuditWindowDependencies {
   readonly audit: Pick<AuditStore, 'append'>;
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
@@ -57,7 +60,7 @@ interface Window {
 }
 
 /** Creates windows of one length. */
-export function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
+function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
   const waiting: AuditRecord[] = [];
@@ -116,6 +119,98 @@ export function createAuditWindows({ audit, clock, telemetry }: AuditWindowDepen
       await inTime(write(), signal).catch(() => {
         for (const record of waiting.splice(0)) telemetry.audited(record);
       });
+    },
+  };
+}
+
+/**
+ * Credentials and logins that failed. They are audited: one record for each address, person, reason and minute, with their
+ * number, because anyone can bring them about. Callers get one answer for all credentials; only the audit says what it was.
+ */
+
+const WINDOW_MS = 60_000;
+
+/** The key that a refused secret belongs to, or belonged to. */
+export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'> & {
+  /** Set if its owner has an address that is not verified. */
+  readonly isUnverified?: true;
+};
+
+interface FailedAttempt {
+  /** Where the request came from; undefined if that is not known. */
+  readonly address: string | undefined;
+  /** What was wrong. It must not contain the credential. */
+  readonly reason: string;
+  readonly key?: FailedKey | undefined;
+}
+
+interface FailedLogin extends Pick<FailedAttempt, 'address' | 'reason'> {
+  /** Absent: the issuer named no person. */
+  readonly who?: Pick<UserRecord, 'userId' | 'email' | 'emailVerified'> | undefined;
+}
+
+export interface FailedAttempts extends StoresWindows {
+  /** Notes a login that failed. `reason` must be one of few for each person. */
+  loginFailed(failure: FailedLogin): void;
+  /** Notes a credential that failed. */
+  failed(attempt: FailedAttempt): void;
+}
+
+const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
+
+interface FailedAttemptsDependencies extends AuditWindowDependencies {
+  /** The name of this machine. */
+  readonly host: string;
+}
+
+/** Creates the recorder. */
+export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
+  const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
+  return {
+    ...windows,
+    loginFailed({ address, reason, who: { userId, email, emailVerified } = UNKNOWN }) {
+      const actor = {
+        ...({ kind: 'session', userId, email, role: 'user', sessionId: '' } as const),
+        ...(!emailVerified && { isUnverified: true as const }),
+        ...(address !== undefined && { address }),
+      };
+      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), userId, reason]);
+      count(name, { event: 'LoginFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
+    failed({ address, reason, key }) {
+      const name = JSON.stringify([addressGroupOf(address ?? ''), reason, key?.id]);
+      const actor = {
+        ...(key === undefined ? { kind: 'local' as const, host } : holderOf(key)),
+        ...(address !== undefined && { address }),
+      };
+      count(name, { event: 'AuthenticationFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
+  };
+}
+
+/** The actor that stands in the audit for a caller who had the secret of a key. It has no rights. */
+export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverified }: FailedKey): Actor {
+  const user = { userId, email: userEmail, ...(isUnverified && { isUnverified }), role: 'user' } as const;
+  return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
+}
+
+/** The audit of the uses of keys: one record for each key, operation, address and five seconds, with the number of uses. */
+
+const USES_MS = 5_000;
+
+export interface KeyUses extends StoresWindows {
+  /** Counts one use. */
+  used(actor: KeyActor & { readonly address?: string }, operation: string): void;
+}
+
+/** Creates the recorder. */
+export function createKeyUses(dependencies: AuditWindowDependencies): KeyUses {
+  const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
+  return {
+    ...windows,
+    used(actor, operation) {
+      const name = JSON.stringify([actor.keyId, operation, actor.address]);
+      count(name, { event: 'ApiKeyUse', outcome: 'done', actor, parameters: { operation } });
     },
   };
 }

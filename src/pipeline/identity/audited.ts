@@ -17,6 +17,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { AuditUser } from './sessions.ts';
 
 interface AuditedDependencies {
   readonly audit: Pick<AuditStore, 'append'>;
@@ -110,4 +111,29 @@ function reasonOf(error: unknown): string {
   if (error instanceof RequestError) return `${error.code}: ${error.message}`;
   const { code, reason } = faultOf(error);
   return `${code}: ${reason}`;
+}
+
+interface AuditUserDependencies {
+  readonly audit: Pick<AuditStore, 'append'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
+}
+
+/** Creates the function. */
+export function createAuditUser({ audit, clock, telemetry }: AuditUserDependencies): AuditUser {
+  return async function auditUser(event, who, { origin: { address, requestId }, parameters }) {
+    const { userId, email, role } = who;
+    const isUnverified = who.isUnverified === true || who.emailVerified === false;
+    const named = { userId, email, ...(isUnverified && { isUnverified }), role } as const;
+    const actor = { kind: 'session', ...named, sessionId: '', ...(address !== undefined && { address }) } as const;
+    const facts = {
+      event,
+      actor,
+      requestId,
+      outcome: 'done',
+      atMs: clock.nowMs(),
+      ...(parameters !== undefined && { parameters }),
+    } as const;
+    await storeAuditRecord({ audit, telemetry }, newAuditRecord(facts));
+  };
 }

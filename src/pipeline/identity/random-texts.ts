@@ -1,8 +1,7 @@
 /** Random texts of identity: what the domain, which is pure, receives as values. */
 import { randomBytes } from 'node:crypto';
 import { createSecret, KEY_RANDOM_BYTES } from '../../domain/identity/api-key.ts';
-import { base62Of } from '../../domain/identity/base62.ts';
-import { NAME_BYTES, NAME_DIGITS, SECRET_BYTES, SECRET_DIGITS } from '../../domain/identity/tokens.ts';
+import { base62Of, NAME_BYTES, NAME_DIGITS, SECRET_BYTES, SECRET_DIGITS } from '../../domain/identity/tokens.ts';
 
 /** A new random name, 22 digits. */
 export function randomName(): string {

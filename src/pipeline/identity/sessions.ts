@@ -42,7 +42,7 @@ export interface StartedSession {
 }
 
 /** Why a token is refused. Callers are not told; the audit is. */
-export type SessionRefusal = 'not valid' | 'ended' | 'of a user who may not log in' | 'of a user with another role';
+type SessionRefusal = 'not valid' | 'ended' | 'of a user who may not log in' | 'of a user with another role';
 
 export interface Sessions {
   /** Stores a new session. `machine`: its name, as the client sent it. */

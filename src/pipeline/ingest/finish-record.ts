@@ -197,7 +197,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
-      // usually its record is cached
+      // usually its record is cached, at most 10 s old, and the event changes nothing about it
       const known = buckets.peek(record, hand.message.sentAtMs);
       if (known !== undefined) return await decide(run, known);
       const found = await slowly(hand, buckets.lookup(record, arrivalOf(run, waiting)));

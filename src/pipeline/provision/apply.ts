@@ -18,12 +18,12 @@ import {
   type ConnectionPart,
   type ConnectionRecord,
 } from '../../domain/provisioning/connection.ts';
-import { applyCommand, planCommand, type Asked } from '../../domain/provisioning/planning/apply-command.ts';
+import { applyCommand, planCommand, type WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
-import { existing } from '../../domain/provisioning/facts.ts';
+import { existing, isTargetRight } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -37,9 +37,10 @@ import { openChangeGap } from '../gaps/connection-gaps.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait, type Outwait } from './patience.ts';
-import { openGapsOfOthers } from './restored.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
+import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts';
+import { recordsBucket } from '../../domain/provisioning/trail.ts';
 
 /** Below the 30 s after which the listener ends a verb. */
 const PASS_MS = 20_000;
@@ -58,7 +59,7 @@ export interface ApplyOptions {
   readonly isResuming?: boolean;
   readonly skipValidation?: boolean;
   /** The request, which may wish what is not stored: a refusal repeats its options in the commands that it names. */
-  readonly asked?: Asked;
+  readonly asked?: WishRequest;
 }
 
 export type Applied =
@@ -352,4 +353,59 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
     `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${planCommand(asked)}\`, then \`${applyCommand(asked, plan, true)}\``,
     { token: plan.token, foreign: plan.foreign.join('; '), plan: changesText(plan.changes) },
   );
+}
+
+/**
+ * What buckets share may have been altered by others, so that the events of all of them were lost for a while. An apply for one of
+ * them restores it for all, perhaps before the watch has looked at the others: so each of them gets a gap.
+ */
+
+/** Opens the gaps of the other buckets whose events the change lets pass again. */
+async function openGapsOfOthers(
+  dependencies: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
+  plan: Pick<Plan, 'wish' | 'wiring'>,
+  change: Change,
+): Promise<void> {
+  const isServed = servedBy(plan, change);
+  if (isServed === undefined) return;
+  const all = await listAllRecords(dependencies.state, 'connection', connectionSchema);
+  for (const other of all)
+    if (other.bucket !== plan.wish.bucket && other.state === 'applied' && isServed(wishOfConnection(other)))
+      await openChangeGap(dependencies, other, 'what the bucket shares with others was altered, and is restored');
+}
+
+/** Whether the change lets the events of a wish pass again. Undefined: it lets none pass that did not pass before. */
+function servedBy(
+  { wish, wiring: { rule, subscription } }: Pick<Plan, 'wish' | 'wiring'>,
+  change: Change,
+): ((other: Wish) => boolean) | undefined {
+  if (restoresRule(wish, change)) {
+    const named = new Set(bucketsIn(wish, JSON.stringify(rule?.pattern)));
+    return ({ source, region, bucket }) => source === wish.source && region === wish.region && named.has(bucket);
+  }
+  if (restoresTopic(change))
+    return (other) => {
+      const theirs = wiringOf(other).subscription;
+      return theirs !== undefined && theirs.topicArn === subscription?.topicArn && theirs.queueArn === subscription.queueArn;
+    };
+  if (change.part !== 'trail') return undefined;
+  const { name, before, after } = change;
+  return (other) => other.trailArn === name && !recordsBucket(before, other) && recordsBucket(after, other);
+}
+
+/** A rule that is there, and did not do what it must for the buckets that it has already. */
+function restoresRule(wish: Wish, change: Change): boolean {
+  if (change.part === 'target') {
+    // the dead-letter queue gets only what cannot be delivered
+    const { deadLetterArn: _, ...wanted } = change.rule.target;
+    return change.before === undefined || !isTargetRight(wanted, change.before);
+  }
+  return change.part === 'rule' && change.action === 'change' && !isOnlyShort(wish, change.rule, change.before);
+}
+
+/** A topic or subscription that others need already, or one that has withheld events. */
+function restoresTopic(change: Change): boolean {
+  if (change.part === 'topic') return true;
+  if (change.part !== 'subscription') return false;
+  return change.action === 'create' || Object.keys(change.before).some((name) => name !== 'RedrivePolicy');
 }

@@ -2,31 +2,27 @@
  * What is wrong with the connection of a bucket. It only reads, and what cannot be read is a finding too. A bucket that was
  * wired by hand has no record of it, so it is judged by what leads to the bucket queue.
  */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { degraded, clockSkew, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { canonicalEntry, parseNotification } from '../../domain/provisioning/notification.ts';
+import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
-import { entryText, lostEntries } from '../../domain/provisioning/lost.ts';
-import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
-import { planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
+import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
 import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
-import { withRole, type Roles } from '../../domain/provisioning/side.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { withRole, type Roles, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import type { ReadBucketQueue } from './bucket-queue.ts';
+import { type ReadBucketQueue, atQueue, wishOfConnection, type WishOf } from './wishes.ts';
 import { ownedBucket, type Observe } from './observe.ts';
-import { atQueue, wishOfConnection, type WishOf, type WishRequest } from './wishes.ts';
 
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
@@ -168,14 +164,12 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
   const lost = lostEntries(lastWrite.xml, configuration, connection);
   if (lost.length === 0) return [];
   return [
-    {
-      code: 'connect.changed-meanwhile',
-      severity: 'degraded',
-      what: `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(entryText).join(', ')}`,
-      why: `if they were not removed on purpose, two writes have crossed, and their owners must add them again, with their events and filters: ${lost.map(canonicalEntry).join('; ')}. A write replaces the whole configuration, so it must contain what is there now`,
-      fix: `aws s3api get-bucket-notification-configuration --bucket ${bucket}`,
-      blocks: false,
-    },
+    degraded(
+      'connect.changed-meanwhile',
+      `${bucket} has lost notifications of others since Tally wrote its configuration: ${lost.map(entryText).join(', ')}`,
+      `if they were not removed on purpose, two writes have crossed, and their owners must add them again, with their events and filters: ${lost.map(canonicalEntry).join('; ')}. A write replaces the whole configuration, so it must contain what is there now`,
+      `aws s3api get-bucket-notification-configuration --bucket ${bucket}`,
+    ),
   ];
 }
 
@@ -204,14 +198,12 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
     return `${by}${to}${installation === connection.installation ? '' : ` with the name ${installation}`}`;
   });
   return [
-    {
-      code: 'connect.left-over',
-      severity: 'degraded',
-      what: `parts of ${bucket} may be left in AWS from before its source, its queue or the name of the installation was changed: ${names.join(', ')}`,
-      why: 'they stay until the present ones have proved themselves, and cost messages',
-      fix: commandOf('bucket clean', bucket),
-      blocks: false,
-    },
+    degraded(
+      'connect.left-over',
+      `parts of ${bucket} may be left in AWS from before its source, its queue or the name of the installation was changed: ${names.join(', ')}`,
+      'they stay until the present ones have proved themselves, and cost messages',
+      commandOf('bucket clean', bucket),
+    ),
   ];
 }
 

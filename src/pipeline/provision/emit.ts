@@ -14,7 +14,7 @@ import type { AwsReads } from '../ports/provision.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 
 /** Throws what keeps an apply from writing, and `connect.no-template` where only the script can make what the wish needs. */
-export type Emit = (wish: Wish, format: EmitFormat, signal?: AbortSignal) => Promise<string>;
+type Emit = (wish: Wish, format: EmitFormat, signal?: AbortSignal) => Promise<string>;
 
 interface Dependencies {
   readonly aws: Pick<AwsReads, 'notificationOf'>;

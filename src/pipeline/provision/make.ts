@@ -11,18 +11,18 @@ import {
   sameStatements,
   type Policy,
 } from '../../domain/provisioning/policy.ts';
-import { topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
+import { topicRemoval, type Removal, type RuleExit } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { partsPlace, sidsOf, wiringOf, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, sidsOf, wiringOf, type Subscription, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
-import { createMakeRules } from './make-rules.ts';
-import { changedMeanwhile } from './changed-meanwhile.ts';
+import { changedMeanwhile } from './write-notification.ts';
+import type { ObservedRule, ObservedTarget } from '../../domain/provisioning/observed.ts';
 
 type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
 
 /** Everything but the notification configuration, which has its own rules. */
-export type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
-export type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
+type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
+type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
 
 /**
  * Creates the functions. What others can write to as well is read again right before each write, which is not made if it has
@@ -179,4 +179,43 @@ function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | un
     same: canonicalStatement,
     name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
   });
+}
+
+interface SeenRule {
+  readonly rule: Rule;
+  /** As the plan has seen it. Absent: it was not there. */
+  readonly before?: ObservedRule;
+}
+
+/** Creates the functions. Each writes only if what it is about is still as the plan has seen it, and this registry's: the caller plans again. */
+function createMakeRules(aws: Provisioner) {
+  async function isAsSeen(wish: Wish, { rule, before }: SeenRule, signal?: AbortSignal): Promise<boolean> {
+    const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
+    return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
+  }
+
+  async function put(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
+    if (!(await isAsSeen(wish, seen, signal))) return;
+    const isShared = seen.rule.name !== wiringOf(wish).rule?.name;
+    await aws.putRule(partsPlace(wish), seen.rule, isShared ? tagsOf(wish) : tagsOf(wish, wish.bucket), signal);
+  }
+
+  return {
+    put,
+    async putTarget(
+      wish: Wish,
+      { rule, before }: { readonly rule: Rule; readonly before?: ObservedTarget },
+      signal?: AbortSignal,
+    ): Promise<void> {
+      const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
+      if (present === undefined || !isOwn(present.tags, wish)) return;
+      const target = present.targets.find(({ id }) => id === rule.target.id);
+      if (canonicalJson(target) === canonicalJson(before)) await aws.putTarget(partsPlace(wish), rule, signal);
+    },
+    /** Takes the bucket out of the rule, or the rule away with it. */
+    async leave(wish: Wish, { rule, before, rest }: RuleExit, signal?: AbortSignal): Promise<void> {
+      if (rest !== undefined) return put(wish, { rule: rest, before }, signal);
+      if (await isAsSeen(wish, { rule, before }, signal)) await aws.removeRule(partsPlace(wish), rule, signal);
+    },
+  };
 }

@@ -20,12 +20,15 @@ import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
 import { partsPlace, wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';
+import { connectionSchema } from '../../domain/provisioning/connection.ts';
+import type { StateStore } from '../ports/state.ts';
+import { listAllRecords } from '../records/stored.ts';
 
 /** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
 
 /** The buckets that the records of connections place in a shared rule. */
-export type MembersOf = (ruleName: string) => Promise<readonly string[]>;
+type MembersOf = (ruleName: string) => Promise<readonly string[]>;
 
 /** The configuration of a bucket without any. */
 const NONE = '<NotificationConfiguration/>';
@@ -185,4 +188,14 @@ async function unlessGone(reading: Promise<string>): Promise<string> {
     if (error instanceof FaultError && error.code === 'bucket.missing') return NONE;
     throw error;
   }
+}
+
+/** Creates the function. */
+export function createMembersOf(state: StateStore): MembersOf {
+  return async function membersOf(ruleName) {
+    const connections = await listAllRecords(state, 'connection', connectionSchema);
+    return connections
+      .filter(({ parts }) => parts.some(({ kind, arn }) => kind === 'rule' && arn.endsWith(`/${ruleName}`)))
+      .map(({ bucket }) => bucket);
+  };
 }

@@ -1,36 +1,32 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
-import { withNotMade } from '../../domain/provisioning/planning/not-made.ts';
-import { planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import { withRole, type Roles } from '../../domain/provisioning/side.ts';
+import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
-import { createReadBucketQueue } from './bucket-queue.ts';
-import { createOwner } from './installation.ts';
+import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
 import { createEmit } from './emit.ts';
 import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
-import { createMembersOf } from './members.ts';
-import { createObserve } from './observe.ts';
+import { createMembersOf, createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
-import { createWishOf, type Wished, type WishRequest } from './wishes.ts';
 import { createWriteNotification } from './write-notification.ts';
 
-export interface ProvisionDependencies {
+interface ProvisionDependencies {
   readonly state: StateStore;
   /** For what plans, applies and removes. */
   readonly aws: Provisioner;
@@ -55,7 +51,7 @@ export interface ProvisionDependencies {
   readonly trailBucket?: string | undefined;
 }
 
-export interface Planned {
+interface Planned {
   readonly plan: Plan;
   readonly connection: ConnectionRecord | undefined;
   /** Whether there is a record of the bucket. */

@@ -1,28 +1,17 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined } from '../../domain/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource, type EnrichMode } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { parseArn, partitionOf } from '../../domain/provisioning/names.ts';
+import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
 import { routedTopic, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs } from '../records/stored.ts';
-import type { BucketQueue, ReadBucketQueue } from './bucket-queue.ts';
-import type { OwnerOf } from './installation.ts';
-
-/** A request about a bucket. What is left out is that of its record. */
-export interface WishRequest {
-  readonly bucket: string;
-  readonly source?: BucketSource;
-  readonly topic_arn?: string;
-  readonly enrich?: EnrichMode;
-  readonly bucket_account?: string;
-  readonly minimal?: boolean;
-  /** Whether what an earlier installation configured on the bucket is taken over. */
-  readonly adopt?: boolean;
-}
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { AwsReads } from '../ports/provision.ts';
+import { randomBytes } from 'node:crypto';
 
 interface WishDependencies {
   readonly state: StateStore;
@@ -207,4 +196,84 @@ export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
 function withoutQueue(wish: Wish): Omit<Wish, 'deadLetterArn'> {
   const { deadLetterArn: _, ...rest } = wish;
   return rest;
+}
+
+/**
+ * The bucket queue with its dead-letter queue. The redrive policy of the queue names it; if that was lost, the connection that
+ * was made with the queue knows it still, and so may the settings. A queue is never its own dead-letter queue.
+ */
+
+interface BucketQueue {
+  readonly arn: string;
+  /** Absent: nothing names one. */
+  readonly deadLetterArn?: string;
+}
+
+/** Throws what reading the queues throws. */
+export type ReadBucketQueue = (
+  queueUrl: string,
+  connection: Pick<ConnectionRecord, 'queueArn' | 'deadLetterArn'> | undefined,
+  signal?: AbortSignal,
+) => Promise<BucketQueue>;
+
+interface Dependencies {
+  readonly aws: Pick<AwsReads, 'queueAt'>;
+  /** The dead-letter queue of the settings. */
+  readonly deadLetterUrl: string | undefined;
+}
+
+/** Creates the function. */
+export function createReadBucketQueue({ aws, deadLetterUrl }: Dependencies): ReadBucketQueue {
+  return async function readBucketQueue(queueUrl, connection, signal) {
+    const { arn, deadLetterArn: target } = await aws.queueAt(queueUrl, signal);
+    const known = [target, connection?.queueArn === arn ? connection.deadLetterArn : undefined];
+    const deadLetterArn = known.find((each) => each !== undefined && each !== arn) ?? (await fromSettings(arn, signal));
+    return deadLetterArn === undefined ? { arn } : { arn, deadLetterArn };
+  };
+
+  /** A redrive policy reaches queues of the same region and account only. */
+  async function fromSettings(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
+    if (deadLetterUrl === undefined) return undefined;
+    const { arn } = await aws.queueAt(deadLetterUrl, signal).catch(unlessDenied);
+    const [queue, letters] = [queueArn, arn].map(parseArn);
+    const isNear = queue?.region === letters?.region && queue?.account === letters?.account;
+    return isNear && arn !== queueArn ? arn : undefined;
+  }
+}
+
+/** Who may not read the queue does not know its ARN. */
+function unlessDenied(error: unknown): { readonly arn: string } {
+  if (error instanceof RequestError && error.code === 'connect.denied') return { arn: '' };
+  throw error;
+}
+
+/** 128 bits: no two registries ever have the same. */
+const REGISTRY_BYTES = 16;
+
+/** Returns the stored id with the name of the settings, else the stored one. The first call makes and stores both. */
+type OwnerOf = (signal?: AbortSignal) => Promise<Owner>;
+
+interface OwnerDependencies {
+  readonly state: StateStore;
+  readonly named: string | undefined;
+  /** Default: random. */
+  readonly newRegistryId?: (() => string) | undefined;
+}
+
+/** Creates the function. */
+export function createOwner({ state, named, newRegistryId = randomId }: OwnerDependencies): OwnerOf {
+  return async function ownerOf(signal) {
+    const { installation, registry } = (await readRecord(state, refs.installation, signal)) ?? (await make());
+    return { installation: named ?? installation, registry };
+  };
+
+  async function make(): Promise<Owner> {
+    const fresh = { installation: named ?? randomBytes(4).toString('hex'), registry: newRegistryId() };
+    // another process may have been faster
+    return updateRecord(state, refs.installation, (current) => current ?? fresh);
+  }
+}
+
+function randomId(): string {
+  return randomBytes(REGISTRY_BYTES).toString('hex');
 }

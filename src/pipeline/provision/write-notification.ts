@@ -7,18 +7,20 @@
  *
  * One call sends one PUT at most. What S3 refuses for the moment is thrown, and the caller begins with its own read and plan.
  */
-import { entryText } from '../../domain/provisioning/lost.ts';
 import {
+  entryText,
   canonicalEntry,
   entriesWithout,
   parseNotification,
   sameEntries,
   type NotificationConfiguration,
   type NotificationEntry,
+  seenText,
 } from '../../domain/provisioning/notification.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { OwnedBucket, Provisioner } from '../ports/provision.ts';
-import { changedMeanwhile } from './changed-meanwhile.ts';
+import { commandOf } from '../../domain/commands.ts';
+import { RequestError } from '../../domain/request-error.ts';
 
 /** Two reads that far apart see a change that is under way. */
 const CALM_MS = 2_000;
@@ -27,7 +29,7 @@ const SHOWN_MS = 1_000;
 /** Looks after 1, 3 and 7 s. */
 const LOOKS_MAX = 3;
 
-export interface NotificationWrite {
+interface NotificationWrite {
   readonly bucket: OwnedBucket;
   readonly before: NotificationConfiguration;
   readonly after: NotificationConfiguration;
@@ -79,4 +81,28 @@ export function createWriteNotification({ aws, clock }: Dependencies): WriteNoti
 /** Whether two configurations mean the same. */
 function same(a: NotificationConfiguration, b: NotificationConfiguration): boolean {
   return a.eventBridge === b.eventBridge && sameEntries(a.entries, b.entries);
+}
+
+/** What others changed while Tally wrote. */
+interface Seen<Item> {
+  readonly bucket: string;
+  /** What was changed, as a sentence begins with it. */
+  readonly what: string;
+  /** What others had in it. */
+  readonly before: readonly Item[];
+  /** Undefined: this version does not know its form. */
+  readonly now: readonly Item[] | undefined;
+  readonly same: (item: Item) => string;
+  readonly name: (item: Item) => string;
+}
+
+/** Creates the error. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
+export function changedMeanwhile<Item>({ bucket, what, before, now, ...of }: Seen<Item>): RequestError {
+  const command = commandOf('bucket plan', bucket);
+  const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, of);
+  return new RequestError(
+    'connect.changed-meanwhile',
+    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If it was not removed on purpose, its owner must add it again. Then look at the present plan with \`${command}\``,
+    { before: before.map(of.name).join(', '), now: now?.map(of.name).join(', ') ?? 'not known to this version', command },
+  );
 }

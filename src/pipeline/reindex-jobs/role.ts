@@ -28,7 +28,7 @@ import { createOccupancy } from './occupancy.ts';
 import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
 import { createTakeStep, diedAtStep } from './advance-job.ts';
-import { createWorkerSlots } from './worker-slots.ts';
+import { createWorkerSlots, type WorkerSlots } from './worker-slots.ts';
 
 /** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
@@ -91,13 +91,10 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const ends = createJobEnds({ state, scan, clock, telemetry });
   const watch = createLeaseWatch(clock);
   const work = { ...parts, state, scan, occupancy, ends, watch };
-  const claimJob = createClaimJob(work);
-  const claimRange = createClaimRange(work);
-  const runRange = createRunRange(work);
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const takeStep = createTakeStep(work, aborting.signal);
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
+  const claim = createClaim(work, { slots, wake, report, stopping: stopping.signal, aborting: aborting.signal });
   const lookFault = createReceiveFault('look for re-index work', telemetry);
   let looking: Promise<void> = Promise.resolve();
   /** Since when nothing was found for the free slots. */
@@ -131,47 +128,27 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   }
 
   function noteClaimed(claimed: number, found: number): void {
+    if (claimed < found && rangesWanted() === 0) {
+      // left to other workers; this one looks again when a turn ends
+      nothingSinceMs = undefined;
+      return;
+    }
     if (claimed > 0 || nothingSinceMs === undefined) nothingSinceMs = slots.isFull ? undefined : clock.monotonicMs();
     // what is left is for it as well, once the others have had their chance
     if (claimed > 0 && claimed < found && soon.length === 0) soon = [SHARE_MS];
   }
 
+  /** How many more ranges this worker could compare now: few while the index is slow, since more would only wait, and write out of key order, which costs the index a tenth more. */
+  function rangesWanted(): number {
+    const used = limits.listings - slots.free;
+    return indexIsSlow() ? Math.min(slots.free, Math.max(0, RANGES_WHEN_SLOW - used)) : slots.free;
+  }
+
   /** Claims its share of what was found. Resolves with how many were claimed. */
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
-    const wanted = Math.min(slots.free, Math.ceil(found.length * SHARE));
+    const { items, wanted } = shareOf(found, { free: slots.free, ranges: rangesWanted() });
     const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
-    return takeSome(inTurns(found, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
-  }
-
-  /** Claims the job or the range, and works on it in a slot. Resolves with whether it was claimed. Throws the store's fault. */
-  async function claim({ record }: DueEntry): Promise<boolean> {
-    const range = rangeSchema.safeParse(record);
-    if (range.success) {
-      const claimed = await claimRange(range.data);
-      if (claimed !== undefined) workOnRange(claimed);
-      return claimed !== undefined;
-    }
-    // one that a newer version wrote is left to its workers
-    const job = jobSchema.safeParse(record);
-    const claimed = job.success ? await claimJob(job.data.id) : undefined;
-    if (claimed?.kind === 'poisonous') await ends.fail(claimed.job, diedAtStep);
-    if (claimed?.kind !== 'taken') return false;
-    slots.run({ jobId: claimed.held.job.id }, async () => {
-      if (await takeStep(claimed.held)) wake();
-    });
-    return true;
-  }
-
-  function workOnRange(claimed: ClaimedRange): void {
-    const { jobId, number } = claimed.range.record;
-    slots.run({ jobId, number }, (slot) =>
-      runRange(claimed, slot, aborting.signal).then(
-        (hasMadeDue) => {
-          if (hasMadeDue) wake();
-        },
-        (error: unknown) => void report('work on a range of a re-index job', error),
-      ),
-    );
+    return takeSome(inTurns(items, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
   }
 
   function report(operation: string, error: unknown): false {
@@ -196,8 +173,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   /** Splits ranges of this worker while nothing is due and slots are free; while the index is slow, a few slots suffice. */
   async function fillOwnSlots(): Promise<void> {
     const isNothingDue = nothingSinceMs !== undefined && clock.monotonicMs() - nothingSinceMs >= NOTHING_DUE_MS;
-    const wanted = indexIsSlow() ? RANGES_WHEN_SLOW - (limits.listings - slots.free) : slots.free;
-    if (isNothingDue && wanted > 0) slots.wantSplits(Math.min(wanted, slots.free));
+    const wanted = rangesWanted();
+    if (isNothingDue && wanted > 0) slots.wantSplits(wanted);
   }
 
   /** Splits one range for other workers while nothing is due and no slot is free here. */
@@ -230,6 +207,66 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   };
 }
 
+interface ClaimParts {
+  readonly slots: WorkerSlots;
+  readonly wake: () => void;
+  readonly report: (operation: string, error: unknown) => false;
+  readonly stopping: AbortSignal;
+  readonly aborting: AbortSignal;
+}
+
+type WorkDependencies = Parameters<typeof createClaimJob>[0] &
+  Parameters<typeof createClaimRange>[0] &
+  Parameters<typeof createRunRange>[0] &
+  Parameters<typeof createTakeStep>[0];
+
+/** Creates the function that claims a job or a range, and works on it in a slot. It resolves with whether it was claimed, and throws the store's fault. */
+function createClaim(work: WorkDependencies, { slots, wake, report, stopping, aborting }: ClaimParts) {
+  const claimJob = createClaimJob(work);
+  const claimRange = createClaimRange(work);
+  const runRange = createRunRange(work);
+  const takeStep = createTakeStep(work, aborting);
+
+  /** The first range of a job that this worker has begun: no look finds it before the state index has refreshed. The others are for everyone. */
+  async function claimFirst(jobId: string): Promise<void> {
+    const claimed = stopping.aborted ? undefined : await claimRange({ jobId, number: 0 });
+    if (claimed !== undefined) workOnRange(claimed);
+  }
+
+  function workOnRange(claimed: ClaimedRange): void {
+    const { jobId, number } = claimed.range.record;
+    slots.run({ jobId, number }, (slot) =>
+      runRange(claimed, slot, aborting).then(
+        (hasMadeDue) => {
+          if (hasMadeDue) wake();
+        },
+        (error: unknown) => void report('work on a range of a re-index job', error),
+      ),
+    );
+  }
+
+  return async function claim({ record }: DueEntry): Promise<boolean> {
+    const range = rangeSchema.safeParse(record);
+    if (range.success) {
+      const claimed = await claimRange(range.data);
+      if (claimed !== undefined) workOnRange(claimed);
+      return claimed !== undefined;
+    }
+    // one that a newer version wrote is left to its workers
+    const job = jobSchema.safeParse(record);
+    const claimed = job.success ? await claimJob(job.data.id) : undefined;
+    if (claimed?.kind === 'poisonous') await work.ends.fail(claimed.job, diedAtStep);
+    if (claimed?.kind !== 'taken') return false;
+    const { id } = claimed.held.job;
+    slots.run({ jobId: id }, async () => {
+      if (!(await takeStep(claimed.held))) return;
+      wake();
+      await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
+    });
+    return true;
+  };
+}
+
 /** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */
 async function takeSome<Item>(items: readonly Item[], wanted: number, take: (item: Item) => Promise<boolean>): Promise<number> {
   const left = [...items];
@@ -239,6 +276,12 @@ async function takeSome<Item>(items: readonly Item[], wanted: number, take: (ite
   };
   const taken = await Promise.all(Array.from({ length: wanted }, tryUntilTaken));
   return taken.filter(Boolean).length;
+}
+
+/** What a worker may claim of what it found, and how much of it, if it has this many free slots and could compare this many more ranges: the steps of jobs are short. */
+function shareOf(found: readonly DueEntry[], { free, ranges }: { readonly free: number; readonly ranges: number }) {
+  const items = ranges > 0 ? found : found.filter(({ record }) => !rangeSchema.safeParse(record).success);
+  return { items, wanted: Math.min(ranges > 0 ? ranges : free, Math.ceil(items.length * SHARE)) };
 }
 
 /**

@@ -21,14 +21,14 @@ import {
   type Cut,
 } from '../../domain/reindex/range-transitions.ts';
 import type { JobMode, JobRecord, RangeRecord } from '../../domain/reindex/job.ts';
-import { placeAfter } from '../../domain/reindex/passed-pages.ts';
+import { placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import { FaultError, faultOf, type FaultCode, type Fault } from '../../domain/fault.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
 import type { ClaimedRange, HeldRange } from './claim-range.ts';
 import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { RANGES_MAX, type RangeLimits } from './range-records.ts';
-import type { ReconcileTurn, TurnRequest } from '../compare/reconcile-turn.ts';
+import type { ReconcileTurn, TurnControls, TurnRequest } from '../compare/reconcile-turn.ts';
 import type { WorkerSlot } from './worker-slots.ts';
 import { givenBackTo, phaseOf, reserved } from '../../domain/reindex/job-transitions.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -103,8 +103,8 @@ export function createRunRange(
     const { job, range } = held;
     const { slot, limit, begun } = turn;
     const startedMs = clock.monotonicMs();
-    const search = searchCuts(dependencies, { ...held, range: begun, slot }, signal);
-    const shouldEnd = (): boolean => range.lost.aborted || slot.shouldEnd() || search.hasFound;
+    const search = searchCuts(dependencies, { ...held, rest: () => restOf(turn), slot }, signal);
+    const shouldEnd = (through: string): boolean => range.lost.aborted || slot.shouldEnd() || search.hasFoundAfter(through);
     const ended = await endOf(held, turn, { shouldEnd, signal });
     const { boundaries, requests } = await search.end();
     // in parallel with the next swap
@@ -140,9 +140,19 @@ export function createRunRange(
   return runRange;
 }
 
+/** What the turn has not compared yet of its range. */
+interface Rest extends Pick<RangeRecord, 'cursor' | 'to'> {
+  /** Where the listing after the cursor continues, if pages without keys were passed there. */
+  readonly place: ListingPlace | undefined;
+}
+
+function restOf({ begun, progress }: Turn): Rest {
+  if (progress === undefined) return { cursor: begun.cursor, to: begun.to, place: placeAfter(begun.passed, begun.cursor) };
+  return { cursor: progress.cursor, to: begun.to, place: progress.place };
+}
+
 interface TurnStops {
-  /** Whether the turn ends after its next slice. */
-  readonly shouldEnd: () => boolean;
+  readonly shouldEnd: TurnControls['shouldEnd'];
   readonly signal: AbortSignal;
 }
 
@@ -340,14 +350,14 @@ const REQUESTS_MAX = 100;
 interface Splittable {
   readonly job: JobRecord;
   readonly bucket: BucketRecord;
-  readonly range: Pick<RangeRecord, 'cursor' | 'to' | 'passed'>;
+  readonly rest: () => Rest;
   readonly slot: Pick<WorkerSlot, 'splitWanted' | 'partsWanted' | 'notSplit'>;
 }
 
 /** The search for boundaries of a range, which runs beside its turn. */
 interface CutSearch {
-  /** Boundaries were found, so the turn may end and the range be split. */
-  readonly hasFound: boolean;
+  /** Whether boundaries were found after this key, so that a turn that ends there is split. */
+  readonly hasFoundAfter: (through: string) => boolean;
   /** Ends the search. Resolves with the boundaries in key order, and with the number of LIST requests. Throws unexpected errors only. */
   end(): Promise<{ readonly boundaries: readonly string[]; readonly requests: number }>;
 }
@@ -355,7 +365,7 @@ interface CutSearch {
 /** Creates the search, which begins once a split is wanted. A fault of the listing ends it silently: the turn reports such faults. */
 function searchCuts(
   { listing, limits }: { readonly listing: BucketListing; readonly limits: Pick<RangeLimits, 'splitKeysMin'> },
-  { job, bucket, range, slot }: Splittable,
+  { job, bucket, rest, slot }: Splittable,
   stopped: AbortSignal,
 ): CutSearch {
   const ending = new AbortController();
@@ -369,7 +379,8 @@ function searchCuts(
   async function search(): Promise<void> {
     try {
       // pages without keys follow the cursor: the search would pass them as the turn does, and find no key either
-      if (placeAfter(range.passed, range.cursor) === undefined) boundaries = await cutKeys(range, slot.partsWanted(), probe);
+      const { place, ...left } = rest();
+      if (place === undefined) boundaries = await cutKeys(left, slot.partsWanted(), probe);
     } catch (error) {
       if (!(error instanceof FaultError) && !signal.aborted) throw error;
     }
@@ -384,9 +395,8 @@ function searchCuts(
   });
 
   return {
-    get hasFound() {
-      return boundaries.length > 0;
-    },
+    // the turn goes on while boundaries are searched, and if it ended for nothing, its range would wait for the next look
+    hasFoundAfter: (through) => after(through, boundaries).length > 0,
     async end() {
       ending.abort(new Error('the turn has ended'));
       await searching;

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createAssumedRole } from '../../../src/adapters/aws/assumed-role.ts';
+import { createAssumedRole } from '../../../src/adapters/aws/credentials.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 const ROLE = 'arn:aws:iam::123456789012:role/tally-connect';

@@ -24,8 +24,7 @@ import { createProvisioning } from '../../../src/pipeline/provision/provisioning
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import type { Subscription } from '../../../src/domain/provisioning/wiring.ts';
-import { minimalTransformer } from '../../../src/domain/provisioning/transformer.ts';
+import { type Subscription, minimalTransformer } from '../../../src/domain/provisioning/wiring.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

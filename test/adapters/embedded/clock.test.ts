@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openEmbeddedClock, sequencerOf } from '../../../src/adapters/embedded/clock.ts';
-import { sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { sequencerClock } from '../../../src/domain/ordering/hint.ts';
 
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 

@@ -47,7 +47,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { EmbeddedStartError, startEmbedded } from '../../../src/adapters/embedded/server.ts';
 import type { Embedded } from '../../../src/adapters/embedded/server.ts';
-import { sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { sequencerClock } from '../../../src/domain/ordering/hint.ts';
 import { parseNative } from '../../../src/domain/events/native.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 

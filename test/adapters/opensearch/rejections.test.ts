@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bulkAction, type BulkAction, type BulkVerdict } from '../../../src/adapters/opensearch/bulk.ts';
+import { bulkAction, createRejectionJudge, type BulkAction, type BulkVerdict } from '../../../src/adapters/opensearch/bulk.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
-import { createRejectionJudge } from '../../../src/adapters/opensearch/rejections.ts';
 
 const names = indexNames('tally');
 const MINUTE_MS = 60_000;

@@ -36,7 +36,7 @@ export interface CaseResult {
   readonly peakRssBytes: number;
   /** User and system time of all workers for one object. */
   readonly cpuUsPerObject: number;
-  /** That of OpenSearch. */
+  /** That of OpenSearch, until searches find everything and its merges have ended. */
   readonly indexCpuUsPerObject: number;
   /** Turns of ranges, and splits of them, of all workers. */
   readonly turns: number;
@@ -119,6 +119,7 @@ export async function measureBare(
   const { openSearchUrl: url, indexPrefix } = world;
   const tookMs = await loadBare({ url, indexPrefix, bucket, space, bulkActions, concurrency, ready });
   const { user, system } = process.cpuUsage(own);
+  await world.settle(bucket);
   const indexCpuUs = (await world.indexCpuUs()) - indexBeforeUs;
   const { objects } = await world.fingerprint(bucket);
   if (objects !== count) throw new Error(`the bare loader loaded ${objects} of ${count} documents`);
@@ -143,7 +144,9 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   const job = await first.reindex(bucket);
   const lagsMs = (await live?.end()) ?? [];
   const requests = await world.listing.control({ latency: null });
-  const [cpuUs, indexCpuUs] = [cpuOf(workers) - cpuBefore, (await world.indexCpuUs()) - indexCpuBefore];
+  const cpuUs = cpuOf(workers) - cpuBefore;
+  await world.settle(bucket);
+  const indexCpuUs = (await world.indexCpuUs()) - indexCpuBefore;
   const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
   const work = await Promise.all(workers.map((worker) => worker.work()));
   await Promise.all(workers.map((worker) => worker.stop()));

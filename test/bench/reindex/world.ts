@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentId } from '../../../src/domain/documents/document.ts';
 import { forkListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import type { ForkedListingServer } from '../../support/servers/listing/fork-listing-server.ts';
-import { indexCpuUs } from '../index-cpu.ts';
+import { indexCpuUs, settleIndex } from '../index-cpu.ts';
 import type { Environment } from '../processes.ts';
 import type { LagOptions } from './live-lag.ts';
 import { fingerprintOfIndex } from './verify.ts';
@@ -33,6 +33,8 @@ export interface BenchWorld {
   fingerprint(bucket: string): Promise<Fingerprint>;
   /** The CPU time that all nodes of OpenSearch took since they began, as they count it themselves. */
   indexCpuUs(): Promise<number>;
+  /** Makes searches show what the bucket's index has taken, and waits for its merges: only then has OpenSearch done the work. */
+  settle(bucket: string): Promise<void>;
   /** For probes of the live path, on a bucket of its own. */
   readonly live: LagOptions;
   close(): Promise<void>;
@@ -82,6 +84,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     },
     removeIndex: (bucket) => store.objects.removeBucket(bucket),
     indexCpuUs: () => indexCpuUs(openSearchUrl),
+    settle: (bucket) => settleIndex(openSearchUrl, names.objectsAlias(bucket)),
     fingerprint: (bucket) => fingerprintOfIndex(openSearchUrl, names.objectsAlias(bucket)),
     live: {
       tell: (key) => bucketQueue.enqueue(messageOf(LIVE_BUCKET, key)),

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOfMs, msOfClock, sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { clockOfMs, msOfClock } from '../../../src/domain/ordering/clock.ts';
+import { sequencerClock } from '../../../src/domain/ordering/hint.ts';
 
 describe('the clock of a sequencer', () => {
   it.each([

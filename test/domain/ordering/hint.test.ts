@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bucketSources, type BucketSource } from '../../../src/domain/bucket.ts';
-import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { FUTURE_MS, PLAUSIBLE_MS } from '../../../src/domain/ordering/constants.ts';
-import { hintOf, hintOfTie, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
+import { hintOf, hintOfTie, sequencerClock, type BucketFacts, type Hint } from '../../../src/domain/ordering/hint.ts';
 import { dialectFacts, dialects, type Change, type ChangeRecord } from '../../../src/domain/events/record.ts';
 import { sequencerAt } from '../../support/worlds/ingest.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { documentedTransformer } from '../../support/audit-trail.ts';
-import { minimalTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/transformer.ts';
+import { minimalTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/wiring.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
 function transformed({ paths, template }: InputTransformer, event: object): string {

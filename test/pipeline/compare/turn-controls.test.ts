@@ -133,6 +133,17 @@ describe('a turn ends', () => {
     expect(counts.listed + result.counts.listed).toBe(50);
   });
 
+  it('at the key that it named when it asked whether to end', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (const key of numbered(50)) world.put(key);
+    const asked: string[] = [];
+    const shouldEnd = (through: string): boolean => asked.push(through) >= 4;
+    const result = await world.run({}, { shouldEnd });
+    expect(asked).toEqual(['', 'k00009', 'k00019', 'k00029']);
+    expect(result).toMatchObject({ done: false, cursor: 'k00029' });
+  });
+
   it('when its time is over', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 10;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createActivity } from '../../../src/pipeline/control/activity.ts';
+import { createActivity } from '../../../src/pipeline/control/verbs.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createAsOf } from '../../../src/pipeline/control/as-of.ts';
+import { createAsOf } from '../../../src/pipeline/control/search.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';

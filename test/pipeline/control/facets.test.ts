@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { facetRows } from '../../../src/api/facets.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { facetNames } from '../../../src/domain/search/facets.ts';
-import { createGetFacets } from '../../../src/pipeline/control/facets.ts';
+import { createGetFacets } from '../../../src/pipeline/control/usage.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

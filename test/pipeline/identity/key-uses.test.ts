@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
-import { createKeyUses } from '../../../src/pipeline/identity/key-uses.ts';
+import { createKeyUses } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { keyActor } from '../../support/identity/actors.ts';

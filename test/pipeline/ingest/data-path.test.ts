@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clockOfMs, sequencerClock } from '../../../src/domain/ordering/clock.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { sequencerClock } from '../../../src/domain/ordering/hint.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
-import { minimalTransformer, transformer } from '../../../src/domain/provisioning/transformer.ts';
+import { minimalTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld } from './world.ts';

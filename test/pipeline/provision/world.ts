@@ -1,4 +1,5 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
+import type { WishRequest } from '../../../src/domain/provisioning/planning/apply-command.ts';
 import { type BucketRecord } from '../../../src/domain/bucket.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
@@ -6,7 +7,6 @@ import type { NotificationEntry } from '../../../src/domain/provisioning/notific
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
-import type { WishRequest } from '../../../src/pipeline/provision/wishes.ts';
 import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';

@@ -64,7 +64,43 @@ describe('the ranges of a first index', () => {
   });
 });
 
+describe('a worker whose index is slow', () => {
+  const heldBy = (ranges: readonly { readonly lease?: unknown }[]): number => ranges.filter(({ lease }) => lease !== undefined).length;
+
+  it('compares two ranges at the same time, and all of them in the end', async () => {
+    const world = await bucketOf(OBJECTS);
+    world.startWorker({ indexIsSlow: () => true });
+    const { id } = await world.request({ now: true });
+    let most = 0;
+    await runUntil(world, async () => {
+      const ranges = await world.ranges();
+      most = Math.max(most, heldBy(ranges));
+      return ranges.some(({ done }) => done);
+    });
+    expect(most).toBe(2);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
+  });
+
+  it('begins other jobs all the same, each with its first range', async () => {
+    const world = await bucketOf(OBJECTS);
+    world.startWorker({ indexIsSlow: () => true });
+    await world.request({ now: true });
+    await runUntil(world, async () => heldBy(await world.ranges()) === 2);
+    const { id } = await world.request({ mode: 'report' });
+    await runUntil(world, async () => (await world.job(id))?.comparingAtMs !== undefined);
+    await runUntil(world, async () => heldBy(await world.rangesById(id)) === 1);
+  });
+});
+
 describe('a job whose ranges are listed late', () => {
+  it('is compared before they are listed by the worker that begins it', async () => {
+    const world = await bucketOf(OBJECTS, { listLagMs: 30_000 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await runUntil(world, async () => (await world.rangesById(id)).some(({ counts, done }) => done && counts.listed > 0));
+    expect(await world.ranges()).toHaveLength(0);
+  });
+
   it('ends with its last range, and counts all of them', async () => {
     const world = await bucketOf(OBJECTS, { listLagMs: 3_000, limits: { rangeDocumentsMin: 8, splitKeysMin: 4 } });
     for (let number = 0; number < OBJECTS; number += 2) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');

@@ -5,7 +5,7 @@ import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { FailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
+import type { FailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { get, type BrowserAnswer } from './browser.ts';

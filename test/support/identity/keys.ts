@@ -8,7 +8,7 @@ import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/ide
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
 import { createLiveKeys } from '../../../src/pipeline/identity/live-keys.ts';
 import { createUsers } from '../../../src/pipeline/identity/users.ts';

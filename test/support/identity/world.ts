@@ -1,8 +1,8 @@
 /** Users, sessions and logins on stores in memory, with an issuer in memory. */
 import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
-import { createAuditUser } from '../../../src/pipeline/identity/audit-user.ts';
-import { createFailedAttempts } from '../../../src/pipeline/identity/failed-attempts.ts';
+import { createAuditUser } from '../../../src/pipeline/identity/audited.ts';
+import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';

@@ -92,7 +92,8 @@ function createTurn(
     const scanTo = createScan(passSignal);
     let from = cursor;
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
-      if (controls.shouldEnd() || clock.monotonicMs() >= deadlineMs) return drained(settling, 'ended');
+      if (controls.shouldEnd(from === 0 ? '' : objects.keyAt(from - 1)) || clock.monotonicMs() >= deadlineMs)
+        return drained(settling, 'ended');
       if ('place' in page) throw new Error('the listing has pages without keys');
       const to = Math.min(rangeEnd(), page.through === undefined ? objects.count : objects.firstAfter(page.through));
       await scanTo(from, to);

@@ -36,6 +36,7 @@ interface WorkerOptions {
   readonly listings?: number;
   readonly tap?: Tap;
   readonly turn?: ReconcileTurn;
+  readonly indexIsSlow?: () => boolean;
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -71,7 +72,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: () => living.values().next().value?.wake() });
   let started = 0;
 
-  function startWorker({ name = `worker-${started}`, listings = 8, tap = () => {}, turn, clock: ownClock = clock }: WorkerOptions = {}) {
+  function startWorker(worker: WorkerOptions = {}) {
+    const { name = `worker-${started}`, listings = 8, tap = () => {}, turn, indexIsSlow = () => false, clock: ownClock = clock } = worker;
     const dead = new AbortController();
     started += 1;
     const own = { clock: ownClock, telemetry };
@@ -89,6 +91,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       store: { state: tappedState, scan: store.scan },
       listing: s3,
       turn: ownTurn,
+      indexIsSlow,
       circuits,
       worker: name,
       limits: { ...limits, listings },

@@ -1,5 +1,5 @@
 /** The network of one process of the workers world: what its requests meet, and what becomes of them once it was killed. */
-import { receiveBackoffMs } from '../../../src/adapters/aws/receive-backoff.ts';
+import { receiveBackoffMs } from '../../../src/adapters/aws/sqs-receiver.ts';
 import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';

@@ -13,9 +13,10 @@ import {
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
 import { FaultError } from '../../../domain/fault.ts';
+import { tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { ListedRule } from '../../../domain/provisioning/shared-rule.ts';
-import type { Target } from '../../../domain/provisioning/wiring.ts';
+import { sdkTarget } from '../../../domain/provisioning/wiring.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
 
@@ -47,9 +48,9 @@ export function createEventsProvision({
           signal,
         );
         const listTags = () => client.send(new ListTagsForResourceCommand({ ResourceARN: rule.Arn }), options);
-        const { Tags = [] } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
+        const { Tags } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
         return {
-          tags: Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value])),
+          tags: tagsIn(Tags),
           isEnabled: rule.State !== 'DISABLED',
           targets: await targetsOf(client, name, signal),
           ...(rule.EventPattern !== undefined && { pattern: rule.EventPattern }),
@@ -98,7 +99,7 @@ export function createEventsProvision({
         EventPattern: JSON.stringify(pattern),
         State: isDisabled === true ? 'DISABLED' : 'ENABLED',
         // ignored if the rule exists
-        Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+        Tags: tagList(tags),
       });
       await asking(`PutRule ${name}`, 'events:PutRule', () => client.send(command, optionsOf(signal)), signal);
     },
@@ -158,17 +159,6 @@ function inputOf({
     ...((Input ?? InputPath) !== undefined && { hasOtherInput: true }),
     ...(InputTransformer !== undefined && {
       transformer: { paths: InputTransformer.InputPathsMap ?? {}, template: InputTransformer.InputTemplate ?? '' },
-    }),
-  };
-}
-
-function sdkTarget({ id, arn, deadLetterArn, transformer }: Target): SdkTarget {
-  return {
-    Id: id,
-    Arn: arn,
-    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
-    ...(transformer !== undefined && {
-      InputTransformer: { InputPathsMap: { ...transformer.paths }, InputTemplate: transformer.template },
     }),
   };
 }

@@ -16,7 +16,7 @@ import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { RequestError } from '../../../domain/request-error.ts';
 import { jsonOf } from '../../../domain/provisioning/facts.ts';
-import { parseArn } from '../../../domain/provisioning/names.ts';
+import { parseArn, tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
 import type { At, OwnedSubscription, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
@@ -120,16 +120,15 @@ export function createSnsProvision({
     async topicTags(topicArn, signal) {
       const send = () => clientOf(topicArn).send(new ListTagsForResourceCommand({ ResourceArn: topicArn }), optionsOf(signal));
       try {
-        const { Tags = [] } = await asking(`ListTagsForResource ${topicArn}`, 'sns:ListTagsForResource', send, signal);
-        return Object.fromEntries(Tags.map(({ Key = '', Value = '' }) => [Key, Value]));
+        const { Tags } = await asking(`ListTagsForResource ${topicArn}`, 'sns:ListTagsForResource', send, signal);
+        return tagsIn(Tags);
       } catch (error) {
         if (isMissing(error)) return 'absent';
         throw error;
       }
     },
     async createTopic(topicArn, tags, signal) {
-      const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-      const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags });
+      const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags: tagList(tags) });
       await asking(`CreateTopic ${topicArn}`, 'sns:CreateTopic', () => writerOf(topicArn).send(command, optionsOf(signal)), signal);
     },
     async setTopicPolicy(topicArn, policy, signal) {

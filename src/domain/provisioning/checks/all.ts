@@ -13,8 +13,7 @@ import {
   earlierInstallation,
 } from './configuration.ts';
 import { ruleForeign, topicForeign } from './owner.ts';
-import { deliveryDenied } from './denials.ts';
-import { queueKey, topicKey } from './keys.ts';
+import { deliveryDenied, queueKey, topicKey } from './keys.ts';
 import {
   topicMissing,
   topicFifo,
@@ -23,20 +22,38 @@ import {
   topicOfOtherAccount,
   topicWithoutExpirations,
   topicPolicyMissing,
-} from './topic.ts';
-import { deadLettersMissing, queuePolicyMissing, queueFifo, queueRedrive, undelivered, undeliveredMissing } from './queues.ts';
-import { letterRetention, queueDelay, queueMessageSize, queueRetention } from './queue-attributes.ts';
-import {
   subscriptionMissing,
   subscriptionPending,
   subscriptionFiltered,
   subscriptionRaw,
   subscriptionRedrive,
   subscriptionUnauthenticated,
-} from './subscription.ts';
-import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, targetDeadLetters } from './rule.ts';
+} from './topic.ts';
+import {
+  deadLettersMissing,
+  queuePolicyMissing,
+  queueFifo,
+  queueRedrive,
+  undelivered,
+  undeliveredMissing,
+  letterRetention,
+  queueDelay,
+  queueMessageSize,
+  queueRetention,
+} from './queues.ts';
+import {
+  ruleMissing,
+  ruleDisabled,
+  rulePattern,
+  ruleTarget,
+  ruleTransformer,
+  targetDeadLetters,
+  handMadeDisabled,
+  handMadeInput,
+  handMadeLetters,
+  handMadePattern,
+} from './rule.ts';
 import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
-import { handMadeDisabled, handMadeInput, handMadeLetters, handMadePattern } from './hand-made.ts';
 import type { Check } from './finding.ts';
 
 /** The checks of the queues themselves, which every way of the events ends in. */

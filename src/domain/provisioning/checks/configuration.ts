@@ -40,11 +40,13 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = commandOf('bucket plan', wish.bucket, ...other);
   const fanOut =
-    first.kind === 'topic' || topic !== undefined ? '' : ' a topic between the bucket and its destination, with --source topic, or';
+    first.kind === 'topic' || topic !== undefined
+      ? ''
+      : ' A topic between the bucket and its destination serves both, with --source topic;';
   return blocking(
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
-    `S3 refuses overlapping configurations of one bucket. Instead of what follows,${fanOut} --source routed is possible`,
+    `S3 refuses overlapping configurations of one bucket.${fanOut} --source routed leaves the notification configuration as it is`,
     fix,
   );
 };

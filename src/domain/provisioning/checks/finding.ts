@@ -1,8 +1,9 @@
 /** What a check finds, and how findings are made. */
 import { commandOf } from '../../commands.ts';
-import { type Facts } from '../facts.ts';
+import type { Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
-import type { Side } from '../side.ts';
+import type { Side } from '../wiring.ts';
+import { FUTURE_MS } from '../../ordering/constants.ts';
 
 /** The worst first. `broken`: events are lost. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
@@ -34,6 +35,11 @@ export function healable(facts: Facts, code: string, what: string, why: string):
 
 export function blocking(code: string, what: string, why: string, fix: string): Finding {
   return { code, severity: 'broken', what, why, fix, blocks: true };
+}
+
+/** Says what is missing or not safe, which no apply heals and which keeps none from going ahead. */
+export function degraded(code: string, what: string, why: string, fix: string): Finding {
+  return { code, severity: 'degraded', what, why, fix, blocks: false };
 }
 
 /** Says what keeps Tally from making or checking something that may be in order. */
@@ -70,4 +76,29 @@ export function tooLarge(arn: string, bytes: number): Finding {
 /** The worst severity of some findings; `ok` if there are none. */
 export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severity | 'ok' {
   return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';
+}
+
+interface ClockReading {
+  /** The time that S3's answer states. */
+  readonly s3AtMs: number;
+  /** When the request was sent and when its answer had arrived, by the clock of this machine. */
+  readonly sentAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+/** Finds that S3's clock differs from that of this machine by more than what ordering takes for the same time. */
+export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: ClockReading): readonly Finding[] {
+  const aheadMs = s3AtMs - answeredAtMs;
+  const behindMs = sentAtMs - s3AtMs;
+  const differMs = Math.max(aheadMs, behindMs);
+  if (differMs <= FUTURE_MS) return [];
+  const differs = `${Math.round(differMs / 1_000)} s ${aheadMs > behindMs ? 'ahead of' : 'behind'}`;
+  return [
+    degraded(
+      'connect.clock-skew',
+      `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
+      'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
+      'timedatectl status',
+    ),
+  ];
 }

@@ -1,11 +1,12 @@
 /** The checks for the keys that a topic or the queues are encrypted with: a service that may not use one loses its messages without an error. */
-import { admits, type Delivery } from '../denials.ts';
+import { admits, type Delivery, denialsOf } from '../denials.ts';
 import { queueDeliveries, topicDeliveries, type Delivered } from '../deliveries.ts';
 import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedKey } from '../observed.ts';
 import { parsePolicy } from '../policy.ts';
-import { blocking, type Check, type Finding } from './finding.ts';
+import { degraded, blocking, type Check, type Finding, showPolicy } from './finding.ts';
+import { sidsOf } from '../wiring.ts';
 
 export const topicKey: Check = (facts) => keyFinding(facts, topicDeliveries(facts));
 
@@ -82,17 +83,43 @@ function denied({ arn, key }: Encrypted, keyArn: string, services: readonly stri
 }
 
 function unchecked({ arn, key }: Encrypted, reason: string, services: readonly string[]): Finding {
-  return {
-    code: 'connect.kms-unchecked',
-    severity: 'degraded',
-    what: `${arn} is encrypted with the key ${key} in ${parseArn(arn)?.region ?? ''}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
-    why: 'the services that send must be allowed to use the key, or messages are lost without an error',
-    fix: JSON.stringify(statementFor(services)),
-    blocks: false,
-  };
+  return degraded(
+    'connect.kms-unchecked',
+    `${arn} is encrypted with the key ${key} in ${parseArn(arn)?.region ?? ''}, and whether ${services.join(' and ')} may use it is not known: ${reason}`,
+    'the services that send must be allowed to use the key, or messages are lost without an error',
+    JSON.stringify(statementFor(services)),
+  );
 }
 
 /** For those that send, and no others. */
 function statementFor(services: readonly string[]): object {
   return { Effect: 'Allow', Principal: { Service: services.length === 1 ? services[0] : services }, Action: [...ACTIONS], Resource: '*' };
+}
+
+/** The check for statements of others that deny what must be delivered. They are named, and never removed. */
+
+export const deliveryDenied: Check = (facts) => {
+  const found = [...topicDeliveries(facts), ...queueDeliveries(facts)].flatMap((delivered) => deniedByPolicy(facts, delivered));
+  // what keeps all events away comes before what only loses undeliverable ones
+  return found.find(({ blocks }) => blocks) ?? found[0];
+};
+
+function deniedByPolicy({ wish }: Facts, { delivery, policy: text }: Delivered): readonly Finding[] {
+  const policy = parsePolicy(text);
+  if (policy === undefined) return [];
+  const ours = new Set([...sidsOf(wish).all, ...sidsOf(wish).ofTopics]);
+  const [statement] = denialsOf(policy, delivery, ours);
+  if (statement === undefined) return [];
+  const { service, action, resource } = delivery;
+  const isDeadLetters = resource === wish.deadLetterArn;
+  return [
+    {
+      code: 'connect.denied-by-policy',
+      severity: isDeadLetters ? 'degraded' : 'broken',
+      what: `a statement of others in the policy of ${resource} denies ${action} to ${service}: ${JSON.stringify(statement)}`,
+      why: `a Deny wins over what Tally allows, so ${isDeadLetters ? 'what cannot be delivered is lost' : 'no events pass'}. Tally never changes statements of others: ask the owner of this one to exempt ${service}`,
+      fix: showPolicy(resource),
+      blocks: !isDeadLetters,
+    },
+  ];
 }

@@ -2,13 +2,13 @@
 import { commandOf } from '../../commands.ts';
 import { canonicalJson } from '../canonical.ts';
 import { topicPolicies } from '../deliveries.ts';
-import { existing, ownTopic } from '../facts.ts';
+import { existing, ownTopic, isTopicForeign, subscriptionAttributes, type Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, type Policy, type Statement } from '../policy.ts';
 import { partsPlace } from '../wiring.ts';
-import { blocking, healable, tooLarge, unreadable, type Check } from './finding.ts';
+import { degraded, blocking, healable, tooLarge, unreadable, type Check, apply } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
   const { wiring, observed } = facts;
@@ -93,14 +93,12 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
   if (wish.source !== 'topic' || wish.topicArn === undefined || !notification.ok) return undefined;
   if (getsExpirations(notification.configuration, wish.topicArn) || missingFamilies(notification.configuration, wish.topicArn).length > 0)
     return undefined;
-  return {
-    code: 'connect.topic-without-expirations',
-    severity: 'degraded',
-    what: `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
-    why: 'objects that a lifecycle rule expires leave the index only when Tally looks for them',
-    fix: `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
-    blocks: false,
-  };
+  return degraded(
+    'connect.topic-without-expirations',
+    `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
+    'objects that a lifecycle rule expires leave the index only when Tally looks for them',
+    `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
+  );
 };
 
 export const topicPolicyMissing: Check = (facts) => {
@@ -137,3 +135,85 @@ function firstDifference(statements: readonly Statement[], before: Policy, after
   }
   return [];
 }
+
+export const subscriptionMissing: Check = (facts) => {
+  if (facts.observed.subscription !== 'absent' || facts.wiring.subscription === undefined) return undefined;
+  const { topicArn, queueArn } = facts.wiring.subscription;
+  return healable(
+    facts,
+    'connect.subscription-missing',
+    `${queueArn} is not subscribed to ${topicArn}`,
+    'what is published to the topic does not reach Tally',
+  );
+};
+
+export const subscriptionPending: Check = (facts) => {
+  const subscription = existing(facts.observed.subscription);
+  if (subscription?.isPending !== true) return undefined;
+  return healable(
+    facts,
+    'connect.subscription-pending',
+    `the subscription of ${facts.wish.queueArn} is not confirmed`,
+    'SNS delivers nothing until it is',
+  );
+};
+
+export const subscriptionFiltered: Check = (facts) => {
+  const before = wrongAttributes(facts);
+  if (before['FilterPolicy'] === undefined) return undefined;
+  return healable(
+    facts,
+    'connect.subscription-filtered',
+    `the subscription of ${facts.wish.queueArn} has the filter ${before['FilterPolicy']}`,
+    'events that do not match it are not delivered',
+  );
+};
+
+export const subscriptionRaw: Check = (facts) => {
+  const before = wrongAttributes(facts);
+  if (before['RawMessageDelivery'] === undefined) return undefined;
+  return {
+    ...healable(
+      facts,
+      'connect.subscription-raw',
+      `the subscription of ${facts.wish.queueArn} uses raw delivery`,
+      'a record could then pass for one that came straight from its service',
+    ),
+    severity: 'degraded',
+  };
+};
+
+export const subscriptionRedrive: Check = (facts) => {
+  const before = wrongAttributes(facts);
+  if (before['RedrivePolicy'] === undefined) return undefined;
+  return {
+    ...healable(
+      facts,
+      'connect.subscription-redrive',
+      `the subscription of ${facts.wish.queueArn} has not the dead-letter queue ${facts.wish.deadLetterArn ?? ''}`,
+      'what SNS cannot deliver is lost',
+    ),
+    severity: 'degraded',
+  };
+};
+
+function wrongAttributes({ wiring, observed }: Facts): ReturnType<typeof subscriptionAttributes>[0] {
+  const subscription = existing(observed.subscription);
+  return subscription === undefined || wiring.subscription === undefined
+    ? {}
+    : subscriptionAttributes(subscription, wiring.subscription)[0];
+}
+
+export const subscriptionUnauthenticated: Check = (facts) => {
+  const subscription = existing(facts.observed.subscription);
+  if (subscription?.wasAuthenticated !== false || subscription.arn === undefined || isTopicForeign(facts)) return undefined;
+  const isOurs = facts.wiring.topic !== undefined && facts.wiring.topic.isForeign !== true;
+  return degraded(
+    'connect.subscription-unauthenticated',
+    `the subscription ${subscription.arn} was confirmed without authentication`,
+    'anyone who holds a message can unsubscribe the queue by the address in it',
+    isOurs
+      ? `aws sns unsubscribe --region ${facts.wish.region} --subscription-arn ${subscription.arn} && ${apply(facts)}`
+      : `aws sns get-subscription-attributes --region ${facts.wish.region} --subscription-arn ${subscription.arn}`,
+  );
+};

@@ -4,7 +4,7 @@ import { parseArn } from '../names.ts';
 import type { ObservedTrail } from '../observed.ts';
 import { advancedSelector, exceededLimit, recordsBucket, withSelector } from '../trail.ts';
 import { partsPlace } from '../wiring.ts';
-import { blocking, healable, type Check } from './finding.ts';
+import { degraded, blocking, healable, type Check } from './finding.ts';
 
 export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { trails } }) => {
   if (selector === undefined) return undefined;
@@ -13,14 +13,12 @@ export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { tr
   const { account } = partsPlace(wish);
   const trailAccount = parseArn(wish.trailArn ?? '')?.account ?? account;
   if (trailAccount !== account) {
-    return {
-      code: 'connect.trail-account',
-      severity: 'degraded',
-      what: `a trail of the account ${account} must record the data events of ${wish.bucket}, and ${wish.trailArn} is of the account ${trailAccount}`,
-      why: 'the rule matches only what trails of its account record',
-      fix: JSON.stringify(selector),
-      blocks: false,
-    };
+    return degraded(
+      'connect.trail-account',
+      `a trail of the account ${account} must record the data events of ${wish.bucket}, and ${wish.trailArn} is of the account ${trailAccount}`,
+      'the rule matches only what trails of its account record',
+      JSON.stringify(selector),
+    );
   }
   if (named !== undefined) {
     return blocking(
@@ -30,14 +28,12 @@ export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { tr
       'aws cloudtrail describe-trails',
     );
   }
-  return {
-    code: 'connect.trail-unchecked',
-    severity: 'degraded',
-    what: `a trail must record the data events of ${wish.bucket}, and TALLY_TRAIL_ARN and TALLY_TRAIL_BUCKET name none that Tally could read`,
-    why: 'the rule matches nothing without them. PostObject and RenameObject are not among the five operations',
-    fix: JSON.stringify(selector),
-    blocks: false,
-  };
+  return degraded(
+    'connect.trail-unchecked',
+    `a trail must record the data events of ${wish.bucket}, and TALLY_TRAIL_ARN and TALLY_TRAIL_BUCKET name none that Tally could read`,
+    'the rule matches nothing without them. PostObject and RenameObject are not among the five operations',
+    JSON.stringify(selector),
+  );
 };
 
 /** The trail that is looked at: of several with one bucket of logs, the first that records the bucket. */

@@ -3,9 +3,9 @@
  * so it may be run again, and what others configured stays.
  */
 import { sdkConfiguration } from '../notification.ts';
-import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagsOf } from '../names.ts';
+import { MARK_PATTERN, markOf, parseArn, REGISTRY_TAG, tagList, tagsOf } from '../names.ts';
 import { selectorName, withSelector } from '../trail.ts';
-import { partsPlace, queueStatements, type Target, type Wiring, type Wish } from '../wiring.ts';
+import { partsPlace, queueStatements, sdkTarget, type Wiring, type Wish } from '../wiring.ts';
 
 /** Writes the script. A failed substitution within an argument would not end it, and send an empty policy: each is a variable first. */
 export function emitScript(wish: Wish, wiring: Wiring): string {
@@ -146,7 +146,7 @@ fi`;
 }
 
 function ruleText(wish: Wish, { name, arn, pattern, target }: NonNullable<Wiring['rule']>): string {
-  const tags = Object.entries(tagsOf(wish, wish.bucket)).map(([Key, Value]) => ({ Key, Value }));
+  const tags = tagList(tagsOf(wish, wish.bucket));
   return `# the rule and its target
 RULE=${quoted(arn)}
 if FOUND=$(aws events describe-rule --name ${quoted(name)} 2>&1); then
@@ -160,16 +160,7 @@ else
 fi
 TAGS=$(aws events list-tags-for-resource --resource-arn "$RULE" --query Tags --output json)
 ours_or_stop "$RULE" "$TAGS"
-aws events put-targets --rule ${quoted(name)} --targets ${quoted([targetOf(target)])} > /dev/null`;
-}
-
-function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
-  return {
-    Id: id,
-    Arn: arn,
-    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
-    ...(transformer !== undefined && { InputTransformer: { InputPathsMap: transformer.paths, InputTemplate: transformer.template } }),
-  };
+aws events put-targets --rule ${quoted(name)} --targets ${quoted([sdkTarget(target)])} > /dev/null`;
 }
 
 /** As an apply: only the trail that the settings give to Tally is written to, in the kind of selectors that it has. */

@@ -1,7 +1,7 @@
 /** The parts of a plan as a template of CloudFormation. */
 import { stringify } from 'yaml';
-import { parseArn } from '../names.ts';
-import type { Target } from '../wiring.ts';
+import { parseArn, tagList } from '../names.ts';
+import { sdkTarget } from '../wiring.ts';
 import { headOf, RETENTION_MAX_S, type Part, type Template } from './parts.ts';
 
 interface Resource {
@@ -72,7 +72,7 @@ function resourceOf(part: Part, { topics, queues, policies }: Others): Resource 
     }
     case 'rule': {
       const { name, pattern, target } = part.rule;
-      const properties = { Name: name, State: 'ENABLED', EventPattern: pattern, Tags: tagList(part.tags), Targets: [targetOf(target)] };
+      const properties = { Name: name, State: 'ENABLED', EventPattern: pattern, Tags: tagList(part.tags), Targets: [sdkTarget(target)] };
       return { Type: 'AWS::Events::Rule', Properties: properties, ...after(policies) };
     }
   }
@@ -87,21 +87,8 @@ function after(names: readonly string[]): Pick<Resource, 'DependsOn'> {
   return names.length === 0 ? {} : { DependsOn: names };
 }
 
-function tagList(tags: Readonly<Record<string, string>>): readonly object[] {
-  return Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-}
-
 /** The URL of a queue. Each partition has its domain, which CloudFormation knows. */
 function urlOf(arn: string): object {
   const { region, account, resource } = parseArn(arn) ?? { region: '', account: '', resource: '' };
   return { 'Fn::Sub': `https://sqs.${region}.\${AWS::URLSuffix}/${account}/${resource}` };
-}
-
-function targetOf({ id, arn, deadLetterArn, transformer }: Target): object {
-  return {
-    Id: id,
-    Arn: arn,
-    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
-    ...(transformer !== undefined && { InputTransformer: { InputPathsMap: transformer.paths, InputTemplate: transformer.template } }),
-  };
 }

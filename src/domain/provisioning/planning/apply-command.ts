@@ -3,18 +3,20 @@ import { commandOf } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
 import type { Plan } from './plan.ts';
 
-export interface Asked {
+/** A request about a bucket. What is left out is that of its record. */
+export interface WishRequest {
   readonly bucket: string;
   readonly source?: BucketSource;
   readonly topic_arn?: string;
   readonly enrich?: EnrichMode;
   readonly bucket_account?: string;
   readonly minimal?: boolean;
+  /** Whether what an earlier installation configured on the bucket is taken over. */
   readonly adopt?: boolean;
 }
 
 /** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
-export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
+export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
   const { bucket } = asked;
   const { wish, flags } = optionsOf(asked);
   const agreed = foreign.length === 0 ? [] : ['--plan', token];
@@ -26,12 +28,12 @@ export function applyCommand(asked: Asked, { foreign, token }: Pick<Plan, 'forei
 }
 
 /** The command that shows the plan of the same wish. */
-export function planCommand(asked: Asked): string {
+export function planCommand(asked: WishRequest): string {
   const { wish, flags } = optionsOf(asked);
   return commandOf('bucket plan', asked.bucket, ...wish, ...flags);
 }
 
-function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt }: Asked) {
+function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt }: WishRequest) {
   const wish = [
     ...(source === undefined ? [] : ['--source', source]),
     ...(topic === undefined ? [] : ['--topic', topic]),

@@ -5,7 +5,7 @@
  */
 import { canonicalJson } from '../canonical.ts';
 import { jsonOf } from '../facts.ts';
-import { setAttributes } from '../checks/queue-attributes.ts';
+import { setAttributes } from '../checks/queues.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
 

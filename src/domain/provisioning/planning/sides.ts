@@ -1,7 +1,6 @@
 /** On which side of a connection a change is made, and which side a finding is about. */
 import { parseArn } from '../names.ts';
-import type { Side } from '../side.ts';
-import { partsPlace, type Wish } from '../wiring.ts';
+import { type Side, partsPlace, type Wish } from '../wiring.ts';
 import type { Change } from './plan.ts';
 
 /** The side on which a change is made. */

@@ -1,7 +1,7 @@
 /** The mixes of histories that are played, and the mutants: the product's rules with one of them switched off. */
-import { clockOfMs, sequencerClock } from '../../../../src/domain/ordering/clock.ts';
+import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../../../src/domain/ordering/constants.ts';
-import { hintOf } from '../../../../src/domain/ordering/hint.ts';
+import { hintOf, sequencerClock } from '../../../../src/domain/ordering/hint.ts';
 import { planObservedWrite } from '../../../../src/domain/ordering/observation.ts';
 import type { Mix } from './history.ts';
 import type { Rules } from './rules.ts';

@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
-import { differenceKinds, zeroCounts, type DifferenceKind, type Job, type JobCounts } from '../../api/jobs.ts';
-import { printable } from '../../domain/printable.ts';
-import { EXAMPLES_MAX } from '../../domain/reindex/counts.ts';
-import { printing } from '../arguments.ts';
-import type { Cli, JsonOption } from '../cli.ts';
-import { exitCodes } from '../exit-codes.ts';
-import { ageOfText, countText } from '../human.ts';
-import { fieldsText, tableText } from '../output.ts';
-import { costText, jobText, kindTexts, sizesOf } from './job-text.ts';
-import { exitCodeOf, leftText, waitForJob } from './wait.ts';
+import { differenceKinds, zeroCounts, type DifferenceKind, type Job, type JobCounts } from '../api/jobs.ts';
+import { printable } from '../domain/printable.ts';
+import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
+import { printing } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { exitCodes } from './exit-codes.ts';
+import { ageOfText, countText } from './output.ts';
+import { fieldsText, tableText } from './output.ts';
+import { costText, exitCodeOf, jobText, kindTexts, leftText, sizesOf, waitForJob } from './jobs.ts';
 
 interface DriftOptions extends JsonOption {
   readonly prefix?: string;
