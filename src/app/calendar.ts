@@ -26,7 +26,7 @@ import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/s
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
 import { createLooks } from '../pipeline/looks/observer.ts';
-import { withPlainFallback } from '../pipeline/looks/plain-fallback.ts';
+import { withPlainFallback } from '../pipeline/looks/enricher.ts';
 import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';

@@ -89,7 +89,7 @@ export function printing(command: Command, ...examples: readonly string[]): Comm
 }
 
 interface PageParts<Item> {
-  /** What is said in place of an empty page. */
+  /** What is printed in place of an empty page. */
   readonly none: string;
   readonly text: (items: readonly Item[]) => string;
 }

@@ -119,8 +119,11 @@ function arnOf(service: string, thing: string): (text: string, before?: readonly
   };
 }
 
-/** A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. */
-const QUEUE_URL = /^https?:\/\/([^/]+)\/(\d{12})\/([^/]+)$/;
+/**
+ * A queue's URL has its region, account and name: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. Emulators put more before the
+ * account: http://127.0.0.1:4566/queue/REGION/ACCOUNT/NAME.
+ */
+const QUEUE_URL = /^https?:\/\/([^/]+)\/(?:.*\/)?(\d{12})\/([^/]+)$/;
 const REGION_IN_HOST = /(?:^|\.)sqs(?:-fips)?\.([a-z0-9-]+)\.|^([a-z0-9-]+)\.queue\.amazonaws\./;
 
 function queueArnOf(url: string): string | undefined {

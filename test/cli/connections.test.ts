@@ -130,7 +130,7 @@ describe('tally bucket apply', () => {
     const world = createCliWorld();
     const { exitCode } = await world.run('bucket', 'add', 'photos', '--apply', '--bucket-account', '210987654321');
     expect(exitCode).toBe(0);
-    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket']);
+    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket', 'getBucket']);
     expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
     expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', apply: true, bucket_account: '210987654321' } });
     expect((await world.run('bucket', 'add', 'photos', '--bucket-account', '7')).exitCode).toBe(64);
@@ -326,6 +326,12 @@ describe('tally iam-policy', () => {
       `arn:${partition}:sqs:${region}:123456789012:letters`,
     );
     expect([...new Set(stdout.match(/arn:[^:]+/g))]).toEqual([`arn:${partition}`]);
+  });
+
+  it('names the queue of an emulator, whose URL has more before the account', async () => {
+    const TALLY_QUEUE_URL = 'http://127.0.0.1:4566/queue/eu-central-1/123456789012/tally-bucket-events';
+    const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run('iam-policy');
+    expect(stdout).toMatch(/"arn:aws:sqs:[^:]+:123456789012:tally-bucket-events"/);
   });
 
   it('for the daemon changes nothing in AWS but messages', async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { plainDocument } from '../../src/domain/enrichment.ts';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
-import { withPlainFallback } from '../../src/pipeline/looks/plain-fallback.ts';
+import { withPlainFallback } from '../../src/pipeline/looks/enricher.ts';
 import { createBulkWriter, type WriteAnswer, type WriteDocument } from '../../src/pipeline/looks/bulk-writer.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import type { OpenStore } from './store-contract.ts';

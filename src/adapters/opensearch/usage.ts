@@ -12,7 +12,12 @@ import { createSearchSender } from './searching.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 const valueSchema = z.object({ value: z.number().nullable() });
-const sumsSchema = z.object({ doc_count: z.number(), bytes: valueSchema, oldest: valueSchema, newest: valueSchema });
+const sumsSchema = z.object({
+  doc_count: z.number(),
+  bytes: valueSchema,
+  oldest: valueSchema.optional(),
+  newest: valueSchema.optional(),
+});
 const groupSchema = sumsSchema.extend({ key: z.string() });
 const usageSchema = z.object({
   timed_out: z.boolean(),
@@ -49,11 +54,12 @@ const BYTES = { bytes: { sum: { field: 'size' } } };
 /** A shard answers this many of its groups, so that those with the most objects of all are exact unless there are far more. */
 const SHARD_GROUPS = 5_000;
 
-const SUMS = {
-  bytes: { sum: { field: 'size' } },
-  oldest: { min: { field: 'last_modified' } },
-  newest: { max: { field: 'last_modified' } },
-};
+const TIMES = { oldest: { min: { field: 'last_modified' } }, newest: { max: { field: 'last_modified' } } };
+
+function groupSums({ withoutTimes = false }: UsageQuery): Json {
+  return withoutTimes ? BYTES : { ...BYTES, ...TIMES };
+}
+
 const DAY_MS = 86_400_000;
 
 /**
@@ -195,10 +201,12 @@ function placeFilters(query: UsageQuery): readonly Json[] {
   ];
 }
 
-function groupsOf({ limit, after }: UsageQuery, field: string): Json {
+function groupsOf(query: UsageQuery, field: string): Json {
+  const { limit, after } = query;
+  const aggs = groupSums(query);
   return {
-    groups: { terms: { field, size: limit, order: { _key: 'asc' } }, aggs: SUMS },
-    ...(after === undefined && { none: { missing: { field }, aggs: SUMS } }),
+    groups: { terms: { field, size: limit, order: { _key: 'asc' } }, aggs },
+    ...(after === undefined && { none: { missing: { field }, aggs } }),
   };
 }
 
@@ -213,9 +221,10 @@ function ageRanges({ nowMs }: { readonly nowMs: number }): readonly Json[] {
 }
 
 function agesOf(query: UsageQuery): Json {
+  const aggs = groupSums(query);
   return {
-    groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs: SUMS },
-    none: { missing: { field: 'last_modified' }, aggs: SUMS },
+    groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs },
+    none: { missing: { field: 'last_modified' }, aggs },
   };
 }
 
@@ -229,7 +238,7 @@ function rowOf(name: string, { doc_count: objects, bytes, oldest, newest }: z.in
     name,
     objects,
     bytes: bytes.value ?? 0,
-    ...(oldest.value !== null && { oldestMs: oldest.value }),
-    ...(newest.value !== null && { newestMs: newest.value }),
+    ...(typeof oldest?.value === 'number' && { oldestMs: oldest.value }),
+    ...(typeof newest?.value === 'number' && { newestMs: newest.value }),
   };
 }

@@ -16,8 +16,11 @@ export interface SqlCondition {
 /** The expression of the index of tombstones, written exactly as there. */
 export const DELETED_AT = `json_extract(document, '$.deleted_at')`;
 
-/** The folded key. SQLite folds ASCII itself, which takes a tenth of the time of a call to this process. */
-const FOLDED = `(CASE WHEN octet_length(key) = length(key) THEN lower(key) ELSE tally_fold(key) END)`;
+/**
+ * Whether the folded key is like a pattern of LIKE, or else of GLOB. LIKE folds ASCII itself, for a twentieth of the time of a call
+ * to this process, and for half of that of lower() and a comparison.
+ */
+const FOLDED_LIKE = String.raw`(CASE WHEN octet_length(key) = length(key) THEN key LIKE ? ESCAPE '\' ELSE tally_fold(key) GLOB ? END)`;
 
 /** Whether a row is in one of the parts, which are in order and do not overlap: a search among them, not one test for each. */
 export function withinSql(parts: readonly BucketPart[]): SqlCondition {
@@ -53,7 +56,7 @@ function testSql(test: Test): SqlCondition {
     case 'words':
       return { sql: 'tally_has_words(key, ?)', values: [JSON.stringify(test.words)] };
     case 'contains':
-      return { sql: `instr(${FOLDED}, ?) > 0`, values: [test.text] };
+      return foldedLike([{ wild: '*' }, { literal: test.text }, { wild: '*' }]);
     case 'match':
       return patternSql(test.pattern);
     case 'bucket':
@@ -90,11 +93,22 @@ function prefixSql(prefix: string): SqlCondition {
 }
 
 function patternSql({ parts, anywhere }: Pattern): SqlCondition {
-  // GLOB compares whole texts; `[` would begin a set of characters
-  const glob = parts.map((part) => ('wild' in part ? part.wild : part.literal.replaceAll(/[*?[]/g, '[$&]'))).join('');
-  if (!anywhere || glob.startsWith('*')) return { sql: `${FOLDED} GLOB ?`, values: [glob] };
-  return { sql: `(${FOLDED} GLOB ? OR ${FOLDED} GLOB ?)`, values: [glob, `*/${glob}`] };
+  const [first] = parts;
+  const whole = foldedLike(parts);
+  if (!anywhere || (first !== undefined && 'wild' in first && first.wild === '*')) return whole;
+  const below = foldedLike([{ wild: '*' }, { literal: '/' }, ...parts]);
+  return { sql: `(${whole.sql} OR ${below.sql})`, values: [...whole.values, ...below.values] };
 }
+
+/** Both operators compare whole texts. */
+function foldedLike(parts: Pattern['parts']): SqlCondition {
+  const like = parts.map((part) => ('wild' in part ? LIKE_WILD[part.wild] : part.literal.replaceAll(/[%_\\]/g, String.raw`\$&`)));
+  // `[` would begin a set of characters
+  const glob = parts.map((part) => ('wild' in part ? part.wild : part.literal.replaceAll(/[*?[]/g, '[$&]')));
+  return { sql: FOLDED_LIKE, values: [like.join(''), glob.join('')] };
+}
+
+const LIKE_WILD = { '*': '%', '?': '_' } as const;
 
 function extensionSql(value: string): SqlCondition {
   const last = value.slice(value.indexOf('.') + 1);
@@ -150,6 +164,13 @@ function formOf({ whole, prefix }: WordForm): string {
 /** The condition that a key has these words. */
 export function wordConditions({ words }: { readonly words?: QueryWords }): readonly SqlCondition[] {
   return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
+}
+
+/** The next folder of a key below the folder `prefix`; of an object in that folder itself, the prefix. */
+export function nextFolderSql(key: string, prefix: string): SqlCondition {
+  // SQLite counts characters from 1
+  const length = Array.from(prefix).length;
+  return { sql: `substr(${key}, 1, ? + instr(substr(${key}, ?), '/'))`, values: [length, length + 1] };
 }
 
 /** The name of the age of a row, from its column `modified`. */

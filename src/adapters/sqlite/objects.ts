@@ -6,6 +6,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
+import { createFolderChanges, deleteFolders, type FolderChanges } from './folders.ts';
 import { latestChanges } from './changes.ts';
 import { countFiltered, searchFiltered } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
@@ -13,7 +14,14 @@ import { isPlain, searchObjects } from './search.ts';
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
 
-const heldSchema = z.object({ id: z.number(), clock: z.number(), deleted: z.number() });
+const heldSchema = z.object({
+  id: z.number(),
+  clock: z.number(),
+  deleted: z.number(),
+  size: z.number().nullable(),
+  class: z.string().nullable(),
+  extension: z.string().nullable(),
+});
 type Held = z.infer<typeof heldSchema>;
 const identitySchema = z.object({ id: z.string() });
 
@@ -86,27 +94,33 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
 }
 
 function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
+  const sums = createFolderChanges();
   const created = new Map<string, boolean>();
   function isCreated(bucket: string): boolean {
     const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
     created.set(bucket, known);
     return known;
   }
-  return writes.map((write) => {
+  const answers = writes.map((write): IndexWriteAnswer => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
       return { kind: 'fault', code: 'bucket.index-missing', reason: missingReason(bucket) };
     }
-    return writeOne(statement, write);
+    return writeOne(statement, write, sums);
   });
+  sums.store(statement);
+  return answers;
 }
 
 function missingReason(bucket: string): string {
   return `the index of bucket ${bucket} was never created, or it was removed`;
 }
 
-function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
-  const row = statement('SELECT id, clock, deleted FROM objects WHERE bucket = ? AND key = ?').get(document.bucket, document.key);
+function writeOne(statement: Statement, { document, equalClock }: IndexWrite, sums: FolderChanges): IndexWriteAnswer {
+  const row = statement('SELECT id, clock, deleted, size, class, extension FROM objects WHERE bucket = ? AND key = ?').get(
+    document.bucket,
+    document.key,
+  );
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
@@ -114,6 +128,9 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite): I
   const id = held === undefined ? insert(statement, document) : held.id;
   if (held !== undefined) update(statement, held.id, document);
   writeWords(statement, { id, held, document });
+  if (held !== undefined && held.deleted === 0) sums.add(document, held, -1);
+  const { size, storage_class: storageClass, extension } = document;
+  if (!document.deleted) sums.add(document, { size, class: storageClass, extension }, 1);
   return { kind: 'written' };
 }
 
@@ -178,5 +195,6 @@ function deleteSome({ statement, transaction }: SqliteSession, bucket: string): 
 function deleteBatch(statement: Statement, bucket: string): number | bigint {
   const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY key LIMIT ?';
   statement(`DELETE FROM object_words WHERE rowid IN (${batch})`).run(bucket, REMOVAL_BATCH);
-  return statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH).changes;
+  const { changes } = statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH);
+  return Number(changes) > 0 ? changes : deleteFolders(statement, bucket, REMOVAL_BATCH);
 }

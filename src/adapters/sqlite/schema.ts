@@ -15,6 +15,7 @@ const SCHEMA_VERSION = 1;
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
+ * - `folders` contains the sums of live objects (folders.ts).
  * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
  *   all that searches filter, sort and sum by. They are columns and not expressions of the document, which every index would
  *   read again at each write.
@@ -43,6 +44,15 @@ const SCHEMA = `
     WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
   CREATE INDEX objects_tombstones ON objects (bucket, key, json_extract(document, '$.deleted_at'), clock) WHERE deleted = 1;
   CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
+  CREATE TABLE folders (
+    bucket TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    class TEXT NOT NULL,
+    extension TEXT NOT NULL,
+    objects INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (bucket, folder, class, extension)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE state (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,

@@ -1,11 +1,11 @@
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import { matchOf, type SqlCondition } from './conditions.ts';
+import type { SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { overlapping } from '../../domain/access/readable.ts';
 import { documentOfRow } from './document.ts';
-import { unlessEnded } from './functions.ts';
+import { sqlOf, valuesOf } from './filtered.ts';
 
 /** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {
@@ -15,16 +15,14 @@ interface Range {
   readonly afterKey?: string;
 }
 
-/** Whether a search reads one range of an index, or its words only, in the order of bucket and key. */
-export function isPlain({ where = [], deleted = false, sort, words, within }: ObjectQuery): boolean {
-  // the words of a search are found once, and not for each part
-  if (words !== undefined && within !== undefined) return false;
-  return where.length === 0 && !deleted && (sort === undefined || (sort.by === 'key' && sort.order === 'asc'));
+/** Whether a search reads ranges of the index, in the order of bucket and key. */
+export function isPlain({ where = [], deleted = false, sort, words }: ObjectQuery): boolean {
+  return words === undefined && where.length === 0 && !deleted && (sort === undefined || (sort.by === 'key' && sort.order === 'asc'));
 }
 
 /**
- * Searches live documents of created buckets. They are in (bucket, key) order by UTF-8 bytes (collation BINARY). Without
- * words this reads a range of the index and stops at the limit; with words the cost grows with the number of matches.
+ * Searches live documents of created buckets. They are in (bucket, key) order by UTF-8 bytes (collation BINARY). It reads a range
+ * of the index and stops at the limit.
  */
 export function searchObjects(session: SqliteSession, query: ObjectQuery): readonly ObjectDocument[] {
   const found: ObjectDocument[] = [];
@@ -59,33 +57,27 @@ function searchRange(
   { range, limit }: { readonly range: Range; readonly limit: number },
 ): readonly ObjectDocument[] {
   const conditions = [
-    { sql: `objects.bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
+    { sql: `bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
     ...keyConditions(query, range),
-    ...(query.extension === undefined ? [] : [{ sql: 'objects.extension = ?', values: [query.extension] }]),
-    ...(query.words === undefined
-      ? []
-      : [{ sql: `${unlessEnded('objects.id')} AND object_words MATCH ?`, values: [matchOf(query.words)] }]),
+    ...(query.extension === undefined ? [] : [{ sql: 'extension = ?', values: [query.extension] }]),
   ];
-  // INDEXED BY and CROSS JOIN fix the plan: without statistics, the planner would read a whole bucket for a rare word
-  const from =
-    query.words === undefined ? 'objects INDEXED BY objects_facts' : 'object_words CROSS JOIN objects ON objects.id = object_words.rowid';
-  const where = conditions.map(({ sql }) => sql).join(' AND ');
+  // INDEXED BY fixes the plan: without statistics, the planner may choose another index
   return statement(
-    `SELECT objects.document FROM ${from} WHERE objects.deleted = 0 AND ${where} ORDER BY objects.bucket, objects.key LIMIT ?`,
+    `SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY bucket, key LIMIT ?`,
   )
-    .all(...conditions.flatMap(({ values }) => values), limit)
+    .all(...valuesOf(conditions), limit)
     .map(documentOfRow);
 }
 
 function keyConditions({ key }: ObjectQuery, { prefix, afterKey }: Range): readonly SqlCondition[] {
   const end = firstAfterPrefix(prefix);
   return [
-    ...(key === undefined ? [] : [{ sql: 'objects.key = ?', values: [key] }]),
+    ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
     // only the higher of the two lower bounds, because a range of an index has only one
     afterKey !== undefined && compareBytes(afterKey, prefix) >= 0
-      ? { sql: 'objects.key > ?', values: [afterKey] }
-      : { sql: 'objects.key >= ?', values: [prefix] },
-    ...(end === undefined ? [] : [{ sql: 'objects.key < ?', values: [end] }]),
+      ? { sql: 'key > ?', values: [afterKey] }
+      : { sql: 'key >= ?', values: [prefix] },
+    ...(end === undefined ? [] : [{ sql: 'key < ?', values: [end] }]),
   ];
 }
 

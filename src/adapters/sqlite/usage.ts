@@ -3,8 +3,9 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import { z } from 'zod';
 import { objectAges } from '../../domain/search/facets.ts';
 import type { ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
-import { ageSql, wordConditions, type SqlCondition } from './conditions.ts';
+import { ageSql, nextFolderSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
+import { usageOfFolders } from './folders.ts';
 import { facetsInSqlite } from './facets.ts';
 import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
 
@@ -21,7 +22,7 @@ const groupSchema = z.object({
 });
 type Group = z.infer<typeof groupSchema>;
 
-/** Creates the sums in SQLite. They read the index of facts in short synchronous calls. */
+/** Creates the sums in SQLite. Those of whole folders are stored; others read the index of facts in short synchronous calls. */
 export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
   /** The folder that all keys of a range are in; undefined if there are several, or keys that are in none. */
   function onlyFolder({ by, prefix }: UsageQuery, { conditions }: KeyRange, signal: AbortSignal | undefined): string | undefined {
@@ -68,6 +69,8 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   return {
     async usage(query, signal) {
+      const ofFolders = usageOfFolders(connection, query, signal);
+      if (ofFolders !== undefined) return ofFolders;
       const { bucket, limit, timeLimitMs } = query;
       if (!isCreated(connection, bucket, signal)) return [];
       const untilMs = performance.now() + timeLimitMs;
@@ -140,12 +143,8 @@ function folderOf(key: string, prefix: string): string | undefined {
 /** The name of a row's group. */
 function nameSql({ by, prefix, nowMs }: UsageQuery): SqlCondition {
   switch (by) {
-    case 'folder': {
-      // SQLite counts characters from 1
-      const length = Array.from(prefix).length;
-      // of an object in the folder itself, this is the prefix
-      return { sql: `substr(key, 1, ? + instr(substr(key, ?), '/'))`, values: [length, length + 1] };
-    }
+    case 'folder':
+      return nextFolderSql('key', prefix);
     case 'class':
       return { sql: `ifnull(class, '')`, values: [] };
     case 'extension':

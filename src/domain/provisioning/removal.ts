@@ -103,10 +103,14 @@ export function notificationRemoval({
   return { part: 'notification', name: wish.bucket, before, after: { ...before, entries: entriesWithout(before, entry.id) } };
 }
 
-/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. */
+/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. S3 has no call for the switch alone. */
 function keptSwitch({ wish, wiring: { eventBridge }, observed: { notification } }: Facts): Kept | undefined {
   if (!eventBridge || !notification.ok || !notification.configuration.eventBridge) return undefined;
-  return { name: `the switch for EventBridge of ${wish.bucket}`, reason: 'rules of others may need it. Switch it off if none does' };
+  const { bucket } = wish;
+  const whole = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > ${bucket}.json`;
+  const back = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://${bucket}.json`;
+  const reason = `rules of others may need it. If none does, write the configuration without it, which keeps what others have in it: ${whole} && ${back}`;
+  return { name: `the switch for EventBridge of ${bucket}`, reason };
 }
 
 /** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */

@@ -13,7 +13,7 @@ import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/range-transitions.ts';
-import { withPlainFallbacks } from '../looks/plain-fallback.ts';
+import { withPlainFallbacks } from '../looks/enricher.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';

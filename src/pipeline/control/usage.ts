@@ -47,7 +47,8 @@ export function createGetUsage({ usage, state, clock }: UsageDependencies) {
       after: place.after,
       async fetch(count, position) {
         const [name] = position ?? [];
-        const query = { ...filter, ...narrowed, bucket, by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS };
+        const sums = { by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS, withoutTimes: times !== 'true' };
+        const query = { ...filter, ...narrowed, bucket, ...sums };
         const rows = await usage.usage({ ...query, ...(by !== 'age' && name !== undefined && { after: name }) }, signal);
         if (rows === 'too-slow') throw tooWide(bucket, narrowed.prefix);
         return by === 'age' ? afterAge(rows, name).slice(0, count) : rows;

@@ -14,7 +14,7 @@ import { createBulkWriter, traceWrites, type BulkLimits } from '../looks/bulk-wr
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createLooks } from '../looks/observer.ts';
-import { withPlainFallback } from '../looks/plain-fallback.ts';
+import { withPlainFallback } from '../looks/enricher.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createExpiredMessages } from '../gaps/expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';

@@ -9,9 +9,18 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
-import type { EnrichResult, EnrichRequestKind } from '../../domain/enrichment.ts';
-import { asAskedFor, enrichedState, isLastingVersion, isSameObject } from '../../domain/enrichment.ts';
-import { circuitOf, faultOf, faults, isFaultCode, type Fault } from '../../domain/fault.ts';
+import {
+  asAskedFor,
+  enrichedState,
+  enrichmentOf,
+  isEnriched,
+  isLastingVersion,
+  isSameObject,
+  plainDocument,
+  type EnrichRequestKind,
+  type EnrichResult,
+} from '../../domain/enrichment.ts';
+import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -19,6 +28,7 @@ import type { Traced } from '../ports/tracing.ts';
 import { enrichmentCircuits, type Circuits } from '../serving/circuits.ts';
 import type { Place } from '../serving/waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
+import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
 
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;
@@ -219,7 +229,7 @@ interface EnrichFact {
 }
 
 /** Counts a step of enrichment, and warns if the document is written without what it would have added. */
-export function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }: EnrichFact): void {
+function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }: EnrichFact): void {
   telemetry.count('tally_enrich_total', 1, { enrich, result });
   // an object that was overwritten or deleted since has an event that reports it
   if (result === 'ok' || result === 'gone') return;
@@ -231,4 +241,65 @@ export function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, r
     reason,
     ...advice,
   });
+}
+
+// ── documents that the index refuses because of their enrichment ───────────────────────────────────────────────────
+
+/**
+ * The faults of a field that the index does not accept: because of its value, or because the mapping does not contain
+ * it. A refused document of an index that has accepted no other for a while looks like a mistake in the index's configuration.
+ */
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-misconfigured']);
+
+/** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
+export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
+  async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
+    const answer = await write(request);
+    const refusal = refusalOf(answer);
+    if (refusal === undefined) return answer;
+    reportRefusal(telemetry, request, refusal);
+    return write(plain(request));
+  }
+
+  return (request) => (isEnriched(request.document) ? writeEnriched(request) : write(request));
+}
+
+type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
+
+/** Wraps a writer of many documents in the same way. The refused ones are written again together. */
+export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
+  return async function writeAllOrPlain(writes, signal) {
+    const answers = [...(await writeAll(writes, signal))];
+    const refused = writes.flatMap((request, index) => {
+      const refusal = refusalOf(answers[index]);
+      return refusal === undefined || !isEnriched(request.document) ? [] : [{ request, index, refusal }];
+    });
+    if (refused.length === 0) return answers;
+    for (const { request, refusal } of refused) reportRefusal(telemetry, request, refusal);
+    const again = await writeAll(
+      refused.map(({ request }) => plain(request)),
+      signal,
+    );
+    refused.forEach(({ index }, at) => {
+      const answer = again[at];
+      if (answer !== undefined) answers[index] = answer;
+    });
+    return answers;
+  };
+}
+
+/** Why the index refused a field of the document; undefined for any other answer. */
+function refusalOf(answer: WriteAnswer | undefined): Fault | undefined {
+  return answer?.kind === 'fault' && REFUSALS.has(answer.fault.code) ? answer.fault : undefined;
+}
+
+function reportRefusal(telemetry: Telemetry, { document }: WriteRequest, { code, reason }: Fault): void {
+  const { bucket, tags } = document;
+  reportEnriched(telemetry, { bucket, enrich: 'head', result: code, reason });
+  if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result: code, reason });
+}
+
+function plain(request: WriteRequest): WriteRequest {
+  const { document, known } = request;
+  return { ...request, document: known === undefined ? plainDocument(document) : { ...plainDocument(document), ...enrichmentOf(known) } };
 }

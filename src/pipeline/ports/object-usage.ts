@@ -19,6 +19,8 @@ export interface UsageQuery extends ObjectFilter {
   readonly limit: number;
   /** How long the store may take. */
   readonly timeLimitMs: number;
+  /** The rows need no `oldestMs` and `newestMs`, which a store can leave out. */
+  readonly withoutTimes?: boolean;
 }
 
 export interface UsageSum {

@@ -395,7 +395,7 @@ function searchCuts(
   });
 
   return {
-    // the turn goes on while boundaries are searched, and if it ended for nothing, its range would wait for the next look
+    // the turn continues while boundaries are searched; a range that ends without a split waits for the next look
     hasFoundAfter: (through) => after(through, boundaries).length > 0,
     async end() {
       ending.abort(new Error('the turn has ended'));

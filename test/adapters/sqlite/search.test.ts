@@ -49,6 +49,27 @@ async function write(store: Store, documents: readonly ObjectDocument[]): Promis
   expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
 }
 
+describe('a search of words that many documents have', () => {
+  it('finds the first keys, and those behind many that lack the words', async () => {
+    const [common, others] = [10_001, 25_000];
+    const key = (at: number): string => (at < 3 || at >= others ? `${numbered(at)}-common` : `${numbered(at)}-other`);
+    const keys = Array.from({ length: others + common }, (_, at) => key(at));
+    const store = await storeOf(keys.map((name, at) => live(name, at)));
+    const wanted = keys.filter((name) => name.endsWith('-common'));
+    const search = async (limit: number, after?: string) =>
+      (
+        await store.objects.search({
+          words: queryWordsOf('common')!,
+          limit,
+          ...(after !== undefined && { after: { bucket: BUCKET, key: after } }),
+        })
+      ).map((document) => document.key);
+    expect(await search(2)).toEqual(wanted.slice(0, 2));
+    expect(await search(10)).toEqual(wanted.slice(0, 10));
+    expect(await search(10, wanted[1])).toEqual(wanted.slice(2, 12));
+  });
+});
+
 describe('a search in parts', () => {
   it('answers what it read, whatever is written before it ends', async () => {
     const store = await storeOf(Array.from({ length: MANY }, (_, number) => live(numbered(number), number)));

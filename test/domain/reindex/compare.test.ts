@@ -24,6 +24,7 @@ describe('an object and its document', () => {
 
   it.each<[string, Partial<ComparedDocument>, readonly string[]]>([
     ['the etag', { etag: 'abd' }, ['etag']],
+    ['the case of the etag', { etag: 'Abc' }, ['etag']],
     ['the size', { size: 1 }, ['size']],
     ['the storage class', { storage_class: 'GLACIER' }, ['storage_class']],
     ['an older LastModified', { last_modified: iso(AT_MS - 1_000) }, ['last_modified']],

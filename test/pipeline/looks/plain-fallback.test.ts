@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type PresentState } from '../../../src/domain/documents/document.ts';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
-import { withPlainFallback } from '../../../src/pipeline/looks/plain-fallback.ts';
+import { withPlainFallback } from '../../../src/pipeline/looks/enricher.ts';
 import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 
