@@ -83,9 +83,7 @@ interface MismatchFacts {
 
 /** The most likely cause; causes that are certain come first. */
 function reasonOf(facts: MismatchFacts): string {
-  return (
-    documentReason(facts) ?? statusReason(facts) ?? (facts.state.present ? changeReason(facts, facts.state) : removalReason(facts.bucket))
-  );
+  return documentReason(facts) ?? statusReason(facts) ?? (facts.state.present ? changeReason(facts, facts.state) : removalReason(facts));
 }
 
 /** A cause that keeps every event of the bucket from the index. */
@@ -146,7 +144,11 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
   return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
 }
 
-function removalReason({ source }: ExplanationFacts['bucket']): string {
+/** Why a document is found although S3 has removed its object. */
+function removalReason({ bucket: { bucket, source }, status: { state } }: MismatchFacts): string {
+  if (state === 'deletions_held') {
+    return `its deletion may be one of those that wait for a person; \`${commandOf('gaps --bucket', bucket)}\` shows the command that permits them`;
+  }
   const limits = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
   return `the event of its removal has not arrived yet, or was never sent${limits}; if this persists, re-index`;
 }

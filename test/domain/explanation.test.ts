@@ -98,6 +98,14 @@ describe('an explanation', () => {
     expect(explain(held(present()), ABSENT, { source: 'routed' }).sentence).toMatch(/audit trails/);
   });
 
+  it('names the command that permits the deletions that wait, for a document whose object is gone, and for no other', () => {
+    const status = { state: 'deletions_held', sentence: '400 deletions wait for you' } as const;
+    const about = (document: ObjectDocument | undefined, state: ObjectState): string =>
+      explanationOf({ bucket, status, document, storage: { state, observedAtMs: NOW_MS } }).sentence;
+    expect(about(held(present()), ABSENT)).toContain('wait for a person; `tally gaps --bucket b` shows');
+    expect(about(undefined, present())).not.toContain('wait for a person');
+  });
+
   it('names the doctor where no event of the bucket is known to arrive', () => {
     const status = { state: 'events_unproven', sentence: 'No event has arrived since it was connected' } as const;
     const { sentence } = explanationOf({ bucket, status, document: undefined, storage: { state: present(), observedAtMs: NOW_MS } });
