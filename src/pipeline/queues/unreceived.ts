@@ -11,8 +11,6 @@ import type { QueueWatch } from './watch.ts';
 const MINUTE_MS = 60_000;
 /** A worker that receives says so once a minute. One that starts again, or is replaced, needs some minutes. */
 const SILENT_MS = 10 * MINUTE_MS;
-/** After a start of everything the workers need some time until they have said that they receive. */
-const FIRST_MS = 2 * MINUTE_MS;
 
 interface UnreceivedDependencies {
   readonly state: StateStore;
@@ -23,24 +21,37 @@ interface UnreceivedDependencies {
 
 /** Creates the look at all bucket queues, to be repeated as often as open circuits are stored. Throws the store's fault. */
 export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: UnreceivedDependencies): () => Promise<void> {
-  const [startedMs, startedAtMs] = [clock.monotonicMs(), clock.nowMs()];
   const stored = new Set<string>();
+  /** What the worker that received last had noted when it was first seen so, and when that was on this process's monotonic clock. */
+  const watched = new Map<string, { readonly receivedAtMs: number | undefined; readonly firstMs: number }>();
 
-  /** Since when no worker has received although messages wait; undefined if that is not so. */
-  async function silentSince(queueUrl: string): Promise<number | undefined> {
-    if (queueWatch.visibleIn(queueUrl) === 0 || clock.monotonicMs() - startedMs < FIRST_MS) return undefined;
-    const { receivedAtMs = startedAtMs } = (await readRecord(state, refs.queue(queueUrl))) ?? {};
-    return clock.nowMs() - receivedAtMs > SILENT_MS ? receivedAtMs : undefined;
+  /**
+   * For how long no worker has received although messages wait; undefined if that is not so. The time that a worker noted is of its
+   * clock, which may be wrong: what counts is for how long this process has seen the same one.
+   */
+  async function silentMs(queueUrl: string): Promise<number | undefined> {
+    if (queueWatch.visibleIn(queueUrl) === 0) {
+      watched.delete(queueUrl);
+      return undefined;
+    }
+    const receivedAtMs = (await readRecord(state, refs.queue(queueUrl)))?.receivedAtMs;
+    const before = watched.get(queueUrl);
+    if (before === undefined || before.receivedAtMs !== receivedAtMs) {
+      watched.set(queueUrl, { receivedAtMs, firstMs: clock.monotonicMs() });
+      return undefined;
+    }
+    const lastedMs = clock.monotonicMs() - before.firstMs;
+    return lastedMs > SILENT_MS ? lastedMs : undefined;
   }
 
-  function recordOf(queueUrl: string, sinceMs: number): CircuitRecord {
+  function recordOf(queueUrl: string, lastedMs: number): CircuitRecord {
     const [nowMs, count] = [clock.nowMs(), queueWatch.visibleIn(queueUrl)];
     return {
       level: 'queue',
       name: queueUrl,
       code: 'queue.not-received',
-      reason: `${count === 1 ? '1 message waits' : `${count} messages wait`} in the bucket queue, and no worker has received for ${Math.floor((nowMs - sinceMs) / MINUTE_MS)} minutes`,
-      sinceMs,
+      reason: `${count === 1 ? '1 message waits' : `${count} messages wait`} in the bucket queue, and no worker has received for ${Math.floor(lastedMs / MINUTE_MS)} minutes`,
+      sinceMs: nowMs - lastedMs,
       seenAtMs: nowMs,
       otherQueues: bucketQueueUrls.filter((url) => url !== queueUrl),
     };
@@ -48,10 +59,10 @@ export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: 
 
   return async function lookAtQueues() {
     for (const queueUrl of bucketQueueUrls) {
-      const sinceMs = await silentSince(queueUrl);
+      const lastedMs = await silentMs(queueUrl);
       const ref = refs.circuit('queue', queueUrl);
-      if (sinceMs !== undefined) {
-        await updateRecord(state, ref, () => recordOf(queueUrl, sinceMs));
+      if (lastedMs !== undefined) {
+        await updateRecord(state, ref, () => recordOf(queueUrl, lastedMs));
         stored.add(queueUrl);
       } else if (stored.delete(queueUrl)) await removeRecord(state, ref.id);
     }

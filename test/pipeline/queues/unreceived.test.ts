@@ -28,7 +28,8 @@ async function startWorld() {
     record,
     neighbour: fedBy(OTHER),
     /** A worker asks the queue, as each does all the time. */
-    receive: async (queueUrl = EVENTS) => updateRecord(state, refs.queue(queueUrl), () => ({ queueUrl, receivedAtMs: clock.nowMs() })),
+    receive: async (aheadMs = 0) =>
+      updateRecord(state, refs.queue(EVENTS), () => ({ queueUrl: EVENTS, receivedAtMs: clock.nowMs() + aheadMs })),
     pass: async (minutes: number) => {
       await clock.advance(minutes * MINUTE_MS);
       await look();
@@ -42,6 +43,7 @@ describe('messages that no worker receives', () => {
     const { visible, receive, pass, statusOf, record, neighbour } = await startWorld();
     await receive();
     visible.set(EVENTS, 162);
+    await pass(0);
     await pass(9);
     expect(await statusOf()).toMatchObject({ state: 'ok' });
     await pass(3);
@@ -57,6 +59,7 @@ describe('messages that no worker receives', () => {
     const { clock, visible, receive, pass, statusOf, record } = await startWorld();
     await receive();
     visible.set(EVENTS, 1);
+    await pass(0);
     await pass(11);
     const state = { present: true, versionId: 'v', size: 1, lastModifiedMs: clock.nowMs() - 1_000, etag: 'e' } as const;
     const storage = { state, observedAtMs: clock.nowMs() };
@@ -81,6 +84,7 @@ describe('messages that no worker receives', () => {
   it('are no more said of the bucket as soon as a worker receives, or the queue is empty', async () => {
     const { state, visible, receive, pass, statusOf } = await startWorld();
     visible.set(EVENTS, 3);
+    await pass(0);
     await pass(11);
     expect(await statusOf()).toMatchObject({ state: 'waiting' });
     await receive();
@@ -89,16 +93,27 @@ describe('messages that no worker receives', () => {
     expect(await readRecord(state, refs.circuit('queue', EVENTS))).toBeUndefined();
   });
 
-  it('are given two minutes after a start, in which workers that were stopped with everything else begin to receive', async () => {
-    const { state, clock, visible, receive, statusOf, pass } = await startWorld();
-    await receive();
-    await clock.advance(60 * MINUTE_MS);
+  it.each([-60, 60])('are not concluded from a worker whose clock is wrong by %i minutes', async (minutes) => {
+    const { visible, receive, pass, statusOf } = await startWorld();
     visible.set(EVENTS, 3);
-    const queueWatch = { visibleIn: () => 3 };
-    const restarted = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS] });
-    await restarted();
+    for (let minute = 0; minute < 15; minute += 1) {
+      await receive(minutes * MINUTE_MS);
+      await pass(1);
+      expect(await statusOf()).toMatchObject({ state: 'ok' });
+    }
+    await pass(11);
+    expect(await statusOf()).toMatchObject({ state: 'waiting' });
+  });
+
+  it('have ten minutes, in which a scaler starts workers for messages of a queue that was empty', async () => {
+    const { visible, receive, pass, statusOf } = await startWorld();
+    await receive();
+    await pass(60);
+    visible.set(EVENTS, 3);
+    await pass(0);
+    await pass(9);
     expect(await statusOf()).toMatchObject({ state: 'ok' });
-    await pass(3);
+    await pass(2);
     expect(await statusOf()).toMatchObject({ state: 'waiting' });
   });
 });
