@@ -34,6 +34,7 @@ import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
+import { createUnreceived } from '../pipeline/queues/unreceived.ts';
 import { createMovedLetters } from '../pipeline/letters/moved.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -301,7 +302,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, series }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
@@ -332,13 +333,16 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly series: SeriesRecorder;
+  readonly bucketQueueUrls: readonly string[];
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unclaimed, series }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
+  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
+  repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);
   if (settings.TALLY_SERIES)
     repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }

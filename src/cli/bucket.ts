@@ -91,7 +91,7 @@ function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): voi
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
   const record = await cli.withControl((control, context) => added(cli, control, context, { name, options, isAlone: true }));
   cli.print(options, record, () => bucketText(record));
-  for (const hint of [...eventsText(cli, record), firstText(cli, record)]) cli.hint(options, hint);
+  for (const hint of [...eventsText(cli, record), ...firstText(cli, record, options)]) cli.hint(options, hint);
   if (record.connection !== undefined) endUnproven(cli, record.connection);
 }
 
@@ -112,7 +112,11 @@ async function added(
   const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
   );
-  return { ...record, connection: await applied };
+  const connection = await applied;
+  if (!isAlone) return { ...record, connection };
+  // the status of the first answer was that of before
+  const { status } = await control.getBucket({ params: { bucket: name } }, context);
+  return { ...record, status, connection };
 }
 
 /** Sends the request with the token that was given, and again with that of its plan, if the option agrees to it. */
@@ -238,6 +242,7 @@ function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): read
       return ['Its parts in AWS are made, and its events are not known to arrive.', unprovenText(cli, connection)];
     return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
   }
+  if (status.state === 'waiting') return ['What its events wait for is tried again within a minute.'];
   if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];
   const act = status.act?.kind === 'plan' ? 'plan' : 'doctor';
   const command = commandOfAct(act, bucket);
@@ -249,12 +254,15 @@ function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): read
 }
 
 /** What happens to the objects that the bucket holds already. */
-function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich }: AddedBucket): string {
+function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich, status }: AddedBucket, { reindex }: AddOptions): readonly string[] {
   if (advice !== undefined) {
-    return `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed('reindex', bucket, '--fill')}`;
+    return [
+      `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed('reindex', bucket, '--fill')}`,
+    ];
   }
-  if (jobId !== undefined) return `A first re-index indexes what it holds already: ${cli.typed('jobs', jobId)}`;
-  return `To index what it holds already: ${cli.typed('reindex', bucket)}`;
+  if (jobId !== undefined) return [`A first re-index indexes what it holds already: ${cli.typed('jobs', jobId)}`];
+  // a bucket that was connected before has had its first re-index, unless it was left out
+  return reindex && status.act?.kind !== 'reindex' ? [] : [`To index what it holds already: ${cli.typed('reindex', bucket)}`];
 }
 
 function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {

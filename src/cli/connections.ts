@@ -70,14 +70,19 @@ function addPlan(bucket: Command, cli: Cli): void {
       const answer = await cli.withControl((control, context) => control.planBucket(request, context));
       cli.print(options, answer, () => planText(answer, cli));
       cli.hint(options, nextText(cli, name, options, answer));
+      if (isBlocked(answer)) cli.endWith(exitCodes.failure);
     },
   );
 }
 
+function isBlocked({ findings }: PlanView): boolean {
+  return findings.some(({ blocks }) => blocks);
+}
+
 /** What to do with the plan. */
 function nextText(cli: Cli, name: string, options: WishOptions, plan: PlanView): string {
-  const { changes, findings, connected } = plan;
-  if (findings.some(({ blocks }) => blocks)) return 'Nothing can be applied as it is.';
+  const { changes, connected } = plan;
+  if (isBlocked(plan)) return 'Nothing can be applied as it is.';
   if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
   const { source, topic, enrich, bucketAccount, minimal, adopt } = options;
   const asked = {

@@ -18,7 +18,7 @@ export const exitCodes = {
 /** What each code means, as the documentation lists them. */
 export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'success; `tally drift BUCKET` found no drift',
-  failure: 'failure: the request was refused, or the job that you waited for failed',
+  failure: 'failure: the request was refused, nothing of the plan can be applied, or the job that you waited for failed',
   drift: '`tally drift BUCKET` found drift',
   cancelled: 'the job that you waited for was cancelled',
   paused: 'the job that you waited for is paused by its deletion limit and needs a decision',

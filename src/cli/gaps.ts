@@ -3,7 +3,7 @@ import type { Gap } from '../api/gaps.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
 import { cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { clockText, momentOfText, tableText } from './output.ts';
+import { ageOfText, clockText, tableText, momentOfText } from './output.ts';
 
 interface GapOptions extends JsonOption, PageOptions {
   readonly bucket?: string;
@@ -42,7 +42,8 @@ function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs' | 'shown' | 'type
       ...(withJobs ? [gap.job_id] : []),
       gap.count,
       momentOfText(gap.first_seen_at, nowMs),
-      momentOfText(gap.last_seen_at, nowMs),
+      // changes may be missing until a change in AWS has taken effect: until now, as far as it is known
+      ageOfText(Date.parse(gap.last_seen_at) > nowMs ? new Date(nowMs).toISOString() : gap.last_seen_at, nowMs),
       gap.prefix,
       cli.shown(gap.reason),
       nextText(gap, cli),
@@ -62,7 +63,7 @@ function nextText(gap: Gap, { nowMs, shown, typed }: Pick<Cli, 'nowMs' | 'shown'
       if (held === true) return `waits for you: ${shown(waits?.reason ?? 'start a re-index')}: ${typed('reindex', gap.bucket)}`;
       return waits === undefined
         ? dueText(gap, nowMs())
-        : `waits: ${shown(waits.reason)}${untilText(waits.until ?? gap.not_before, nowMs())}`;
+        : `waits: ${shown(waits.reason)}${gap.kind === 'held-deletes' ? '' : untilText(waits.until ?? gap.not_before, nowMs())}`;
   }
 }
 

@@ -372,13 +372,18 @@ function deletionsText({ limit, reserved, waiting }: NonNullable<Job['deletions'
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }
 
+/** What a job held back is not done, although the job is. */
+function stateText({ state, counts }: Job): string {
+  return state === 'done' && counts !== undefined && counts.held > 0 ? `done, ${countText(counts.held)} held` : state;
+}
+
 /** Formats jobs as a table with one line for each job. */
 function jobsText(jobs: readonly Job[], nowMs: number): string {
   return tableText(
     ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
     jobs.map((job) => [
       job.id,
-      job.state,
+      stateText(job),
       percentText(job.progress),
       job.mode,
       ageOfText(job.created_at, nowMs),

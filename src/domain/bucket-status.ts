@@ -15,7 +15,7 @@ export const bucketStates = [
   'events_lost',
   /** Its notification was taken away on request. */
   'paused',
-  /** A circuit is open: S3 or the index does not answer for it. */
+  /** S3 or the index does not answer for it, or no worker receives its events. */
   'waiting',
   /** A job held deletions back, and a person decides. */
   'deletions_held',
@@ -62,7 +62,7 @@ export interface BucketStatus {
 
 export interface StatusFacts {
   readonly record: BucketRecord;
-  /** The open circuit that its records wait for. */
+  /** What its records wait for. */
   readonly waitsFor: CircuitRecord | undefined;
   /** Its gaps, in any state. */
   readonly gaps: readonly GapRecord[];
@@ -173,6 +173,7 @@ const rules: readonly Rule[] = [
       state: 'waiting',
       sentence: `Its events wait: ${waitsFor.code}: ${waitsFor.reason}`,
       sinceMs: waitsFor.sinceMs,
+      act: 'doctor',
     },
   heldRule,
   differsRule,
@@ -202,10 +203,11 @@ function heldRule({ gaps }: StatusFacts): ReturnType<Rule> {
   const held = unclosed(gaps).filter(({ heldDeletes = 0 }) => heldDeletes > 0);
   if (held.length === 0) return undefined;
   const deletions = heldIn(held);
+  const deleted = Math.max(...held.map(({ deletedBefore = 0 }) => deletedBefore));
   const waits = deletions === 1 ? 'waits' : 'wait';
   return {
     state: 'deletions_held',
-    sentence: `${countText(deletions, 'deletion')} ${waits} for you`,
+    sentence: `${deleted === 0 ? countText(deletions, 'deletion') : `${numberText(deleted)} deleted, ${numberText(deletions)}`} ${waits} for you`,
     sinceMs: firstSeen(held),
     act: 'gaps',
   };

@@ -1,3 +1,4 @@
+import { shellWord } from './commands.ts';
 import { withoutSecrets } from './masked-secrets.ts';
 import { withoutPasswords } from './passwords.ts';
 
@@ -275,6 +276,13 @@ export const faults = {
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
+  /** Messages wait in the bucket queue, and no worker has received from it for ten minutes. */
+  'queue.not-received': {
+    circuit: 'queue',
+    background: 'stop',
+    advice:
+      'Start a process with the role ingest (TALLY_ROLES), or look at the /readyz and the log of the one that runs. The messages wait until the queue deletes them.',
+  },
   /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     circuit: 'object',
@@ -471,9 +479,14 @@ const passing: ReadonlySet<FaultCode> = new Set([
   's3.throttled',
 ]);
 
+/** The advice about this bucket: its commands name it. */
+export function adviceAbout(code: FaultCode, bucket: string): string {
+  return faults[code].advice.replaceAll(' NAME', ` ${shellWord(bucket)}`);
+}
+
 /** The advice for the operator of a running daemon, which resumes without a restart after some faults. */
-export function adviceWhileServing(code: FaultCode): string {
-  const { advice } = faults[code];
+export function adviceWhileServing(code: FaultCode, bucket?: string): string {
+  const advice = bucket === undefined ? faults[code].advice : adviceAbout(code, bucket);
   return passing.has(code) ? `${advice} Ingest resumes when this has passed, without a restart.` : advice;
 }
 

@@ -130,7 +130,7 @@ describe('tally bucket apply', () => {
     const world = createCliWorld();
     const { exitCode } = await world.run('bucket', 'add', 'photos', '--apply', '--bucket-account', '210987654321');
     expect(exitCode).toBe(0);
-    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket']);
+    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket', 'getBucket']);
     expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
     expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', apply: true, bucket_account: '210987654321' } });
     expect((await world.run('bucket', 'add', 'photos', '--bucket-account', '7')).exitCode).toBe(64);

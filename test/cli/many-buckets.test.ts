@@ -96,7 +96,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
     await world.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
-    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e']);
+    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e', undefined]);
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {

@@ -89,7 +89,7 @@ describe('the program as it must be typed', () => {
   it('stands in hints, in advice and in help', async () => {
     const world = createCliWorld({ program: 'npm run -s tally --' });
     expect((await world.run('reindex', 'photos')).stderr).toBe('To see its progress: npm run -s tally -- jobs job-1\n');
-    expect((await world.run('bucket', 'add', 'photos')).stderr).toContain(': npm run -s tally -- reindex photos\n');
+    expect((await world.run('bucket', 'add', 'photos', '--no-reindex')).stderr).toContain(': npm run -s tally -- reindex photos\n');
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket nope'));
     expect((await world.run('bucket', 'add', 'nope')).stderr).toContain('`npm run -s tally -- bucket remove NAME`');
     const { stdout } = await world.run('search', '--help');

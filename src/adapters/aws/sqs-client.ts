@@ -1,5 +1,5 @@
 /** The requests to SQS about held messages, dead letters and the queue itself. */
-import type { Message, MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
+import type { MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
 import {
   ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
@@ -10,16 +10,14 @@ import {
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient, QueueMessage } from '../../pipeline/ports/queues.ts';
+import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from '../../pipeline/ports/queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
+import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-receiver.ts';
 
 interface SqsClientDependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
-
-/** The system attributes that every receive requests. */
-export const SYSTEM_ATTRIBUTES = ['SentTimestamp', 'ApproximateReceiveCount', 'ApproximateFirstReceiveTimestamp'] as const;
 
 /** Creates the client. */
 export function createSqsClient({ clientFor, clock }: SqsClientDependencies): QueueClient {
@@ -184,51 +182,6 @@ function failuresOf(
       ? []
       : [{ receiptHandle, code: Code ?? 'Unknown', senderFault: SenderFault === true || HOPELESS.has(Code ?? '') }];
   });
-}
-
-const messageSchema = z.object({
-  MessageId: z.string(),
-  ReceiptHandle: z.string(),
-  Body: z.string().default(''),
-  Attributes: z.object({
-    SentTimestamp: z.coerce.number().int(),
-    ApproximateReceiveCount: z.coerce.number().int().positive(),
-    ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
-    AWSTraceHeader: z.string().optional(),
-  }),
-});
-
-/** Maps a message of SQS. Throws the queue's fault if a field or attribute that every receive requests is missing. */
-export function messageOf(message: Message, received: { readonly queueUrl: string; readonly receivedAtMonotonicMs: number }): QueueMessage {
-  const parsed = messageSchema.safeParse(message);
-  if (!parsed.success) throw queueFault('ReceiveMessage', received.queueUrl, parsed.error);
-  const { MessageId, ReceiptHandle, Body, Attributes } = parsed.data;
-  return {
-    ...received,
-    messageId: MessageId,
-    receiptHandle: ReceiptHandle,
-    body: Body,
-    sentAtMs: Attributes.SentTimestamp,
-    firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
-    receiveCount: Attributes.ApproximateReceiveCount,
-    ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
-    attributes: message.MessageAttributes ? attributesReceived(message.MessageAttributes) : NO_ATTRIBUTES,
-  };
-}
-
-/** Of a message of S3, SNS or EventBridge. */
-const NO_ATTRIBUTES: QueueMessage['attributes'] = {};
-
-function attributesReceived(attributes: Readonly<Record<string, MessageAttributeValue>>): QueueMessage['attributes'] {
-  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeReceived(value)]));
-}
-
-function attributeReceived({ DataType, StringValue, BinaryValue }: MessageAttributeValue): MessageAttribute {
-  return {
-    dataType: DataType ?? 'String',
-    ...(StringValue !== undefined && { stringValue: StringValue }),
-    ...(BinaryValue !== undefined && { binaryValue: BinaryValue }),
-  };
 }
 
 function attributeToSend({ dataType, stringValue, binaryValue }: MessageAttribute): MessageAttributeValue {

@@ -9,12 +9,12 @@
  * `waiting` for `receiving`. Messages that a receive in flight still returns are handed over.
  */
 import { setTimeout as sleep, setImmediate } from 'node:timers/promises';
-import type { Message, SQSClient } from '@aws-sdk/client-sqs';
+import type { Message, MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
+import { z } from 'zod';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { QueueReceiver } from '../../pipeline/ports/queues.ts';
-import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-client.ts';
+import type { MessageAttribute, QueueMessage, QueueReceiver } from '../../pipeline/ports/queues.ts';
 import { queueFault } from './sqs-faults.ts';
 import { IncomingMessage } from 'node:http';
 import { HttpResponse } from '@smithy/core/protocols';
@@ -227,4 +227,54 @@ export function receiveBackoffMs(failures: number): number {
   const fullMs = failures <= 1 ? FIRST_MS : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures - 2, 10));
   // a random time in the upper half, so that pollers that failed together do not return together
   return fullMs * (0.5 + Math.random() / 2);
+}
+
+// ── a message as SQS gives it ──────────────────────────────────────────────────────────────────────────────────────
+
+/** The system attributes that every receive requests. */
+export const SYSTEM_ATTRIBUTES = ['SentTimestamp', 'ApproximateReceiveCount', 'ApproximateFirstReceiveTimestamp'] as const;
+
+const messageSchema = z.object({
+  MessageId: z.string(),
+  ReceiptHandle: z.string(),
+  Body: z.string().default(''),
+  Attributes: z.object({
+    SentTimestamp: z.coerce.number().int(),
+    ApproximateReceiveCount: z.coerce.number().int().positive(),
+    ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
+    AWSTraceHeader: z.string().optional(),
+  }),
+});
+
+/** Maps a message of SQS. Throws the queue's fault if a field or attribute that every receive requests is missing. */
+export function messageOf(message: Message, received: { readonly queueUrl: string; readonly receivedAtMonotonicMs: number }): QueueMessage {
+  const parsed = messageSchema.safeParse(message);
+  if (!parsed.success) throw queueFault('ReceiveMessage', received.queueUrl, parsed.error);
+  const { MessageId, ReceiptHandle, Body, Attributes } = parsed.data;
+  return {
+    ...received,
+    messageId: MessageId,
+    receiptHandle: ReceiptHandle,
+    body: Body,
+    sentAtMs: Attributes.SentTimestamp,
+    firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
+    receiveCount: Attributes.ApproximateReceiveCount,
+    ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
+    attributes: message.MessageAttributes ? attributesReceived(message.MessageAttributes) : NO_ATTRIBUTES,
+  };
+}
+
+/** Of a message of S3, SNS or EventBridge. */
+const NO_ATTRIBUTES: QueueMessage['attributes'] = {};
+
+function attributesReceived(attributes: Readonly<Record<string, MessageAttributeValue>>): QueueMessage['attributes'] {
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeReceived(value)]));
+}
+
+function attributeReceived({ DataType, StringValue, BinaryValue }: MessageAttributeValue): MessageAttribute {
+  return {
+    dataType: DataType ?? 'String',
+    ...(StringValue !== undefined && { stringValue: StringValue }),
+    ...(BinaryValue !== undefined && { binaryValue: BinaryValue }),
+  };
 }

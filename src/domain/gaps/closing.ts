@@ -9,7 +9,7 @@
  * A gap of deletes whose job a person pauses or cancels is open and held: no other job begins until a person wants one.
  */
 import { commandOf } from '../commands.ts';
-import { isOfDeletes, isTimedByAws, type GapRecord } from './gap.ts';
+import { isOfDeletes, isTimedByAws, withoutDifferences, type GapRecord } from './gap.ts';
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/range-transitions.ts';
@@ -83,7 +83,7 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
         ? withheld(gap, job)
         : failedOf(gap, `${job.id} is paused (${job.pausedBecause ?? 'requested'}), so another job follows`, nowMs);
     case 'done':
-      return afterDone(gap, job, nowMs);
+      return afterDone(withoutRepaired(gap, job), job, nowMs);
     case 'failed':
       return failedOf(
         gap,
@@ -99,7 +99,8 @@ export function gapAfterLook(gap: GapRecord, job: JobRecord | undefined, nowMs: 
  * An open gap that names no job, after a look at the bucket's latest apply job, which may have been started for another
  * reason. The gap is closed or closing if that job covers all of its changes; else the same object is returned.
  */
-export function gapAfterOther(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+export function gapAfterOther(found: GapRecord, job: JobRecord, nowMs: number): GapRecord {
+  const gap = withoutRepaired(found, job);
   if (!canClose(job, gap) || !covers(job, gap) || gap.awaitsProof === true) return gap;
   switch (job.state) {
     case 'queued':
@@ -130,6 +131,13 @@ export function closing(gap: GapRecord, job: JobRecord): GapRecord {
 function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord {
   if (gap.state === 'open' && gap.jobId === job.id && gap.waits?.reason === reason) return gap;
   return { ...gap, state: 'open', jobId: job.id, waits: { reason } };
+}
+
+/** What a report found is over once a job has compared its keys that began later and held nothing back, also where the gap stays open for other changes. */
+function withoutRepaired(gap: GapRecord, job: JobRecord): GapRecord {
+  const { coversBeforeMs = 0, counts } = job;
+  const isOver = job.state === 'done' && canClose(job, gap) && coversBeforeMs > (gap.differences?.atMs ?? Infinity);
+  return isOver && (counts?.held ?? 0) === 0 ? withoutDifferences(gap) : gap;
 }
 
 function afterDone(gap: GapRecord, job: JobRecord, nowMs: number): GapRecord {

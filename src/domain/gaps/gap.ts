@@ -74,6 +74,8 @@ export const gapSchema = z.object({
   overBudget: z.literal(true).optional(),
   /** Only of the kind `held-deletes`: documents that the latest job did not delete, because its deletion limit held them back. A person decides about them. */
   heldDeletes: z.number().optional(),
+  /** Beside it: how many documents that job had deleted. */
+  deletedBefore: z.number().optional(),
   /** Since when the bucket or its index refuses what a re-index needs. No job is begun meanwhile, and no failure is counted. */
   refusedSinceMs: z.number().optional(),
   /** What the last report of its prefix found, until a re-index closes the gap or a later report finds no difference. */

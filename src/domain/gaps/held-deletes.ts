@@ -93,8 +93,8 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     // a deletion has no tags
     enrich: 'none',
   });
-  const untilMs = nowMs + LOOK_INTERVAL_MS;
-  return { ...gap, heldDeletes, notBeforeMs: untilMs, waits: { reason: releaseOf(job, heldDeletes), untilMs } };
+  const next = { notBeforeMs: nowMs + LOOK_INTERVAL_MS, waits: { reason: releaseOf(job, heldDeletes) } };
+  return { ...gap, heldDeletes, deletedBefore: job.counts?.tombstones, ...next };
 }
 
 /** The gap after a look at the job that has compared everything and held deletions back. */
@@ -104,7 +104,8 @@ export function afterHeld(gap: GapRecord, job: JobRecord, nowMs: number): GapRec
 
 function reasonOf({ id, prefix, counts }: JobRecord, held: number): string {
   const why = prefix === '' && counts?.listed === 0 ? 'because the bucket is empty' : 'more than its deletion limit allows';
-  return `${id} held back ${held} deletions, ${why}`;
+  const deleted = counts?.tombstones ?? 0;
+  return `${id} ${deleted === 0 ? '' : `deleted ${deleted} documents and `}held back ${held} deletions, ${why}`;
 }
 
 /** What to type for the whole number. */

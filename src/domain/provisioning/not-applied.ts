@@ -7,11 +7,13 @@ import { RequestError } from '../request-error.ts';
 export function connectedNotApplied(bucket: string, error: unknown): unknown {
   if (error instanceof RequestError) {
     if (error.extra['connected'] !== undefined) return error;
-    return new RequestError(error.code, withState(bucket, error.message), { ...error.extra, connected: bucket });
+    return new RequestError(error.code, withState(bucket, error.message, error.code), { ...error.extra, connected: bucket });
   }
   return error instanceof FaultError ? new FaultError(error.code, withState(bucket, error.reason)) : error;
 }
 
-function withState(bucket: string, what: string): string {
-  return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: repeat \`${commandOf('bucket apply', bucket)}\` once the cause is gone, or take it back with \`${commandOf('bucket remove', bucket)}\``;
+function withState(bucket: string, what: string, code?: string): string {
+  // what is missing is the token, which the message has already: without it the command would be refused again
+  const repeat = code === 'connect.plan-needed' ? '' : `repeat \`${commandOf('bucket apply', bucket)}\` once the cause is gone, or `;
+  return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`${commandOf('bucket remove', bucket)}\``;
 }

@@ -2,7 +2,7 @@
  * What waits, as stored records, so that `tally bucket list` can show it from any process. A circuit is one process's memory;
  * its record says that some worker has seen it open within the last minutes.
  */
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { mayBeFedBy, type BucketRecord } from '../../domain/bucket.ts';
 import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-record.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -62,8 +62,20 @@ export async function listCircuits(state: StateStore, nowMs: number): Promise<re
   return all.filter(({ seenAtMs }) => nowMs - seenAtMs <= SHOWN_MS);
 }
 
-/** The open circuit that the records of this bucket wait for; that of its index first, because exact events wait for it too. */
-export function circuitOfBucket(open: readonly CircuitRecord[], { bucket, region }: BucketRecord): CircuitRecord | undefined {
+/**
+ * What the records of this bucket wait for: a worker first, without which nothing of it is indexed, then the circuit of its index,
+ * because exact events wait for it too.
+ */
+export function circuitOfBucket(open: readonly CircuitRecord[], record: BucketRecord): CircuitRecord | undefined {
   const named = (level: CircuitRecord['level'], name: string) => open.find((each) => each.level === level && each.name === name);
-  return named('index', bucket) ?? named('endpoint', region) ?? named('bucket', bucket);
+  return (
+    open.find((each) => isQueueOf(each, record)) ??
+    named('index', record.bucket) ??
+    named('endpoint', record.region) ??
+    named('bucket', record.bucket)
+  );
+}
+
+function isQueueOf({ level, name, otherQueues: others = [], seenAtMs }: CircuitRecord, record: BucketRecord): boolean {
+  return level === 'queue' && mayBeFedBy(record, { queueUrls: [name], others, nowMs: seenAtMs });
 }

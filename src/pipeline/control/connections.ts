@@ -3,6 +3,12 @@ import type { WishRequest } from '../../domain/provisioning/planning/apply-comma
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
+import type { CircuitRecord } from '../../domain/circuit-record.ts';
+import { commandOf } from '../../domain/commands.ts';
+import { adviceAbout, isFaultCode } from '../../domain/fault.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import type { Clock } from '../ports/clock.ts';
+import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -21,6 +27,7 @@ interface ConnectionDependencies {
   readonly provisioning: Provisioning;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly look: Look;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -30,7 +37,7 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
 }
 
 /** Creates the functions. */
-export function createConnections({ state, provisioning, connectBucket, look }: ConnectionDependencies) {
+export function createConnections({ state, provisioning, connectBucket, look, clock }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
@@ -45,9 +52,18 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
     );
   }
 
+  /** What a look found before the apply is over. */
+  async function lookAgain(bucket: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (record !== undefined) await look(record, signal);
+  }
+
   async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
     const { wish, applied } = await provisioning.apply(request, options, signal);
-    if (applied.state === 'applied') await follow(wish, by, signal);
+    if (applied.state === 'applied') {
+      await follow(wish, by, signal);
+      await lookAgain(wish.bucket, signal);
+    }
     return appliedView(request.bucket, applied);
   }
 
@@ -79,7 +95,8 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
     },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
-      return diagnosisView(bucket, await look(record, signal));
+      const found = await look(record, signal);
+      return diagnosisView(bucket, [...waitingFindings(record, await listCircuits(state, clock.nowMs())), ...found]);
     },
     /**
      * Makes the notification of the bucket again before its re-index, in one pass of an apply: a second one would last longer than
@@ -101,6 +118,23 @@ export function createConnections({ state, provisioning, connectBucket, look }: 
       );
     },
   };
+}
+
+/** What keeps events that have arrived from the index: the watch of the connection does not see it. */
+function waitingFindings(record: BucketRecord, circuits: readonly CircuitRecord[]): readonly Finding[] {
+  const { bucket } = record;
+  const { code, reason } = circuitOfBucket(circuits, record) ?? {};
+  if (code === undefined) return [];
+  return [
+    {
+      code,
+      severity: 'broken',
+      what: `the events of ${bucket} wait: ${reason}`,
+      why: 'what they say is in the index only after that',
+      fix: isFaultCode(code) ? adviceAbout(code, bucket) : commandOf('doctor', bucket),
+      blocks: false,
+    },
+  ];
 }
 
 interface ApplyFields {

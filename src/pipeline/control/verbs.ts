@@ -125,7 +125,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listBuckets = createListBuckets({ state, statuses });
   const activity = createActivity({ state, deadLetters });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
-  const connections = createConnections({ state, provisioning, connectBucket, look });
+  const connections = createConnections({ state, provisioning, connectBucket, look, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });

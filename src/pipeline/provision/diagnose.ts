@@ -135,7 +135,8 @@ export function createDiagnose({
     }
     if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)
       return withPlanFirst(findings, plan);
-    return [byHandFinding(wish), ...findings.filter(({ code }) => code === 'connect.eventbridge-off'), ...ofQueues];
+    const off = findings.filter(({ code }) => code === 'connect.eventbridge-off');
+    return withPlanFirst([byHandFinding(wish), ...off, ...ofQueues], plan);
   }
 
   /** The topic of a notification need not be known: what the bucket sends everything to is taken for it. */

@@ -29,6 +29,8 @@ export interface QueueWatch {
   readonly readings: number;
   /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
+  /** The visible messages in this one; 0 until it was read. */
+  visibleIn(queueUrl: string): number;
   /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
   maxReceiveCount(queueUrl: string): number;
   /** How long the queue keeps a message, as last read; undefined until then. */
@@ -120,6 +122,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     get visible() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.visible ?? 0), 0);
     },
+    visibleIn: (queueUrl) => attributes.get(queueUrl)?.visible ?? 0,
     maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
     retentionMs: (queueUrl) => attributes.get(queueUrl)?.retentionMs,
     deadLetterQueues,

@@ -5,7 +5,7 @@ import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-record.ts';
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
-import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
+import { queueDigest, queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
@@ -57,7 +57,7 @@ export const refs = {
   range: (jobId: string, number: number) =>
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
   circuit: (level: CircuitRecord['level'], name: string) =>
-    ({ id: `circuit:${level}:${name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
+    ({ id: `circuit:${level}:${level === 'queue' ? queueDigest(name) : name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,

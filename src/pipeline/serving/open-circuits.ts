@@ -328,7 +328,8 @@ const circuitLabels: Readonly<Record<CircuitLevel, readonly LabelsOf<'tally_circ
 /** A circuit opened. `all`: those that are open now. */
 export function reportOpened(telemetry: Telemetry, { level, name, fault: { code, reason } }: Open, all: readonly Open[]): void {
   setGauges(telemetry, all);
-  telemetry.error(circuitMessages[level].opened, { ...fieldsOf(level, name), code, reason, advice: adviceWhileServing(code) });
+  const fields = fieldsOf(level, name);
+  telemetry.error(circuitMessages[level].opened, { ...fields, code, reason, advice: adviceWhileServing(code, fields.bucket) });
 }
 
 /** A circuit closed. `all`: those that are open now. */

@@ -152,7 +152,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     const { plan } = await provisioning.plan(wish);
     const parts = new Set(plan.changes.map(({ part }) => part));
     expect([parts.has('topic'), parts.has('topic-policy'), parts.has('rule')]).toEqual([false, true, how === 'made by Tally']);
-    expect((await provisioning.apply(wish, {})).applied).toMatchObject({ state: 'applied' });
+    expect((await provisioning.apply(wish, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
     expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
     const record = (await readRecord(store.state, refs.bucket(bucket)))!;
     const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).map(({ code }) => code);

@@ -6,6 +6,7 @@ import { commandOf, whole } from '../bench-command.ts';
 import { indexCpuUs } from '../index-cpu.ts';
 import type { MeasuredProcess } from '../processes.ts';
 import { tableText } from '../statistics.ts';
+import { atMost, targetsText } from '../targets.ts';
 import { openIdleWorld } from './idle-world.ts';
 import { dollarsOfMonth } from './prices.ts';
 
@@ -150,6 +151,10 @@ function linesOf(workers: readonly MeasuredProcess[]): number {
   return workers.reduce((sum, worker) => sum + worker.lines, 0);
 }
 
+/** Of one worker, with up to 1,000 buckets. */
+const CPU_PERCENT_MAX = 1;
+const DOLLARS_MAX = 5;
+
 function reportText({ date, node, workers, events, speed, minutes, runs }: IdleReport): string {
   const operations = [...new Set(runs.flatMap(({ requestsPerMinute }) => Object.keys(requestsPerMinute)))].sort();
   const of = (figure: (each: IdleRun) => number | undefined, digits = 2): readonly string[] =>
@@ -180,5 +185,12 @@ function reportText({ date, node, workers, events, speed, minutes, runs }: IdleR
       ['requests a minute:', ...runs.map(() => '')],
       ...rows,
     ]),
+    '',
+    targetsText(
+      runs.flatMap((each) => [
+        atMost(`${each.buckets} buckets: CPU, % of a core`, each.cpuPercent, CPU_PERCENT_MAX),
+        atMost(`${each.buckets} buckets: AWS, dollars a month`, dollars(each), DOLLARS_MAX),
+      ]),
+    ),
   ].join('\n');
 }

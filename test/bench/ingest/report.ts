@@ -1,5 +1,6 @@
 /** The report of `ingest` as text: ratios first. */
 import { medianOf, tableText } from '../statistics.ts';
+import { atLeast, atMost, targetsText, type Target } from '../targets.ts';
 import { HEAD_LATENCY_MS } from './heads.ts';
 import { consumerKinds, type ConsumerKind } from './consumers.ts';
 import type { BacklogRun } from './backlog.ts';
@@ -23,7 +24,49 @@ export function reportText(report: IngestReport): string {
         `\nevent → found by search, ${consumer}, idle: p50 ${p50Ms.toFixed(0)} ms, p95 ${p95Ms.toFixed(0)} ms (${events} events)`,
     ),
     ...report.leftOut.map((each) => `\nleft out: ${each}`),
+    `\n${targetsText([...backlogTargets(report), ...report.heads.flatMap(headTargets)])}`,
   ].join('\n');
+}
+
+/** CPU by that of the null consumer. A large OpenSearch index is refreshed and merged meanwhile. */
+const CPU_SHARES_MAX = { sqlite: 1.25, opensearch: 1, opensearchLarge: 1.1 };
+const LARGE_MESSAGES = 500_000;
+const HEAD_US_MAX = 400;
+const HEADS_PER_S_MIN = 1_500;
+
+function backlogTargets({ backlog, messages }: IngestReport): readonly Target[] {
+  const nothing = medianRun(backlog, 'null');
+  if (nothing === undefined) return [];
+  return (['sqlite', 'opensearch'] as const).flatMap((kind) => {
+    const found = medianRun(backlog, kind);
+    if (found === undefined) return [];
+    const most = kind === 'opensearch' && messages >= LARGE_MESSAGES ? CPU_SHARES_MAX.opensearchLarge : CPU_SHARES_MAX[kind];
+    return [
+      atMost(`${kind}, ${messages} messages: CPU by that of the null consumer`, found.cpuUsPerMessage / nothing.cpuUsPerMessage, most),
+      atMost(`${kind}, ${messages} messages: peak RSS by that of the null consumer`, found.peakRssMib / nothing.peakRssMib, 1),
+    ];
+  });
+}
+
+function headTargets({ consumer, transport, ...run }: IngestReport['heads'][number]): readonly Target[] {
+  return [
+    atMost(`HEAD by ${transport}, ${consumer}: CPU, µs`, run.cpuUsPerHead, HEAD_US_MAX),
+    atLeast(`HEAD by ${transport}, ${consumer}: a second`, run.headsPerS, HEADS_PER_S_MIN),
+  ];
+}
+
+/** The medians of all runs of a consumer; undefined without any. */
+function medianRun(backlog: readonly BacklogRun[], kind: ConsumerKind): Omit<BacklogRun, 'consumer'> | undefined {
+  const runs = backlog.filter(({ consumer }) => consumer === kind);
+  if (runs.length === 0) return undefined;
+  const median = (figure: (run: BacklogRun) => number): number => medianOf(runs.map(figure));
+  return {
+    cpuUsPerMessage: median((run) => run.cpuUsPerMessage),
+    messagesPerS: median((run) => run.messagesPerS),
+    peakRssMib: median((run) => run.peakRssMib),
+    idleRssMib: median((run) => run.idleRssMib),
+    queueCores: median((run) => run.queueCores),
+  };
 }
 
 function headsText({ heads }: IngestReport): readonly string[] {
@@ -42,24 +85,24 @@ function headsText({ heads }: IngestReport): readonly string[] {
 }
 
 function backlogText({ backlog, messages, workers }: IngestReport): readonly string[] {
-  const kinds = consumerKinds.filter((kind) => backlog.some(({ consumer }) => consumer === kind));
-  if (kinds.length === 0) return [];
-  const median = (kind: ConsumerKind, figure: (run: BacklogRun) => number): number =>
-    medianOf(backlog.filter(({ consumer }) => consumer === kind).map(figure));
-  const cpuOfNull = kinds.includes('null') ? median('null', (run) => run.cpuUsPerMessage) : undefined;
-  const rows = kinds.map((kind) => {
-    const cpuUs = median(kind, (run) => run.cpuUsPerMessage);
+  const cpuOfNull = medianRun(backlog, 'null')?.cpuUsPerMessage;
+  const rows = consumerKinds.flatMap((kind) => {
+    const run = medianRun(backlog, kind);
+    if (run === undefined) return [];
     return [
-      kind,
-      cpuOfNull === undefined ? '–' : `${(cpuUs / cpuOfNull).toFixed(2)} ×`,
-      cpuUs.toFixed(1),
-      median(kind, (run) => run.messagesPerS).toFixed(0),
-      median(kind, (run) => run.peakRssMib).toFixed(0),
-      median(kind, (run) => run.idleRssMib).toFixed(0),
-      median(kind, (run) => run.queueCores).toFixed(2),
+      [
+        kind,
+        cpuOfNull === undefined ? '–' : `${(run.cpuUsPerMessage / cpuOfNull).toFixed(2)} ×`,
+        run.cpuUsPerMessage.toFixed(1),
+        run.messagesPerS.toFixed(0),
+        run.peakRssMib.toFixed(0),
+        run.idleRssMib.toFixed(0),
+        run.queueCores.toFixed(2),
+      ],
     ];
   });
+  if (rows.length === 0) return [];
   const head = ['consumer', 'CPU to null', 'CPU µs/message', 'messages/s', 'peak RSS MiB', 'idle RSS MiB', 'cores of the queue'];
-  const rounds = backlog.filter(({ consumer }) => consumer === kinds[0]).length;
+  const rounds = backlog.filter(({ consumer }) => consumer === backlog[0]?.consumer).length;
   return [`\nbacklog of ${messages} messages, ${workers} worker(s), medians of ${rounds}:`, tableText([head, ...rows])];
 }

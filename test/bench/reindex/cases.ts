@@ -1,6 +1,7 @@
 /** The cases of the re-index benchmark, each measured on a fresh worker and checked for its result. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Job, JobCounts } from '../../../src/api/jobs.ts';
+import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { createContents } from '../../support/servers/listing/contents.ts';
 import { applyDrift } from '../../support/servers/listing/drift.ts';
 import type { Drift } from '../../support/servers/listing/drift.ts';
@@ -14,10 +15,15 @@ import type { Fingerprint } from './verify.ts';
 import type { Worker } from './worker.ts';
 import type { BenchWorld } from './world.ts';
 
-export const latencies = ['none', 's3'] as const;
-export type LatencyName = (typeof latencies)[number];
+export const chosenLatencies = ['none', 's3'] as const;
+/** `head`: what S3 takes for a HEAD at its best. */
+export type LatencyName = (typeof chosenLatencies)[number] | 'head';
 
-const latencyOf: Readonly<Record<LatencyName, Latency | null>> = { none: null, s3: { meanMs: 80, jitterMs: 40 } };
+const latencyOf: Readonly<Record<LatencyName, Latency | null>> = {
+  none: null,
+  s3: { meanMs: 80, jitterMs: 40 },
+  head: { meanMs: 20, jitterMs: 0 },
+};
 
 export interface CaseResult {
   readonly name: string;
@@ -51,6 +57,8 @@ export interface CaseOptions {
   readonly nodeArguments?: readonly string[];
   /** Whether the live path is at work meanwhile, and its lag measured. */
   readonly withLiveEvents?: boolean;
+  /** Which further data its documents get. */
+  readonly enrich?: EnrichMode;
 }
 
 const START_MS = 3_000;
@@ -121,11 +129,11 @@ export async function measureBare(
 
 /** Re-indexes a bucket with fresh workers, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
 export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint): Promise<CaseResult> {
-  const { name, bucket, objects, latency, workers: count = 1 } = options;
+  const { name, bucket, objects, latency, workers: count = 1, enrich = 'none' } = options;
   const workers = await Promise.all(Array.from({ length: count }, () => world.startWorker(options.nodeArguments)));
   const [first] = workers;
   if (first === undefined) throw new Error('no worker');
-  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false });
+  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false, enrich });
   // what starting costs is not what re-indexing costs, nor what a first message does
   const warm = options.withLiveEvents === true ? probeLag(world.live) : undefined;
   await delay(START_MS);

@@ -3,11 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { InvalidArgumentError, Option } from 'commander';
 import type { JobCounts } from '../../../src/api/jobs.ts';
+import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape } from '../../support/servers/listing/key-space.ts';
 import { commandOf, listOf, whole } from '../bench-command.ts';
 import { loadBare } from './bare-loader.ts';
-import { driftOf, latencies, measureBare, measureReindex, setBucket } from './cases.ts';
+import { chosenLatencies, driftOf, measureBare, measureReindex, setBucket } from './cases.ts';
 import type { CaseResult, LatencyName } from './cases.ts';
 import { probeLag } from './live-lag.ts';
 import { reportOf, reportText } from './report.ts';
@@ -15,7 +16,7 @@ import type { BareResult, LagResult, ReindexReport } from './report.ts';
 import { openWorld } from './world.ts';
 import type { BenchWorld } from './world.ts';
 
-const measures = ['first', 'unchanged', 'workers', 'drift', 'drift-10', 'lag'] as const;
+const measures = ['first', 'enrich', 'unchanged', 'workers', 'drift', 'drift-10', 'lag'] as const;
 type Measure = (typeof measures)[number];
 
 interface ReindexOptions {
@@ -54,7 +55,9 @@ function describe(command: Command): Command {
         .default([100_000, 2_000_000], '100000,2000000'),
     )
     .addOption(
-      new Option('--latency <names>', 'S3’s answers, comma-separated').argParser(listOf(latencies)).default(latencies, latencies.join(',')),
+      new Option('--latency <names>', 'S3’s answers, comma-separated')
+        .argParser(listOf(chosenLatencies))
+        .default(chosenLatencies, chosenLatencies.join(',')),
     )
     .addOption(new Option('--shape <name>', 'of the keys').choices(keyShapes).default('deep'))
     .addOption(new Option('--bulk-actions <count>', 'of a bulk request of the bare loader').argParser(whole(1, 10_000)).default(1_000))
@@ -67,6 +70,8 @@ Measures:
   first      An empty index is filled; beside it a bare bulk loader, which sends
              the same documents right before, from bodies that were made before
              its clock starts.
+  enrich     An empty index is filled with documents that are enriched by a HEAD of
+             each object; S3 answers after 20 ms.
   unchanged  Index and bucket agree.
   workers    The same with two workers on the one job.
   drift      1 % of the keys differ: a third missing, stale and phantom each.
@@ -76,7 +81,7 @@ Measures:
 
 Each is a job of a fresh worker, from its request to its end. Afterwards the index
 must say what the bucket says, the job's counts be right, and S3 have had one
-HEAD for each phantom, and no more than those that were under way when the bucket
+HEAD for each phantom (and for each enriched object), and no more than those that were under way when the bucket
 was confirmed (every five seconds) again.
 
 Latency:
@@ -132,8 +137,9 @@ async function run(options: ReindexOptions, tell: (text: string) => void): Promi
 async function measureSize(bench: Run, objects: number): Promise<void> {
   const { world, options, measured } = bench;
   const wants = (name: Measure): boolean => options.measure.includes(name);
+  if (wants('enrich')) await measureEnriched(bench, objects);
   if (wants('first')) await measureFirst(bench, objects);
-  else await loadIndex(bench, objects);
+  else if (options.measure.some((name) => name !== 'enrich')) await loadIndex(bench, objects);
   if (wants('unchanged')) for (const latency of options.latency) await measureCase(bench, { name: 'unchanged', objects, latency });
   if (wants('workers')) await measureCase(bench, { name: 'unchanged', objects, latency: 'none', workers: 2 });
   if (wants('drift')) await measureDrift(bench, objects, { name: 'drift', driftEvery: 100 });
@@ -165,6 +171,14 @@ async function measureFirst(bench: Run, objects: number): Promise<void> {
     await world.emptyIndex(BUCKET);
     await measureCase(bench, { name: 'first', objects, latency, expected: { missing: objects, written: objects } });
   }
+}
+
+async function measureEnriched(bench: Run, objects: number): Promise<void> {
+  await bench.world.emptyIndex(BUCKET);
+  const expected = { missing: objects, written: objects };
+  await measureCase(bench, { name: 'enrich', objects, latency: 'head', enrich: 'head', heads: objects, expected });
+  // what follows finds the bucket as it is connected otherwise
+  await bench.world.removeIndex(BUCKET);
 }
 
 /** The keys are changed for the first latency, and changed back for the second. */
@@ -213,14 +227,17 @@ interface Measurement {
   readonly workers?: number;
   readonly driftEvery?: number;
   readonly withLiveEvents?: boolean;
+  readonly enrich?: EnrichMode;
+  /** Beside those of phantoms. */
+  readonly heads?: number;
 }
 
 async function measureCase({ world, options, measured, tell }: Run, measurement: Measurement): Promise<CaseResult> {
-  const { expected = {}, driftEvery, ...rest } = measurement;
+  const { expected = {}, driftEvery, heads = 0, ...rest } = measurement;
   const nodeArguments = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${options.profile}`];
   const wanted = await setBucket(world, { bucket: BUCKET, shape: options.shape, count: rest.objects, driftEvery });
   const result = await measureReindex(world, { bucket: BUCKET, nodeArguments, ...rest }, wanted);
-  checkCounts(result, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects });
+  checkCounts(result, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects }, heads);
   measured.cases.push(result);
   const { name, objects, latency, workers, objectsPerSecond, peakRssBytes, cpuUsPerObject, indexCpuUsPerObject } = result;
   tell(
@@ -230,13 +247,14 @@ async function measureCase({ world, options, measured, tell }: Run, measurement:
   return result;
 }
 
-function checkCounts({ name, counts, requests, tookMs, workers }: CaseResult, expected: Partial<JobCounts>): void {
+function checkCounts({ name, counts, requests, tookMs, workers }: CaseResult, expected: Partial<JobCounts>, others: number): void {
   for (const [kind, count] of Object.entries(expected)) {
     const found = Object.entries(counts).find(([each]) => each === kind)?.[1];
     if (found !== count) throw new Error(`${name}: ${kind} is ${found}, not ${count}: ${JSON.stringify(counts)}`);
   }
-  // HEADs only for phantoms, and those that were under way when the bucket was confirmed are sent again: each five seconds
-  const repeated = counts.phantom === 0 ? 0 : workers * HEADS_AT_ONCE * (1 + Math.ceil(tookMs / 5_000));
-  if (requests.head < counts.phantom || requests.head > counts.phantom + repeated)
-    throw new Error(`${name}: ${requests.head} HEADs for ${counts.phantom} phantoms in ${tookMs} ms: ${JSON.stringify(counts)}`);
+  const heads = counts.phantom + others;
+  // no HEAD for anything else, and those that were under way when the bucket was confirmed are sent again: each five seconds
+  const repeated = heads === 0 ? 0 : workers * HEADS_AT_ONCE * (1 + Math.ceil(tookMs / 5_000));
+  if (requests.head < heads || requests.head > heads + repeated)
+    throw new Error(`${name}: ${requests.head} HEADs instead of ${heads} in ${tookMs} ms: ${JSON.stringify(counts)}`);
 }

@@ -47,7 +47,7 @@ async function startWorld() {
     clock,
     add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
-    connections: createConnections({ state, provisioning, connectBucket, look }),
+    connections: createConnections({ state, provisioning, connectBucket, look, clock }),
     allJobs,
     gap: async () => (await listAllRecords(state, 'gap', gapSchema))[0],
     record: () => readRecord(state, refs.bucket('photos')),

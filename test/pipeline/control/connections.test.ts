@@ -4,7 +4,7 @@ import { RequestError } from '../../../src/domain/request-error.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -28,9 +28,24 @@ async function startWorld() {
     provisioning,
     connectBucket,
     look: (...args) => provisioning.diagnose(...args),
+    clock,
   });
-  return { aws, clock, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
+  return { aws, clock, state: store.state, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
 }
+
+describe('the doctor', () => {
+  it.each([
+    ['index', 'photos', 'bucket.index-missing', '`tally bucket add photos`'],
+    ['queue', 'https://sqs/events', 'queue.not-received', 'role ingest'],
+  ] as const)('says what events wait for that have arrived: the %s', async (level, name, code, fix) => {
+    const { clock, state, connections } = await startWorld();
+    const ref = refs.circuit(level, name);
+    await updateRecord(state, ref, () => ({ level, name, code, reason: 'so', sinceMs: 1, seenAtMs: clock.nowMs() }));
+    const { status, findings } = await connections.diagnose('photos', signal);
+    expect(status).toBe('broken');
+    expect(findings[0]).toMatchObject({ code, what: 'the events of photos wait: so', fix: expect.stringContaining(fix) });
+  });
+});
 
 describe('an apply', () => {
   it('lets the record of the bucket follow what was applied, and not before', async () => {

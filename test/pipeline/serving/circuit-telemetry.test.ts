@@ -51,6 +51,12 @@ it('says with a pause what it is and what to do, and that it ended', async () =>
   ]);
 });
 
+it('names the bucket in the command that mends its index', () => {
+  const { open, lines } = setUp();
+  open('index', 'photos', 'bucket.index-missing');
+  expect(lines()).toMatchObject([{ bucket: 'photos', advice: expect.stringContaining('bucket add photos`') }]);
+});
+
 it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
   const { open, close, value } = setUp();
   const paused = () => value('tally_paused{fault="bucket.index-blocked"}');

@@ -17,7 +17,7 @@ export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { tr
       'connect.trail-account',
       `a trail of the account ${account} must record the data events of ${wish.bucket}, and ${wish.trailArn} is of the account ${trailAccount}`,
       'the rule matches only what trails of its account record',
-      JSON.stringify(selector),
+      adding(selector),
     );
   }
   if (named !== undefined) {
@@ -32,9 +32,14 @@ export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { tr
     'connect.trail-unchecked',
     `a trail must record the data events of ${wish.bucket}, and TALLY_TRAIL_ARN and TALLY_TRAIL_BUCKET name none that Tally could read`,
     'the rule matches nothing without them. PostObject and RenameObject are not among the five operations',
-    JSON.stringify(selector),
+    adding(selector),
   );
 };
+
+/** CloudTrail replaces the selectors of a trail as a whole: with this one alone it would record nothing else any more. */
+function adding(selector: object): string {
+  return `add this to the selectors of the trail. put-event-selectors replaces all of them, so send those that get-event-selectors shows as well: ${JSON.stringify(selector)}`;
+}
 
 /** The trail that is looked at: of several with one bucket of logs, the first that records the bucket. */
 function trailOf({ wish, observed: { trails = [] } }: Facts): ObservedTrail | undefined {
@@ -113,6 +118,6 @@ export const trailSelector: Check = (facts) => {
       what,
       'the rule matches nothing. Tally does not write to a supplied trail: add this selector to those of the trail',
     ),
-    fix: JSON.stringify(added),
+    fix: adding(added),
   };
 };

@@ -1,0 +1,104 @@
+/** Messages that wait where no worker receives: the status of every bucket that they may be about says so. */
+import { describe, expect, it } from 'vitest';
+import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
+import { explanationOf } from '../../../src/domain/explanation.ts';
+import { createUnreceived } from '../../../src/pipeline/queues/unreceived.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
+import { bucketRecord } from '../../support/worlds/reindex.ts';
+
+const [EVENTS, OTHER] = ['https://sqs/events', 'https://sqs/other'];
+const MINUTE_MS = 60_000;
+
+async function startWorld() {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const visible = new Map<string, number>();
+  const queueWatch = { visibleIn: (url: string) => visible.get(url) ?? 0 };
+  const look = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS, OTHER] });
+  const record = { ...bucketRecord, lastComparedAtMs: clock.nowMs(), provenAtMs: 1 };
+  const fedBy = (queueUrl: string) => ({ ...record, eventQueues: [{ queueUrl, atMs: clock.nowMs() }] });
+  const statuses = createBucketStatuses({ state, clock, compareIntervalMs: 0 });
+  return {
+    state,
+    clock,
+    visible,
+    look,
+    record,
+    neighbour: fedBy(OTHER),
+    /** A worker asks the queue, as each does all the time. */
+    receive: async (queueUrl = EVENTS) => updateRecord(state, refs.queue(queueUrl), () => ({ queueUrl, receivedAtMs: clock.nowMs() })),
+    pass: async (minutes: number) => {
+      await clock.advance(minutes * MINUTE_MS);
+      await look();
+    },
+    statusOf: async (bucket = fedBy(EVENTS)) => statuses.of(bucket, 'everything'),
+  };
+}
+
+describe('messages that no worker receives', () => {
+  it('are said of each bucket that the queue feeds, with their number, and not of one that another queue feeds', async () => {
+    const { visible, receive, pass, statusOf, record, neighbour } = await startWorld();
+    await receive();
+    visible.set(EVENTS, 162);
+    await pass(9);
+    expect(await statusOf()).toMatchObject({ state: 'ok' });
+    await pass(3);
+    const sentence =
+      'Its events wait: queue.not-received: 162 messages wait in the bucket queue, and no worker has received for 12 minutes';
+    expect(await statusOf()).toMatchObject({ state: 'waiting', severity: 'bad', sentence, act: 'doctor' });
+    // where its events come from is not known
+    expect(await statusOf({ ...record, eventQueues: [] })).toMatchObject({ state: 'waiting' });
+    expect(await statusOf(neighbour)).toMatchObject({ state: 'ok' });
+  });
+
+  it('are the reason that is given for an object that is not found', async () => {
+    const { clock, visible, receive, pass, statusOf, record } = await startWorld();
+    await receive();
+    visible.set(EVENTS, 1);
+    await pass(11);
+    const state = { present: true, versionId: 'v', size: 1, lastModifiedMs: clock.nowMs() - 1_000, etag: 'e' } as const;
+    const storage = { state, observedAtMs: clock.nowMs() };
+    const { sentence } = explanationOf({ bucket: record, status: await statusOf(), document: undefined, storage });
+    expect(sentence).toContain('1 message waits in the bucket queue, and no worker has received');
+    expect(sentence).not.toContain('has not arrived');
+  });
+
+  it('are nothing where none waits, and where a worker receives that is far behind', async () => {
+    const { visible, receive, pass, statusOf } = await startWorld();
+    await receive();
+    await pass(60);
+    expect(await statusOf()).toMatchObject({ state: 'ok' });
+    visible.set(EVENTS, 1_000_000);
+    for (let minute = 0; minute < 30; minute += 1) {
+      await receive();
+      await pass(1);
+      expect(await statusOf()).toMatchObject({ state: 'ok' });
+    }
+  });
+
+  it('are no more said of the bucket as soon as a worker receives, or the queue is empty', async () => {
+    const { state, visible, receive, pass, statusOf } = await startWorld();
+    visible.set(EVENTS, 3);
+    await pass(11);
+    expect(await statusOf()).toMatchObject({ state: 'waiting' });
+    await receive();
+    await pass(1);
+    expect(await statusOf()).toMatchObject({ state: 'ok' });
+    expect(await readRecord(state, refs.circuit('queue', EVENTS))).toBeUndefined();
+  });
+
+  it('are given two minutes after a start, in which workers that were stopped with everything else begin to receive', async () => {
+    const { state, clock, visible, receive, statusOf, pass } = await startWorld();
+    await receive();
+    await clock.advance(60 * MINUTE_MS);
+    visible.set(EVENTS, 3);
+    const queueWatch = { visibleIn: () => 3 };
+    const restarted = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS] });
+    await restarted();
+    expect(await statusOf()).toMatchObject({ state: 'ok' });
+    await pass(3);
+    expect(await statusOf()).toMatchObject({ state: 'waiting' });
+  });
+});
