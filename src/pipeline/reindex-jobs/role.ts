@@ -94,11 +94,13 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const stopping = new AbortController();
   const aborting = new AbortController();
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
-  const claim = createClaim(work, { slots, wake, report, stopping: stopping.signal, aborting: aborting.signal });
+  const claim = createClaim(work, { slots, wake, turnEnded, report, stopping: stopping.signal, aborting: aborting.signal });
   const lookFault = createReceiveFault('look for re-index work', telemetry);
   let looking: Promise<void> = Promise.resolve();
   /** Since when nothing was found for the free slots. */
   let nothingSinceMs: number | undefined;
+  /** Whether the last look found work that this worker had no slot for, or that it left because the index is slow. */
+  let hasLeftWork = false;
   /** The looks that follow soon. */
   let soon: readonly number[] = [];
   let sleeping = new AbortController();
@@ -106,6 +108,10 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   function wake(): void {
     soon = LOOK_SOON_MS;
     sleeping.abort(new Error('something is due'));
+  }
+
+  function turnEnded(hasMadeDue: boolean): void {
+    if (hasMadeDue || hasLeftWork) wake();
   }
 
   async function look(signal: AbortSignal): Promise<{ readonly found: readonly DueEntry[]; readonly isAnyOpen: boolean }> {
@@ -128,7 +134,8 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   }
 
   function noteClaimed(claimed: number, found: number): void {
-    if (claimed < found && rangesWanted() === 0) {
+    hasLeftWork = claimed < found && rangesWanted() === 0;
+    if (hasLeftWork) {
       // left to other workers; this one looks again when a turn ends
       nothingSinceMs = undefined;
       return;
@@ -210,6 +217,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 interface ClaimParts {
   readonly slots: WorkerSlots;
   readonly wake: () => void;
+  readonly turnEnded: (hasMadeDue: boolean) => void;
   readonly report: (operation: string, error: unknown) => false;
   readonly stopping: AbortSignal;
   readonly aborting: AbortSignal;
@@ -221,7 +229,7 @@ type WorkDependencies = Parameters<typeof createClaimJob>[0] &
   Parameters<typeof createTakeStep>[0];
 
 /** Creates the function that claims a job or a range, and works on it in a slot. It resolves with whether it was claimed, and throws the store's fault. */
-function createClaim(work: WorkDependencies, { slots, wake, report, stopping, aborting }: ClaimParts) {
+function createClaim(work: WorkDependencies, { slots, wake, turnEnded, report, stopping, aborting }: ClaimParts) {
   const claimJob = createClaimJob(work);
   const claimRange = createClaimRange(work);
   const runRange = createRunRange(work);
@@ -236,12 +244,7 @@ function createClaim(work: WorkDependencies, { slots, wake, report, stopping, ab
   function workOnRange(claimed: ClaimedRange): void {
     const { jobId, number } = claimed.range.record;
     slots.run({ jobId, number }, (slot) =>
-      runRange(claimed, slot, aborting).then(
-        (hasMadeDue) => {
-          if (hasMadeDue) wake();
-        },
-        (error: unknown) => void report('work on a range of a re-index job', error),
-      ),
+      runRange(claimed, slot, aborting).then(turnEnded, (error: unknown) => void report('work on a range of a re-index job', error)),
     );
   }
 

@@ -81,6 +81,19 @@ describe('a worker whose index is slow', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
   });
 
+  it('Fix: takes the next ranges once its turns have ended, before its next look is due', async () => {
+    const world = await bucketOf(OBJECTS, { limits: { ...LIMITS, rangeDocumentsMin: 8 } });
+    for (let number = 0; number < OBJECTS; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');
+    world.startWorker({ indexIsSlow: () => true });
+    await world.request({ now: true });
+    const doneOnes = async () => (await world.ranges()).filter(({ done }) => done).length;
+    await runUntil(world, async () => (await doneOnes()) > 2);
+    // less than the time between two looks
+    const before = await doneOnes();
+    await world.run(1_500);
+    expect((await doneOnes()) - before).toBeGreaterThan(2);
+  });
+
   it('begins other jobs all the same, each with its first range', async () => {
     const world = await bucketOf(OBJECTS);
     world.startWorker({ indexIsSlow: () => true });
