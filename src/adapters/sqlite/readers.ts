@@ -116,10 +116,10 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
       if (failure === undefined) resolve(value);
       else reject(errorOf(failure));
     };
+    worker.postMessage(request);
     pending.set(id, { settle, end, fail: reject });
     // the process stays until there is an answer
     worker.ref();
-    worker.postMessage(request);
     try {
       return await promise;
     } finally {

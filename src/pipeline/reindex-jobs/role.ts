@@ -52,7 +52,10 @@ const SHARE_MS = 250;
 /** Finding nothing for this long means that nothing is due. */
 const NOTHING_DUE_MS = 1_500;
 const SPLIT_CHECK_MS = 500;
-/** Ranges of one worker that are compared at the same time even if the index is slow: one alone would keep a job from other workers. */
+/**
+ * Ranges of one worker that are compared at the same time even if the index is slow: one alone would keep a job from other workers.
+ * The first range of a new job begins in spite of it, so that no job waits for another.
+ */
 const RANGES_WHEN_SLOW = 2;
 /** How often a worker without a free slot looks whether anything is due that other workers could take. */
 const OTHERS_CHECK_MS = 5_000;
