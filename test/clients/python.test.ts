@@ -32,7 +32,10 @@ const SUPPORTED = [...textOf('clients/python/pyproject.toml').matchAll(/Python :
 }));
 
 /** pyenv puts a program on the PATH for every version, and most of them refuse to run. */
-const runs = (program: Program): boolean => spawnSync(findProgram(program) ?? '', ['--version']).status === 0;
+const runs = (program: Program): boolean => {
+  const found = findProgram(program);
+  return found !== undefined && spawnSync(found, ['--version']).status === 0;
+};
 
 describe.each(SUPPORTED)('the Python SDK with $name', (program) => {
   const isRun = canRun(`the tests of clients/python with ${program.name}`, [program], runs);

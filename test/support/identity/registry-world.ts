@@ -87,7 +87,8 @@ export async function startRegistryWorld(more: Environment = {}): Promise<Regist
 
   async function comeBack(cookies: Map<string, string>, query: Readonly<Record<string, string>>) {
     const begun = await send('GET', `/login/authorize?${new URLSearchParams(query).toString()}`, { cookies, headers: visit });
-    const back = new URL(await issuer.authorize(begun.location ?? ''));
+    if (begun.location === undefined) throw new Error(`a login was refused with ${begun.status}: ${begun.text}`);
+    const back = new URL(await issuer.authorize(begun.location));
     return { ...(await send('GET', `${back.pathname}${back.search}`, { cookies, headers: visit })), begun };
   }
 
