@@ -324,38 +324,34 @@ describe('a push-back', () => {
   });
 });
 
-describe('a write that waited too long for a request', () => {
-  it('is not sent but answered as expired', async () => {
-    const world = await setUp({ concurrency: 1 });
-    const answering = Promise.withResolvers<void>();
-    world.store.broken.beforeWrite = () => answering.promise;
-    void world.write('a');
-    await run(world, 20);
-    void world.write('b', { lifeMs: 1_000 });
-    void world.write('c', { lifeMs: 1_001 });
-    await run(world, 1_000);
-    answering.resolve();
-    await settled();
-    expect(world.requests()).toEqual([['a'], ['c']]);
-    expect(world.answers.get('b')).toEqual([{ kind: 'expired' }]);
-  });
+it('a write that waited too long for a request is not sent but answered as expired', async () => {
+  const world = await setUp({ concurrency: 1 });
+  const answering = Promise.withResolvers<void>();
+  world.store.broken.beforeWrite = () => answering.promise;
+  void world.write('a');
+  await run(world, 20);
+  void world.write('b', { lifeMs: 1_000 });
+  void world.write('c', { lifeMs: 1_001 });
+  await run(world, 1_000);
+  answering.resolve();
+  await settled();
+  expect(world.requests()).toEqual([['a'], ['c']]);
+  expect(world.answers.get('b')).toEqual([{ kind: 'expired' }]);
 });
 
-describe('a write that was held while its machine was suspended', () => {
-  it('is not sent afterwards but answered as expired, for the time was not its own', async () => {
-    const world = await setUp({ concurrency: 1 });
-    const answering = Promise.withResolvers<void>();
-    world.store.broken.beforeWrite = () => answering.promise;
-    void world.write('a');
-    await run(world, 20);
-    void world.write('held');
-    world.suspend(2 * 3_600_000);
-    void world.write('fresh');
-    answering.resolve();
-    await run(world, 1_000);
-    expect(world.requests()).toEqual([['a'], ['fresh']]);
-    expect(world.answers.get('held')).toEqual([{ kind: 'expired' }]);
-  });
+it('a write that was held while its machine was suspended is not sent afterwards but answered as expired, for the time was not its own', async () => {
+  const world = await setUp({ concurrency: 1 });
+  const answering = Promise.withResolvers<void>();
+  world.store.broken.beforeWrite = () => answering.promise;
+  void world.write('a');
+  await run(world, 20);
+  void world.write('held');
+  world.suspend(2 * 3_600_000);
+  void world.write('fresh');
+  answering.resolve();
+  await run(world, 1_000);
+  expect(world.requests()).toEqual([['a'], ['fresh']]);
+  expect(world.answers.get('held')).toEqual([{ kind: 'expired' }]);
 });
 
 describe('whatever arrives, whenever the store answers whatever', () => {

@@ -281,31 +281,29 @@ describe('an S3 that does not answer', () => {
   });
 });
 
-describe('an enriched decision', () => {
-  it('has the life of any decision: with the time that its enrichment took it is not sent after 30 s, but decided anew', async () => {
-    const world = await createIngestWorld({ limits: { bulk: { actionsMax: 1, bytesMax: 5e6, lingerMs: 20, concurrency: 1 } } });
-    await world.changeBucket(BUCKET, { enrich: 'head' });
-    await world.run(10_050);
-    const answering = Promise.withResolvers<void>();
-    world.storage.hooks.before = () => answering.promise;
-    await world.send(put(world, 'k'));
-    await world.run(9_000);
-    // from here on the one bulk request hangs
-    const writing = Promise.withResolvers<void>();
-    world.store.broken.beforeWrite = () => writing.promise;
-    await world.connectBucket('other');
-    await world.send(world.put('hangs', { bucket: 'other' }));
-    await world.run(100);
-    answering.resolve();
-    await world.run(21_500);
-    expect(world.storage.asked).toHaveLength(1);
-    world.store.broken.beforeWrite = undefined;
-    writing.resolve();
-    await world.run(500);
-    expect(world.telemetry.labels('tally_bulk_actions_total')).toContainEqual({ answer: 'expired' });
-    expect(world.storage.asked).toHaveLength(2);
-    expect(await world.document('k')).toMatchObject(enrichedFields);
-  });
+it('an enriched decision has the life of any decision: with the time that its enrichment took it is not sent after 30 s, but decided anew', async () => {
+  const world = await createIngestWorld({ limits: { bulk: { actionsMax: 1, bytesMax: 5e6, lingerMs: 20, concurrency: 1 } } });
+  await world.changeBucket(BUCKET, { enrich: 'head' });
+  await world.run(10_050);
+  const answering = Promise.withResolvers<void>();
+  world.storage.hooks.before = () => answering.promise;
+  await world.send(put(world, 'k'));
+  await world.run(9_000);
+  // from here on the one bulk request hangs
+  const writing = Promise.withResolvers<void>();
+  world.store.broken.beforeWrite = () => writing.promise;
+  await world.connectBucket('other');
+  await world.send(world.put('hangs', { bucket: 'other' }));
+  await world.run(100);
+  answering.resolve();
+  await world.run(21_500);
+  expect(world.storage.asked).toHaveLength(1);
+  world.store.broken.beforeWrite = undefined;
+  writing.resolve();
+  await world.run(500);
+  expect(world.telemetry.labels('tally_bulk_actions_total')).toContainEqual({ answer: 'expired' });
+  expect(world.storage.asked).toHaveLength(2);
+  expect(await world.document('k')).toMatchObject(enrichedFields);
 });
 
 describe('an event that is received again', () => {
