@@ -3,15 +3,19 @@ import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { opensAtOnce, FaultError, type FaultCode } from '../../../src/domain/fault.ts';
-import { BUCKET, createIngestWorld, nativeRecord, settled, type IngestWorld } from '../../support/worlds/ingest.ts';
+import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
 const details = { contentType: 'text/plain', userMetadata: { author: 'me' }, storageClass: 'GLACIER' };
 const tags = { 'cost.center': '42' };
-/** The fields of a document that enrichment gave it. */
+/** What a HEAD adds. */
 const enrichedFields = { content_type: 'text/plain', user_metadata: { author: 'me' }, storage_class: 'GLACIER' };
 
-function worldOf(enrich: BucketRecord['enrich'], versioning: BucketRecord['versioning']['status'] = 'never') {
-  return createIngestWorld({ bucket: { enrich, versioning: { status: versioning, observedAtMs: 0 } } });
+function worldOf(
+  enrich: BucketRecord['enrich'],
+  versioning: BucketRecord['versioning']['status'] = 'never',
+  bucket: Partial<BucketRecord> = {},
+) {
+  return createIngestWorld({ bucket: { enrich, versioning: { status: versioning, observedAtMs: 0 }, ...bucket } });
 }
 
 /** An object with all that can be read of it, put now, and the event that tells it. */
@@ -19,6 +23,24 @@ function put(world: IngestWorld, key: string, state: Partial<PresentState> = {})
   const object = world.storage.put(BUCKET, key, { ...details, tags, ...state });
   return nativeRecord(key, { eventTimeMs: world.clock.nowMs(), object });
 }
+
+/** The same, of which only the routing rule tells. */
+function routedPut(world: IngestWorld, key: string, state: Partial<PresentState> = {}) {
+  world.storage.put(BUCKET, key, { ...details, tags, ...state });
+  return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
+}
+
+/** The fields of a document that enrichment gave it. */
+const addedTo = async (world: IngestWorld, key: string): Promise<object> => {
+  const { content_type, user_metadata, storage_class, tags: written } = (await world.document(key))!;
+  return JSON.parse(JSON.stringify({ content_type, user_metadata, storage_class, tags: written })) as object;
+};
+
+/** As the SDK does: what is not answered ends with its signal. */
+const untilAborted = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => {
+    signal?.addEventListener('abort', () => reject(new Error('aborted')));
+  });
 
 const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
 
@@ -37,28 +59,18 @@ describe('an exact event', () => {
     expect(results(world)).toEqual([]);
   });
 
-  it('says what a HEAD with its etag adds, at the event’s own clock', async () => {
-    const world = await worldOf('head');
+  it('says what a HEAD with its etag adds, at the event’s own clock, and the tags that were read before the HEAD that tells whose they are', async () => {
+    const world = await worldOf('tags');
     const atMs = world.clock.nowMs();
     await world.send(put(world, 'k', { expiresAtMs: atMs + 1 }));
     await world.run(700);
     const document = await world.document('k');
-    expect(document).toMatchObject({ ...enrichedFields, clock: clockOfMs(atMs), settled: true, source: 'native', etag: 'etag-1' });
+    expect(document).toMatchObject({ ...enrichedFields, tags, clock: clockOfMs(atMs), settled: true, source: 'native', etag: 'etag-1' });
     expect(document).toMatchObject({ last_modified: new Date(atMs).toISOString(), last_modified_exact: true });
     expect(document).toHaveProperty('expires_at');
-    expect(document).not.toHaveProperty('tags');
-    expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k`]);
-    expect(results(world)).toEqual(['head ok']);
-    expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
-  });
-
-  it('says the tags too, read before the HEAD that tells whose they are', async () => {
-    const world = await worldOf('tags');
-    await world.send(put(world, 'k'));
-    await world.run(200);
-    expect(await world.document('k')).toMatchObject({ ...enrichedFields, tags });
     expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/k`, `HEAD ${BUCKET}/k`]);
     expect(results(world)).toEqual(['head ok', 'tags ok']);
+    expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
   });
 
   it('of a bucket with versions is read by its version, though it is no longer the present one', async () => {
@@ -69,15 +81,6 @@ describe('an exact event', () => {
     await world.run(200);
     expect(await world.document('k')).toMatchObject({ content_type: 'first', tags: { number: '1' }, version_id: 'v1' });
     expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k@v1`, `TAGS ${BUCKET}/k@v1`]);
-  });
-
-  it('of a delete adds nothing: tombstones are not enriched', async () => {
-    const world = await worldOf('tags', 'enabled');
-    world.storage.put(BUCKET, 'k');
-    await world.send(world.remove('k', { eventName: 'ObjectRemoved:DeleteMarkerCreated' }));
-    await world.run(200);
-    expect(await world.document('k')).toMatchObject({ deleted: true });
-    expect([world.storage.asked, results(world)]).toEqual([[], []]);
   });
 
   it('opens a lifecycle gap where S3 plans to expire the object and the source cannot tell that', async () => {
@@ -103,7 +106,7 @@ describe('an exact event whose object S3 no longer has', () => {
     await world.run(200);
     const plain = await world.document('k');
     expect(plain).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
-    for (const field of ['content_type', 'user_metadata', 'storage_class', 'tags']) expect(plain).not.toHaveProperty(field);
+    expect(await addedTo(world, 'k')).toEqual({});
     expect(results(world)).toEqual(['head gone', 'tags gone']);
     await world.send(second);
     await world.run(200);
@@ -136,49 +139,34 @@ describe('an exact event whose object S3 no longer has', () => {
 });
 
 describe('a refusal', () => {
-  it.each<FaultCode>(['object.denied', 's3.credentials'])('%s of both leaves the document plain, and makes nothing wait', async (code) => {
-    const world = await worldOf('tags');
-    world.storage.hooks.before = async () => {
-      throw new FaultError(code, 'as scripted');
-    };
-    await world.send(put(world, 'k'));
-    await world.run(200);
-    const document = await world.document('k');
-    expect(document).toMatchObject({ etag: 'etag-1', settled: true, last_modified_exact: false });
-    expect(document).not.toHaveProperty('content_type');
+  it.each<{ of: string; versioning?: 'enabled'; code?: FaultCode; adds: object; found: readonly string[] }>([
+    { of: 'HEAD TAGS', adds: {}, found: ['head object.denied', 'tags object.denied'] },
     // the first refusal opens the circuit, and the second request is not sent
-    expect(results(world)).toEqual(opensAtOnce(code) ? ['head paused', 'tags paused'] : [`head ${code}`, `tags ${code}`]);
-    expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
-    expect(world.role.admission.state).toBe('on');
-    expect(await world.gaps()).toEqual([]);
-  });
-
-  it('of the tags leaves what the HEAD said', async () => {
-    const world = await worldOf('tags', 'enabled');
-    world.storage.hooks.before = async (request) => {
-      if (request === 'TAGS') throw new FaultError('object.denied', 'no s3:GetObjectVersionTagging');
-    };
-    await world.send(put(world, 'k'));
-    await world.run(200);
-    expect(await world.document('k')).toMatchObject(enrichedFields);
-    expect(await world.document('k')).not.toHaveProperty('tags');
-    expect(results(world)).toEqual(['head ok', 'tags object.denied']);
-    expect(world.telemetry.logged('documents are written without enrichment')).toMatchObject([
-      { bucket: BUCKET, enrich: 'tags', result: 'object.denied', reason: 'no s3:GetObjectVersionTagging' },
-    ]);
-  });
-
-  it('of the HEAD leaves the tags of a version that S3 named, and of no other', async () => {
-    for (const versioning of ['enabled', 'never'] as const) {
+    { of: 'HEAD TAGS', code: 's3.credentials', adds: {}, found: ['head paused', 'tags paused'] },
+    { of: 'TAGS', versioning: 'enabled', adds: enrichedFields, found: ['head ok', 'tags object.denied'] },
+    // tags are those of a version that S3 named, and of no other
+    { of: 'HEAD', versioning: 'enabled', adds: { tags }, found: ['head object.denied', 'tags ok'] },
+    { of: 'HEAD', adds: {}, found: ['head object.denied', 'tags object.denied'] },
+  ])(
+    'of $of ($code $versioning) leaves what the other one said, and makes nothing wait',
+    async ({ of, versioning, code = 'object.denied', adds, found }) => {
       const world = await worldOf('tags', versioning);
       world.storage.hooks.before = async (request) => {
-        if (request === 'HEAD') throw new FaultError('object.denied', 'no');
+        if (of.includes(request)) throw new FaultError(code, 'as scripted');
       };
       await world.send(put(world, 'k'));
       await world.run(200);
-      expect((await world.document('k'))?.tags).toEqual(versioning === 'enabled' ? tags : undefined);
-    }
-  });
+      expect(await addedTo(world, 'k')).toEqual(adds);
+      expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: true, last_modified_exact: found[0] === 'head ok' });
+      expect(results(world)).toEqual(found);
+      const warned = found.map((each) => each.split(' ')).filter(([, result]) => result !== 'ok');
+      expect(world.telemetry.logged('documents are written without enrichment')).toMatchObject(
+        warned.map(([enrich, result]) => ({ bucket: BUCKET, enrich, result })),
+      );
+      expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
+      expect([world.role.admission.state, await world.gaps()]).toEqual(['on', []]);
+    },
+  );
 
   it('by the index, of what enrichment added, leaves the document plain', async () => {
     const world = await worldOf('tags');
@@ -195,24 +183,25 @@ describe('a refusal', () => {
   });
 });
 
+const MINUTE_MS = 60_000;
+
 describe('an S3 that does not answer', () => {
   const never = () => new Promise<never>(() => {});
-  /** As the SDK does: what is not answered ends with its signal. */
-  const untilAborted = (signal: AbortSignal | undefined) =>
-    new Promise<never>((_, reject) => {
-      signal?.addEventListener('abort', () => reject(new Error('aborted')));
-    });
 
-  it('holds an event for ten seconds, then it is written plain', async () => {
-    const world = await worldOf('head');
+  it('holds an event for ten seconds, then it is written plain, and holds up no message of another bucket', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    await world.changeBucket(BUCKET, { enrich: 'head' });
     world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
-    await world.send(put(world, 'k'));
-    await world.run(9_900);
-    expect(await world.document('k')).toBeUndefined();
+    for (let count = 0; count < 4; count += 1) await world.send(put(world, `slow-${count}`));
+    await world.send(world.put('fast', { bucket: 'other' }));
     await world.run(500);
-    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
-    expect(results(world)).toEqual(['head late']);
-    expect(world.outcomes()).toEqual(['written']);
+    expect(await world.document('fast', 'other')).toBeDefined();
+    await world.run(9_400);
+    expect(await world.document('slow-0')).toBeUndefined();
+    await world.run(500);
+    expect(await world.document('slow-0')).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
+    expect(new Set(results(world))).toEqual(new Set(['head late']));
+    expect(new Set(world.outcomes())).toEqual(new Set(['written']));
   });
 
   it('holds no longer an event that waits for a place among the HEADs', async () => {
@@ -228,17 +217,6 @@ describe('an S3 that does not answer', () => {
     expect(await world.document('k')).toBeDefined();
     expect(results(world)).toEqual(['head late', 'tags late']);
     expect(world.storage.asked).toEqual([]);
-  });
-
-  it('does not hold up the messages of other buckets', async () => {
-    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
-    await world.changeBucket(BUCKET, { enrich: 'head' });
-    world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
-    for (let count = 0; count < 20; count += 1) await world.send(put(world, `slow-${count}`));
-    await world.send(world.put('fast', { bucket: 'other' }));
-    await world.run(500);
-    expect(await world.document('fast', 'other')).toBeDefined();
-    expect(await world.document('slow-0')).toBeUndefined();
   });
 
   it('is asked seldom after five failures: the bucket’s events are written plain at once, until it answers', async () => {
@@ -334,5 +312,122 @@ describe('an event that is received again', () => {
   it('and is enriched now is a repeat too', async () => {
     expect(await twice('refused', 'answered')).not.toHaveProperty('tags');
     expect(await twice('answered', 'answered')).toMatchObject({ tags });
+  });
+});
+
+describe('a look', () => {
+  const routed = { source: 'routed' } as const;
+
+  it('writes what users wrote beside the object only where its bucket asks for it', async () => {
+    for (const [enrich, said] of [
+      ['none', { storage_class: 'GLACIER' }],
+      ['head', enrichedFields],
+      ['tags', { ...enrichedFields, tags }],
+    ] as const) {
+      const world = await worldOf(enrich, 'never', routed);
+      await world.send(routedPut(world, 'k'));
+      await world.run(200);
+      expect(await addedTo(world, 'k')).toEqual(said);
+      expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+      expect(world.outcomes()).toEqual(['provisional']);
+    }
+  });
+
+  it('reads the tags of the version that it saw, where there are versions', async () => {
+    const world = await worldOf('tags', 'enabled', routed);
+    const record = routedPut(world, 'k');
+    world.storage.hooks.before = async () => void world.storage.put(BUCKET, 'k', { tags: { other: 'yes' } });
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ version_id: 'v1', tags });
+    expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/k@v1`]);
+    expect(results(world)).toEqual(['head ok', 'tags ok']);
+  });
+
+  it('looks again after it read the tags, where there are none: tags of another object are not taken', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    await world.send(routedPut(world, 'same'));
+    await world.run(200);
+    expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/same`, `HEAD ${BUCKET}/same`]);
+    for (const replaced of [{ etag: 'other' }, { etag: 'etag-9', lastModifiedMs: 5 }]) {
+      const record = routedPut(world, 'k', { etag: 'etag-9', sizeBytes: 1 });
+      world.storage.hooks.before = async (request, key) => {
+        if (request === 'TAGS') world.storage.put(BUCKET, key, { sizeBytes: 1, tags: { other: 'yes' }, ...replaced });
+      };
+      await world.send(record);
+      await world.run(200);
+      expect(await world.document('k')).toMatchObject({ etag: 'etag-9', content_type: 'text/plain' });
+      expect(await world.document('k')).not.toHaveProperty('tags');
+      expect(results(world).slice(-2)).toEqual(['head ok', 'tags gone']);
+    }
+  });
+
+  it('of what is gone asks for nothing more', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    await world.send(world.remove('k'));
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ deleted: true });
+    expect([world.storage.asked, results(world)]).toEqual([[], []]);
+  });
+
+  it('by a listing, which says nothing of this, is written plain', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    const record = syntheticRecord('k', { eventTimeMs: world.clock.nowMs() });
+    // a HEAD would say which user metadata there is
+    world.storage.put(BUCKET, 'k', { userMetadata: undefined! });
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ deleted: false });
+    expect(results(world)).toEqual(['head listed', 'tags listed']);
+    expect(world.storage.asked).toEqual([]);
+  });
+
+  it.each<[string, (request: string, key: string, signal: AbortSignal | undefined) => Promise<never>, string]>([
+    ['are refused', () => Promise.reject(new FaultError('s3.unavailable', '503')), 's3.unavailable'],
+    ['do not come within ten seconds', (_request, _key, signal) => untilAborted(signal), 'late'],
+  ])('whose tags %s is written without them, and after five failures they are not asked for', async (_, before, result) => {
+    const world = await worldOf('tags', 'never', routed);
+    world.storage.hooks.before = before;
+    for (let count = 0; count < 5; count += 1) await world.send(routedPut(world, `k${count}`));
+    if (result === 'late') await world.run(9_900);
+    expect(await world.document('k0')).toBeUndefined();
+    await world.run(500);
+    expect(await addedTo(world, 'k0')).toEqual(enrichedFields);
+    expect(new Set(results(world))).toEqual(new Set(['head ok', `tags ${result}`]));
+    const asked = world.storage.asked.length;
+    await world.send(routedPut(world, 'k'));
+    await world.run(200);
+    expect(results(world).slice(-2)).toEqual(['head ok', 'tags paused']);
+    expect(world.storage.asked).toHaveLength(asked);
+    expect([new Set(world.outcomes()), world.role.admission.state]).toEqual([new Set(['provisional']), 'on']);
+  });
+});
+
+describe('an event of tags', () => {
+  const tagged = (world: IngestWorld) =>
+    nativeRecord('k', { eventName: 'ObjectTagging:Put', eventTimeMs: world.clock.nowMs(), sequencer: null });
+
+  it('brings the document’s tags up to date, at once and for good', async () => {
+    const world = await createIngestWorld({ bucket: { enrich: 'tags' } });
+    const object = world.storage.put(BUCKET, 'k', { ...details, tags });
+    await world.send(nativeRecord('k', { eventTimeMs: world.clock.nowMs(), object }));
+    await world.run(1_000);
+    expect(await world.document('k')).toMatchObject({ tags });
+    world.storage.put(BUCKET, 'k', { ...object, tags: { changed: 'yes' } });
+    await world.send(tagged(world));
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: false });
+    await world.run(MINUTE_MS);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: true });
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
+  });
+
+  it('is ignored where the bucket does not ask for them', async () => {
+    const world = await worldOf('head');
+    world.storage.put(BUCKET, 'k');
+    await world.send(tagged(world));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['ignored']);
+    expect([world.storage.observed, world.storage.asked]).toEqual([[], []]);
   });
 });
