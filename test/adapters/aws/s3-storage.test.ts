@@ -59,7 +59,7 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     for (const key of [...keys, 'x'.repeat(1_024)]) await aws.put(bucket, key, 'hello');
     for (const key of [...keys, 'x'.repeat(1_024)])
       expect((await storage.observe(at(bucket), key)).state, key).toMatchObject({ present: true, etag: HELLO_ETAG });
-    for (const key of [...keys.map((key) => `${key}~`), 'e\u0301'])
+    for (const key of [...keys.map((each) => `${each}~`), 'e\u0301'])
       expect((await storage.observe(at(bucket), key)).state, key).toEqual({ present: false });
   });
 

@@ -53,7 +53,7 @@ export async function scriptedS3(script: Script<S3Request>, { timeoutMs = 60_000
     lifecycle: createS3Lifecycle({ clientFor, clock }),
     /** The requests so far, by method and path, which it forgets. */
     taken: (): readonly string[] => server.asked.splice(0).map(({ method, path }) => `${method} ${path}`),
-    pass(ms: number) {
+    pass: (ms: number): void => {
       nowMs += ms;
     },
   };
