@@ -11,11 +11,9 @@ import type { ChangeRecord } from '../../domain/events/record.ts';
 import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { ConnectBucket } from './connect.ts';
 import { reportUnconnectedEvents, type GapReports, type ReportUnconnected } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How often the region of a bucket that S3 does not find is read again. */
 const REGION_READ_MS = 60_000;
@@ -44,14 +42,11 @@ export interface EventBuckets {
   readRegionAgain(bucket: string): void;
 }
 
-interface EventBucketsDependencies {
+interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly records: BucketRecordCache;
-  readonly state: StateStore;
-  readonly clock: Clock;
   readonly connect: ConnectBucket;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
-  readonly telemetry: Telemetry;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
@@ -189,7 +184,7 @@ interface CacheEntry {
 }
 
 /** Creates an empty cache. */
-export function createBucketRecordCache({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRecordCache {
+export function createBucketRecordCache({ state, clock }: WithPorts<'state' | 'clock'>): BucketRecordCache {
   const cache = new LRUCache<string, CacheEntry>({ max: ENTRIES_MAX });
   const reading = new Map<string, Promise<CacheEntry>>();
   const reads = new PQueue({ concurrency: READS_MAX });

@@ -6,17 +6,15 @@ import { RequestError } from '../../domain/request-error.ts';
 import { type ConnectBucket, topicAfter } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Look } from '../provision/watch.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { requireBucket } from '../buckets/list.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface AddBucketDependencies {
-  readonly state: StateStore;
+interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly look: Look;
   readonly jobs: Pick<ReindexJobs, 'request'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
 }
 
 interface Added {

@@ -9,12 +9,10 @@
  */
 import { faultOf } from '../../domain/fault.ts';
 import type { QueueRecord } from '../../domain/queue-record.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { bucketsFedBy, type GapReports } from './reports.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The part of the retention that may pass: what SQS deletes now was sent only a little earlier than this message. */
 const RETENTION_PART = 0.9;
@@ -38,11 +36,8 @@ export interface ExpiredMessages {
   received(messages: readonly QueueMessage[]): Promise<void> | undefined;
 }
 
-interface ExpiredDependencies {
-  readonly state: StateStore;
+interface ExpiredDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   /** Undefined while it is not known: then nothing is concluded. */
   readonly retentionMs: (queueUrl: string) => number | undefined;
   readonly bucketQueueUrls: readonly string[];

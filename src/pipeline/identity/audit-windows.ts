@@ -9,14 +9,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime } from '../serving/async.ts';
 import { newAuditRecord, storeAuditRecord } from './audited.ts';
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
@@ -24,12 +22,6 @@ const WINDOWS_MAX = 10_000;
 const WAITING_MAX = 10_000;
 /** A small part of what the store takes, so that there is room for everything else. */
 const WRITES = 8;
-
-interface AuditWindowDependencies {
-  readonly audit: Pick<AuditStore, 'append'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
-}
 
 interface Happened {
   readonly event: AuditEvent;
@@ -60,7 +52,7 @@ interface Window {
 }
 
 /** Creates windows of one length. */
-function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
+function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number): AuditWindows {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
   const waiting: AuditRecord[] = [];
@@ -158,7 +150,7 @@ export interface FailedAttempts extends StoresWindows {
 
 const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
 
-interface FailedAttemptsDependencies extends AuditWindowDependencies {
+interface FailedAttemptsDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
   /** The name of this machine. */
   readonly host: string;
 }
@@ -204,7 +196,7 @@ export interface KeyUses extends StoresWindows {
 }
 
 /** Creates the recorder. */
-export function createKeyUses(dependencies: AuditWindowDependencies): KeyUses {
+export function createKeyUses(dependencies: WithPorts<'audit' | 'clock' | 'telemetry'>): KeyUses {
   const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
   return {
     ...windows,

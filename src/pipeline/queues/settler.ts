@@ -7,9 +7,8 @@
  */
 import PQueue from 'p-queue';
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
@@ -40,10 +39,8 @@ export interface Settler {
   close(): void;
 }
 
-interface SettlerDependencies {
+interface SettlerDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly queues: QueueClient;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly visibilityS: number;
 }
 
