@@ -129,7 +129,7 @@ export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): 
     const fault = faultOf(error);
     if (fault.code === 'bucket.missing') return { kind: 'unconnected' };
     if (circuitOf(fault.code) === 'cluster') throw error;
-    telemetry.requestFailed('connect a bucket at its first event', fault.code, fault.reason);
+    telemetry.requestFailed('connect a bucket at its first event', error);
     return { kind: 'unconnectable', fault };
   }
 

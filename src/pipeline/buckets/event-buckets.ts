@@ -6,7 +6,7 @@
 import PQueue from 'p-queue';
 import { LRUCache } from 'lru-cache';
 import { isSubscribedAgain, type BucketRecord } from '../../domain/bucket.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { ConnectBucket } from './connect.ts';
@@ -110,10 +110,7 @@ export function createEventBuckets({
     counting.set(bucket, pending + 1);
     // never before the event by SQS's clock: this machine's may be slow
     reportUnconnected(bucket, Math.max(clock.nowMs(), sentAtMs))
-      .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('count events of a bucket that is not connected', code, reason);
-      })
+      .catch((error: unknown) => telemetry.requestFailed('count events of a bucket that is not connected', error))
       .finally(() => {
         const left = (counting.get(bucket) ?? 1) - 1;
         if (left === 0) counting.delete(bucket);

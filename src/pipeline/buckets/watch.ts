@@ -1,7 +1,6 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
 import { bucketRecordSchema } from '../../domain/bucket.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
@@ -89,8 +88,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
       await connect.refresh(bucket, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('check a bucket', code, reason);
+      telemetry.requestFailed('check a bucket', error);
     }
   }
 

@@ -105,8 +105,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
         await forget(state, bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('close the gaps of a bucket', code, reason);
+        telemetry.requestFailed('close the gaps of a bucket', error);
       }
       return 'done';
     });

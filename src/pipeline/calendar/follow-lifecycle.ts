@@ -149,9 +149,8 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     try {
       return await lifecycle.rulesOf(bucket, signal);
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      if (code !== 'lifecycle.denied') throw error;
-      telemetry.requestFailed('read the lifecycle rules of a bucket', code, reason);
+      if (faultOf(error).code !== 'lifecycle.denied') throw error;
+      telemetry.requestFailed('read the lifecycle rules of a bucket', error);
       return undefined;
     }
   }

@@ -51,18 +51,15 @@ const DAY_MS = 86_400_000;
 /** The deletions of one run: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
 const BATCHES_MAX = 1_000;
 
-interface PurgeAuditDependencies extends WithPorts<'clock' | 'telemetry'> {
-  readonly audit: Pick<AuditStore, 'purge'>;
-  readonly retentionDays: number;
-}
-
 /** Creates the work of one run on audit records. Throws the store's fault. */
 export function createPurgeAudit({
   audit,
   clock,
   telemetry,
   retentionDays,
-}: PurgeAuditDependencies): (signal: AbortSignal) => Promise<void> {
+}: WithPorts<'clock' | 'telemetry'> & { readonly audit: Pick<AuditStore, 'purge'>; readonly retentionDays: number }): (
+  signal: AbortSignal,
+) => Promise<void> {
   return async function purgeAudit(signal) {
     const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
     for (let batch = 0; batch < BATCHES_MAX; batch += 1) {

@@ -87,7 +87,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
       return undefined;
     } catch (thrown) {
       const fault = faultOf(thrown);
-      if (!signal.aborted) telemetry.requestFailed(name, fault.code, fault.reason);
+      if (!signal.aborted) telemetry.requestFailed(name, thrown);
       return `${fault.code}: ${fault.reason}`;
     } finally {
       ended.abort(new Error('the run ended'));

@@ -50,10 +50,10 @@ export function createSweep(
       if (objects !== undefined) reportEnd(bucket.bucket, 'ok', objects);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
+      const { code } = faultOf(error);
       regions.visited(bucket, code);
       reportEnd(bucket.bucket, code, 0);
-      telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+      telemetry.requestFailed(`sweep: ${sweep}`, error);
     }
   }
 

@@ -7,7 +7,6 @@
  *       │ an old message, or a stored time that is too old
  *       └──► gaps stored ──► time and report stored ──► receiving
  */
-import { faultOf } from '../../domain/fault.ts';
 import type { QueueRecord } from '../../domain/queue-record.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -70,8 +69,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
   function check(queueUrl: string, queue: QueueMemory): Promise<void> {
     queue.running ??= checkNow(queueUrl, queue)
       .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('store when a queue was last received from', code, reason);
+        telemetry.requestFailed('store when a queue was last received from', error);
         queue.storeAtMs = clock.monotonicMs() + RETRY_MS;
       })
       .finally(() => {

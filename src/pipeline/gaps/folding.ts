@@ -18,7 +18,6 @@ import { factsOf, warnOfGap } from './reports.ts';
 import type { StateEntry, StateVersion } from '../ports/state.ts';
 import { parseEntry, refs, updateRecord } from '../records/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { repeat } from '../serving/repeat.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -293,10 +292,7 @@ export function createFoldingPermission(dependencies: PermissionDependencies): F
     async watch(signal) {
       if (!areGapsClosed) return;
       repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: READ_MS, signal }, read);
-      await read().catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('read whether a re-index worker is there', code, reason);
-      });
+      await read().catch((error: unknown) => telemetry.requestFailed('read whether a re-index worker is there', error));
     },
   };
 }

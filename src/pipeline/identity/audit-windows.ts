@@ -6,6 +6,7 @@
  *
  * A process that is killed loses at most the windows that are open.
  */
+import { FaultError } from '../../domain/fault.ts';
 import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
@@ -67,7 +68,10 @@ function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'cl
       return;
     }
     telemetry.audited(record);
-    telemetry.requestFailed('store an audit record', 'index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`);
+    telemetry.requestFailed(
+      'store an audit record',
+      new FaultError('index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`),
+    );
   }
 
   async function writeAll(): Promise<void> {

@@ -37,7 +37,7 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
     } catch (error) {
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
-      telemetry.requestFailed('store an audit record', code, reason);
+      telemetry.requestFailed('store an audit record', error);
       const detail = `the audit record of ${record.eventname} could not be stored, so nothing was done (${code}: ${reason})`;
       throw new FaultError('audit.unavailable', detail, { cause: error });
     }
@@ -87,8 +87,7 @@ export async function storeAuditRecord(
   try {
     await audit.append(record);
   } catch (error) {
-    const { code, reason } = faultOf(error);
-    telemetry.requestFailed('store an audit record', code, reason);
+    telemetry.requestFailed('store an audit record', error);
   }
 }
 

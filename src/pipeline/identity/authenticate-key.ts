@@ -17,7 +17,6 @@ import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
 import { type AbuseLimits, createCounter } from './limits.ts';
 import type { LiveKey, LiveKeys } from './live-keys.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -171,10 +170,7 @@ function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock'
     if (isWrittenAlready(id) !== undefined) return;
     writing.add(id);
     write(id, email)
-      .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('store when an API key was last used', code, reason);
-      })
+      .catch((error: unknown) => telemetry.requestFailed('store when an API key was last used', error))
       .finally(() => writing.delete(id));
   }
 

@@ -16,7 +16,7 @@ import {
   type KeyRecord,
   type UserKeys,
 } from '../../domain/identity/api-key.ts';
-import { faultOf, FaultError } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -71,8 +71,7 @@ export function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' 
       });
       for (const each of dropped) await removeRecord(state, refs.apiKey(each).id);
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('remove a revoked API key from the list of its user', code, reason);
+      telemetry.requestFailed('remove a revoked API key from the list of its user', error);
     }
   }
 

@@ -9,7 +9,7 @@ import {
   type DeadLetterRecord,
   type LetterNotes,
 } from '../../domain/messages/dead-letter.ts';
-import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
+import { FaultError, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { lossesOf } from './moved.ts';
@@ -265,8 +265,7 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
       await updateRecord(state, refs.deadLetter(record.messageId), () => record);
     } catch (error) {
       // the letter is in its queue already: an error now would make the caller send it twice
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('keep the reason of a dead letter', code, reason);
+      telemetry.requestFailed('keep the reason of a dead letter', error);
     }
   }
 

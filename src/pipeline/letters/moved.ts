@@ -6,7 +6,6 @@
 import { LRUCache } from 'lru-cache';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
-import { faultOf } from '../../domain/fault.ts';
 import type { GapSighting } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from '../gaps/reports.ts';
@@ -148,8 +147,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
         await look(queue, attributes.visible + attributes.inFlight, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('look for letters that SQS moved', code, reason);
+        telemetry.requestFailed('look for letters that SQS moved', error);
       }
     }
   };

@@ -116,7 +116,7 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
     const { bucket } = absence.bucket;
     if (await showsAnObject(absence)) return { atMs: clock.monotonicMs() };
     const reason = `many objects of ${bucket} are gone that no event reported as deleted, and the bucket shows no other object`;
-    telemetry.requestFailed('delete documents whose objects are gone', 'bucket.unproven', reason);
+    telemetry.requestFailed('delete documents whose objects are gone', new FaultError('bucket.unproven', reason));
     return { atMs: clock.monotonicMs(), fault: new FaultError('bucket.unproven', reason) };
   }
 

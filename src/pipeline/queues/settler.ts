@@ -5,8 +5,8 @@
  *
  *   hold ──► held (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► settled
  */
+import { FaultError } from '../../domain/fault.ts';
 import PQueue from 'p-queue';
-import { faultOf } from '../../domain/fault.ts';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -150,8 +150,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
       const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
       return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('settle messages', code, reason);
+      telemetry.requestFailed('settle messages', error);
       // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
@@ -169,7 +168,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   function endOfFailure({ senderFault, code }: BatchFailure): EntryEnd {
     // the receipt handle has expired or is foreign, so the message is visible again already
     if (!senderFault) return 'failed';
-    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${code}`);
+    telemetry.requestFailed('settle messages', new FaultError('queue.unreachable', `SQS refused an entry of a batch: ${code}`));
     return 'refused';
   }
 

@@ -92,7 +92,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     } catch (error) {
       signal.throwIfAborted();
       const fault = faultOf(error);
-      telemetry.requestFailed('read queue attributes', fault.code, fault.reason);
+      telemetry.requestFailed('read queue attributes', error);
       return fault;
     }
   }

@@ -254,7 +254,7 @@ export function createTakeStep(dependencies: AdvanceDependencies, aborted: Abort
       return end !== 'over' && (end.hasMadeDue === true || againMs === 0);
     } catch (error) {
       const { code, reason } = faultOf(error);
-      if (!aborted.aborted) telemetry.requestFailed('start a re-index job', code, reason);
+      if (!aborted.aborted) telemetry.requestFailed('start a re-index job', error);
       // the store may be what fails
       await afterFault(held, { code, reason }).catch(() => undefined);
       return false;

@@ -18,9 +18,7 @@ export function repeat(
     while (!signal.aborted) {
       await clock.sleep(intervalMs, signal);
       await work(signal).catch((error: unknown) => {
-        if (signal.aborted) return;
-        const fault = faultOf(error);
-        telemetry.requestFailed(name, fault.code, fault.reason);
+        if (!signal.aborted) telemetry.requestFailed(name, error);
       });
     }
   };
