@@ -113,9 +113,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       const { page } = await open();
       /** A page that the registry might have, and that may send requests. */
       const ownPage = async (): Promise<void> => {
-        await page.route(`${world.url}/page-of-the-test`, (route) =>
-          route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }),
-        );
+        await page.route(`${world.url}/page-of-the-test`, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }));
         await page.goto(`${world.url}/page-of-the-test`);
       };
       const send = (path: string, init: object): Promise<number> =>
@@ -268,7 +266,15 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       }
       await page.goto(`${world.url}/panel/?page=bucket&bucket=demo`);
       await page.getByRole('link', { name: 'Search in this bucket' }).waitFor();
-      for (const name of ['Re-Index and Repair', 'Save…', 'Disconnect…', 'Show the plan', 'Show the script', 'Pause notification…', 'Clean…'])
+      for (const name of [
+        'Re-Index and Repair',
+        'Save…',
+        'Disconnect…',
+        'Show the plan',
+        'Show the script',
+        'Pause notification…',
+        'Clean…',
+      ])
         expect(await page.getByRole('button', { name }).count(), name).toBe(0);
       expect(await page.getByRole('link', { name: 'Ask the doctor' }).count()).toBe(0);
       expect(refused).toEqual([]);
