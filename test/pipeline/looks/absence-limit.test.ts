@@ -8,7 +8,6 @@ import { recordOf } from '../../support/fakes/bucket-record.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-const never = new AbortController().signal;
 const bucketOf = (bucket: string) => recordOf(bucket, { source: 'routed' });
 
 /** Two buckets whose documents are an hour old. One HEAD runs at a time, so that the bounds are met exactly. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { opensAtOnce, FaultError, type FaultCode } from '../../../src/domain/fault.ts';
+import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
 import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../../support/worlds/ingest.ts';
 
 const details = { contentType: 'text/plain', userMetadata: { author: 'me' }, storageClass: 'GLACIER' };
