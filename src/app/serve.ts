@@ -275,7 +275,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
-        telemetry.requestFailed('prepare the store', prepared.code, prepared.reason);
+        telemetry.requestFailed('prepare the store', error);
         await clock.sleep(INDEX_WATCH_MS, stopping.signal);
       }
     }

@@ -6,16 +6,14 @@
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface IdentityDependencies {
-  readonly state: StateStore;
+interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** What a record names where there is no index. */
