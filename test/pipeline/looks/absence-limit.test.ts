@@ -15,7 +15,7 @@ async function setUp() {
   const world = await createLooksWorld({ buckets: ['photos', 'other'], headConcurrency: 1 });
   const { clock, storage, observe } = world;
   const firstKeys: string[] = [];
-  const { firstKey } = storage;
+  const firstKey = storage.firstKey.bind(storage);
   storage.firstKey = async (...asked) => {
     firstKeys.push(asked[0].bucket);
     return firstKey(...asked);
@@ -99,7 +99,7 @@ describe('absence that no event reported', () => {
     const keys = world.keysOf(200);
     const documents = await world.add(keys, { isGone: true });
     // the tenth HEAD is the last one without the disk
-    const { observe } = world.storage;
+    const observe = world.storage.observe.bind(world.storage);
     world.storage.observe = async (...asked) => {
       const observation = await observe(...asked);
       if (world.storage.observed.length === 10) for (const key of keys) world.storage.put('photos', key);

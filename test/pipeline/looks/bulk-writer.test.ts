@@ -27,7 +27,7 @@ type Write = (writes: readonly IndexWrite[]) => Promise<readonly IndexWriteAnswe
 /** `through`: what is between the writer and the store. */
 async function setUp(
   limits: Partial<BulkLimits> = {},
-  through: (write: Write, world: { readonly clock: Clock }) => Write = (write) => write,
+  through: (plain: Write, world: { readonly clock: Clock }) => Write = (plain) => plain,
 ) {
   const running = createFakeClock();
   let sleptMs = 0;
@@ -38,7 +38,7 @@ async function setUp(
   const store = createBreakableStore();
   await store.objects.createBucket('b');
   const writeDocument = createBulkWriter({
-    objects: { ...store.objects, write: through(store.objects.write, { clock }) },
+    objects: { ...store.objects, write: through((writes) => store.objects.write(writes), { clock }) },
     clock,
     telemetry,
     circuits: createTestCircuits({ clock, telemetry }),

@@ -374,7 +374,6 @@ export function createBreakableStore(): BreakableStore {
     return answers;
   }
 
-  const { getMany, probe } = guarded(plain.objects, check);
   return {
     ...plain,
     broken,
@@ -382,7 +381,7 @@ export function createBreakableStore(): BreakableStore {
     stateReads,
     plainObjects: plain.objects,
     plainState: plain.state,
-    objects: { ...plain.objects, write, getMany, probe },
+    objects: { ...guarded(plain.objects, check, ['getMany', 'probe']), write },
     state: guarded(plain.state, (method, [id]) => {
       if (method === 'get') stateReads.push(String(id));
       check();

@@ -81,14 +81,12 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
   }
 
   const { objects, state, scan } = store;
-  const { getMany } = guarded(objects, () => asks('read'));
   const asked = guarded(state, (method) => asks(method === 'put' || method === 'remove' ? 'write' : 'read'));
   return {
     ...store,
     objects: {
-      ...objects,
+      ...guarded(objects, () => asks('read'), ['getMany']),
       write,
-      getMany,
       async probeBucket(bucket, signal) {
         await asks('write');
         const code = network.fault?.item?.({ bucket, key: '' });
@@ -138,12 +136,16 @@ export function queuesThrough({ queue, otherQueues }: Services, { network, dead 
     await alive(dead);
     network.fault?.queue?.('other');
   };
-  const { deleteBatch, changeVisibilityBatch, attributes } = guarded(queue, guard);
+  const own = guarded<Pick<QueueClient, 'deleteBatch' | 'changeVisibilityBatch' | 'attributes'>>(queue, guard, [
+    'deleteBatch',
+    'changeVisibilityBatch',
+    'attributes',
+  ]);
   return {
     ...otherQueues,
-    deleteBatch,
-    changeVisibilityBatch,
-    attributes: (url) => (url === QUEUE ? attributes(url) : guard().then(() => otherQueues.attributes(url))),
+    deleteBatch: (...args) => own.deleteBatch(...args),
+    changeVisibilityBatch: (...args) => own.changeVisibilityBatch(...args),
+    attributes: (url) => (url === QUEUE ? own.attributes(url) : guard().then(() => otherQueues.attributes(url))),
   };
 }
 
