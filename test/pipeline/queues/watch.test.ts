@@ -85,8 +85,8 @@ describe('the watch', () => {
     world.answers.set(ONE, depth(0, 0, { maxReceiveCount: 7, retentionMs: 345_600_000 }));
     expect(world.watch.retentionMs(ONE)).toBeUndefined();
     await world.watch.start(world.stopping.signal);
-    expect([ONE, TWO].map(world.watch.maxReceiveCount)).toEqual([7, 20]);
-    expect([ONE, TWO].map(world.watch.retentionMs)).toEqual([345_600_000, undefined]);
+    expect([ONE, TWO].map((url) => world.watch.maxReceiveCount(url))).toEqual([7, 20]);
+    expect([ONE, TWO].map((url) => world.watch.retentionMs(url))).toEqual([345_600_000, undefined]);
   });
 
   it('takes the redrive target for the dead-letter queue', async () => {
