@@ -6,6 +6,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
+import type { AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
@@ -64,17 +65,18 @@ interface CalendarParts {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly circuits: Circuits;
+  readonly allBuckets: AllBuckets;
 }
 
 /** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs. */
-export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
+export function startCalendar({ settings, core, telemetry, circuits, allBuckets }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
   const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
-    const run = createSweep({ state, clock, telemetry, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
+    const run = createSweep({ state, clock, telemetry, allBuckets, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
@@ -90,7 +92,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     sweep(GROWTH, 'growth', growth.visit, growth.dueOf);
   }
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
-  schedules.every(INDICES, createWatchIndices({ state, objects: core.store.objects, gaps: core.gaps, clock }), signal);
+  schedules.every(INDICES, createWatchIndices({ state, allBuckets, objects: core.store.objects, gaps: core.gaps, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,
@@ -123,7 +125,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
+function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts, 'allBuckets'>, stopped: AbortSignal) {
   const clock = systemClock;
   const { objects, audit } = core.store;
   const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });

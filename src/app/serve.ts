@@ -31,6 +31,7 @@ import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
+import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
@@ -302,13 +303,14 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
+      const allBuckets = createAllBuckets({ state: core.store.state, clock });
+      startRecords({ settings, core, telemetry, allBuckets, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry, circuits }, stopping.signal);
+      startCalendar({ settings, core, telemetry, circuits, allBuckets }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
@@ -331,15 +333,16 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly core: Core;
   readonly telemetry: Telemetry;
+  readonly allBuckets: AllBuckets;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly series: SeriesRecorder;
   readonly bucketQueueUrls: readonly string[];
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
-  const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
+  const watched = { ...watching, state: core.store.state, clock, telemetry, connect: core.connectBucket, series };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
   repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);

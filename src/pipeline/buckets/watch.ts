@@ -1,10 +1,10 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
-import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
+import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -25,6 +25,7 @@ const CHECKS_AT_ONCE = 16;
 
 interface StateWatchDependencies {
   readonly state: StateStore;
+  readonly allBuckets: AllBuckets;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   /** Reads region and versioning of a bucket again. */
@@ -38,7 +39,7 @@ interface StateWatchDependencies {
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
+  const { state, allBuckets, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
@@ -49,7 +50,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
       const ages = open.get(kind)?.map(({ firstSeenMs }) => clock.nowMs() - firstSeenMs) ?? [];
       telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...ages) / 1_000, { kind });
     }
-    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const buckets = await allBuckets();
     const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
     const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
     telemetry.setCounts('tally_connection_state', checks);
@@ -75,7 +76,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
   }
 
   async function checkBuckets(): Promise<void> {
-    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const buckets = await allBuckets();
     const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
     // those that hang must not delay the others
     const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });
