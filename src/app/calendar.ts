@@ -6,7 +6,6 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SWEEP_HEADS, type Core } from './core.ts';
-import type { AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
@@ -65,13 +64,13 @@ interface CalendarParts {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly circuits: Circuits;
-  readonly allBuckets: AllBuckets;
 }
 
 /** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs. */
-export function startCalendar({ settings, core, telemetry, circuits, allBuckets }: CalendarParts, signal: AbortSignal): void {
+export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
+  const { allBuckets } = core;
   const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
@@ -125,7 +124,7 @@ export function startCalendar({ settings, core, telemetry, circuits, allBuckets 
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ settings, core, telemetry, circuits }: Omit<CalendarParts, 'allBuckets'>, stopped: AbortSignal) {
+function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
   const clock = systemClock;
   const { objects, audit } = core.store;
   const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });

@@ -31,7 +31,6 @@ import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
-import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
@@ -276,7 +275,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
-        telemetry.requestFailed('prepare the store', prepared.code, prepared.reason);
+        telemetry.requestFailed('prepare the store', error);
         await clock.sleep(INDEX_WATCH_MS, stopping.signal);
       }
     }
@@ -303,14 +302,13 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      const allBuckets = createAllBuckets({ state: core.store.state, clock });
-      startRecords({ settings, core, telemetry, allBuckets, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry, circuits, allBuckets }, stopping.signal);
+      startCalendar({ settings, core, telemetry, circuits }, stopping.signal);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
@@ -333,7 +331,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly core: Core;
   readonly telemetry: Telemetry;
-  readonly allBuckets: AllBuckets;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly series: SeriesRecorder;
   readonly bucketQueueUrls: readonly string[];
@@ -342,7 +339,15 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
 /** Watches the stored records, and records the series. */
 function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
-  const watched = { ...watching, state: core.store.state, clock, telemetry, connect: core.connectBucket, series };
+  const watched = {
+    ...watching,
+    state: core.store.state,
+    allBuckets: core.allBuckets,
+    clock,
+    telemetry,
+    connect: core.connectBucket,
+    series,
+  };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
   repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);

@@ -178,7 +178,7 @@ function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
 }
 
 /** The headers of every answer to this actor: from 14 days before its key ends, when that is. */
-export function expiryHeaders(actor: Actor): Readonly<Record<string, string>> {
+function expiryHeaders(actor: Actor): Readonly<Record<string, string>> {
   if (actor.kind !== 'api_key' || actor.endsSoonAtMs === undefined) return {};
   return { 'tally-key-expires': new Date(actor.endsSoonAtMs).toISOString() };
 }

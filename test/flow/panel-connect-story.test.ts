@@ -94,43 +94,4 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     expect(await daemon.request('GET', '/v1/jobs')).toMatchObject({ body: { items: [{ bucket, state: 'done' }] } });
     expect(complaints).toEqual([]);
   });
-
-  it('connects a bucket around the notification of others, asks the doctor, and takes everything away again', async () => {
-    const { aws, daemon } = world;
-    const bucket = await aws.createBucket();
-    const theirs = await aws.createQueue();
-    await aws.notify(bucket, { queue: theirs });
-    const { page, complaints } = await open();
-
-    await page.getByRole('button', { name: 'Add bucket' }).click();
-    await page.getByRole('dialog').getByLabel('Name').fill(bucket);
-    await page.getByRole('button', { name: 'Show the plan…' }).click();
-    const plan = page.getByRole('dialog', { name: `Plan for ${bucket}` });
-    await plan.getByText('has notifications for the same events').waitFor();
-    expect(await plan.getByRole('button', { name: 'Add and apply' }).count()).toBe(0);
-    await plan.getByRole('button', { name: 'Plan with the source eventbridge' }).click();
-    await plan.getByText(`${theirs.arn} gets an s3:TestEvent`).waitFor();
-    await plan.getByText('all events of the bucket also go to EventBridge').waitFor();
-    expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
-    await plan.getByRole('button', { name: 'Add and apply' }).click();
-    await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
-    expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'eventbridge' });
-    await aws.put(bucket, 'by-rule.txt', 'x');
-    await finds(page, bucket, 'by-rule.txt');
-
-    await openPanel(page, daemon.controlUrl, `?page=doctor&bucket=${bucket}`);
-    await page.getByText('Nothing is wrong that can be seen').waitFor();
-    await page.getByRole('link', { name: 'Its settings' }).click();
-    await page.getByRole('button', { name: 'Show the plan' }).click();
-    await page.getByText('Nothing to do: AWS is as it must be').waitFor();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
-
-    await page.getByRole('button', { name: 'Disconnect…' }).click();
-    const remove = page.getByRole('dialog', { name: `Disconnect ${bucket}?` });
-    await remove.getByLabel('Type the name of the bucket').fill(bucket);
-    await remove.getByRole('button', { name: 'Disconnect' }).click();
-    await page.getByText(`${bucket} is disconnected.`).waitFor();
-    expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
-    expect(complaints).toEqual([]);
-  });
 });

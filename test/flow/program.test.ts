@@ -68,16 +68,6 @@ describe('the program', () => {
     expect(loaded.split('\n').filter((url) => unneeded.test(url))).toEqual([]);
   });
 
-  it('tells its version', async () => {
-    expect(await run(['--version'])).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
-  });
-
-  it('reads its settings from the environment and ends with 78 when they are invalid', async () => {
-    const { code, stdout, stderr } = await run(['serve'], { TALLY_BULK_BYTES: 'many', TALLY_LOG_LEVEL: 'loud' });
-    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
-    expect(stderr.trimEnd().split('\n')).toHaveLength(2);
-  });
-
   it('reads a secret from the file that a setting names, and shows it to nobody', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
     const file = join(folder, 'index-url');
@@ -95,12 +85,6 @@ describe('the program', () => {
     } finally {
       await rm(folder, { recursive: true });
     }
-  });
-
-  it('opens the index that the settings name, and leaves nothing behind where there is none', async () => {
-    const { code, stderr } = await run(['search', '--json'], { TALLY_INDEX_URL: 'sqlite:/nowhere/index.sqlite' });
-    expect(code).toBe(69);
-    expect(JSON.parse(stderr)).toMatchObject({ code: 'index.state-missing', advice: expect.any(String) });
   });
 
   it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {

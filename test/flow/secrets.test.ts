@@ -21,8 +21,7 @@ const EXPORTER_TOKEN = randomSecret();
 
 type TextFields = Readonly<Record<string, string>>;
 
-// identity-walk.test.ts looks into the files of SQLite
-describe.each(indexKinds.slice(-1))('a story of logins and API keys on %s', (kind) => {
+describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
   it('leaves only hashes in logs, traces, URLs, errors, exports and the store', async () => {
     const [otlp, index] = await Promise.all([startOtlpReceiver(), openIndex(kind)]);
     const world = await startRegistryWorld({

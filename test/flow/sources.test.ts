@@ -1,6 +1,5 @@
-import { ReceiveMessageCommand, SendMessageCommand, StartMessageMoveTaskCommand, type Message } from '@aws-sdk/client-sqs';
+import { ReceiveMessageCommand, SendMessageCommand, type Message } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { routingPattern, tellTrail } from '../support/audit-trail.ts';
 import { until } from '../support/servers/aws.ts';
 import type { World } from '../support/worlds/aws.ts';
 import { checkOf, startWorld } from '../support/worlds/aws.ts';
@@ -69,19 +68,6 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack, from its first bucket o
     expect(await world.documents(bucket)).toMatchObject([{ key: 'd' }]);
   });
 
-  it('asks S3 what a delete came to in a bucket without versions', async () => {
-    const { aws, daemon } = world;
-    const bucket = await notifyingBucket();
-    expect(await world.connect({ bucket })).toMatchObject({ versioning: { status: 'never' } });
-    for (const key of ['gone', 'kept']) await aws.put(bucket, key, 'hello');
-    await until('both are found', async () => (await world.documents(bucket)).length === 2, AGREE_TIMEOUT_MS);
-    const absent = await daemon.metric('tally_head_requests_total', { result: 'absent' });
-    await aws.remove(bucket, 'gone');
-    await until('it is found no longer', async () => (await world.documents(bucket)).length === 1, AGREE_TIMEOUT_MS);
-    expect(await world.find(bucket, 'kept')).toBeDefined();
-    expect(await daemon.metric('tally_head_requests_total', { result: 'absent' })).toBeGreaterThan(absent);
-  });
-
   it('learns from a version id that a bucket has versions now', async () => {
     const { aws } = world;
     const bucket = await notifyingBucket();
@@ -95,30 +81,6 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack, from its first bucket o
     await until('the version is found', async () => (await world.find(bucket, 'k'))?.version_id !== undefined, AGREE_TIMEOUT_MS);
     await aws.remove(bucket, 'k');
     await until('it is found no longer', async () => !(await found(bucket, 'k')), AGREE_TIMEOUT_MS);
-  });
-
-  it('takes S3’s test event for what it is', async () => {
-    const { aws, daemon, queue } = world;
-    const seen = (): Promise<number> => daemon.metric('tally_service_messages_total', { kind: 'test-event' });
-    const before = await seen();
-    const bucket = await aws.createBucket();
-    await aws.notify(bucket, { queue });
-    const topicArn = await aws.createTopic();
-    await aws.subscribe(topicArn, queue);
-    await aws.notify(bucket, { topicArn });
-    await until('both test events were taken', async () => (await seen()) >= before + 2);
-    expect((await world.bucketList()).unconnected).toEqual([]);
-  });
-
-  // with its transformer: sources-agreement.test.ts; what each way delivers: adapters/aws/sns-deliveries.test.ts
-  it('opens a gap for a bulk delete that names no key, by a rule without its transformer', async () => {
-    const { aws, queue } = world;
-    const bucket = await aws.createBucket({ versioned: true });
-    await aws.createRule({ pattern: routingPattern(bucket), targetArn: queue.arn });
-    await world.connect({ bucket, source: 'routed' });
-    await tellTrail(aws, [{ eventName: 'DeleteObjects', bucket, timeMs: Date.now() }]);
-    await until('the gap is open', async () => (await world.gaps(bucket)).length > 0);
-    expect(await world.gaps(bucket)).toMatchObject([{ bucket, kind: 'bulk-delete', state: 'open', count: 1 }]);
   });
 
   // their bodies and faults: bad-input.test.ts
@@ -165,19 +127,6 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack, from its first bucket o
       expect(await world.daemon.request('POST', '/v1/dead-letters/replay', { all: true })).toMatchObject({ body: { replayed: 1 } });
       await until('the subscription is confirmed', async () => !(await isPending()));
       expect(await world.messagesIn(deadLetters.url)).toBe(0);
-    });
-
-    it('can be moved back by SQS itself, which must be told where to', async () => {
-      const { aws, queue, deadLetters } = world;
-      const bucket = await aws.createBucket();
-      await world.connect({ bucket });
-      await aws.put(bucket, 'moved-back', 'hello');
-      // it says too little to be believed: the object is looked at
-      const s3 = { bucket: { name: bucket }, object: { key: 'moved-back' } };
-      const record = { eventVersion: '2.1', eventSource: 'aws:s3', eventName: 'ObjectCreated:Put', s3 };
-      await aws.sendBodies(deadLetters.url, [JSON.stringify({ Records: [record] })]);
-      await aws.sqs.send(new StartMessageMoveTaskCommand({ SourceArn: deadLetters.arn, DestinationArn: queue.arn }));
-      await until('the object is found', async () => (await world.find(bucket, 'moved-back')) !== undefined, AGREE_TIMEOUT_MS);
     });
   });
 

@@ -204,13 +204,14 @@ describe('the pages', () => {
     expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
   });
 
-  it('work with a keyboard and on a narrow screen: buttons, a status that is read out, one column', async () => {
+  it('work with a keyboard and on a narrow screen: buttons, a status that is read out, one column, and say that they need scripts', async () => {
     const { page } = await toConsent(await start());
     expect(page.text.match(/<button type="button"/g)).toHaveLength(3);
     expect(page.text).toContain('role="status"');
     expect(page.text).toContain('width=device-width');
     expect(page.text).toContain(':focus-visible');
     expect(page.text).toContain('<html lang="en">');
+    expect(page.text).toContain('<noscript>');
   });
 });
 

@@ -231,13 +231,10 @@ function withDeletionLimit(job: JobRecord, { atMs, waiting }: { readonly atMs: n
   };
 }
 
-interface Resumed {
-  readonly atMs: number;
-  readonly allowDeletes?: number;
-  readonly isHeld?: boolean;
-}
-
-function withoutPause(job: JobRecord, { atMs, allowDeletes, isHeld }: Resumed): JobRecord {
+function withoutPause(
+  job: JobRecord,
+  { atMs, allowDeletes, isHeld }: { readonly atMs: number; readonly allowDeletes?: number; readonly isHeld?: boolean },
+): JobRecord {
   const { pausedBecause: _, pausedAtMs = atMs, ...rest } = job;
   return {
     ...rest,

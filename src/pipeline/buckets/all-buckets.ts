@@ -1,6 +1,6 @@
 /** All bucket records, for the metrics and the sweeps, which look at every bucket again and again. What decides about a bucket reads its record by id. */
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
-import type { Clock } from '../ports/clock.ts';
+import type { WithPorts } from '../ports/ports.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords } from '../records/stored.ts';
 
@@ -16,7 +16,7 @@ export function listBuckets(state: StateStore): ReturnType<AllBuckets> {
 }
 
 /** Creates the function, once for the process. */
-export function createAllBuckets({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'monotonicMs'> }): AllBuckets {
+export function createAllBuckets({ state, clock }: WithPorts<'state' | 'clock'>): AllBuckets {
   let shared: { readonly sinceMs: number; readonly list: ReturnType<AllBuckets> } | undefined;
   return function allBuckets() {
     const nowMs = clock.monotonicMs();

@@ -6,17 +6,15 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 import type { AllBuckets } from './all-buckets.ts';
 
-interface IdentityDependencies {
-  readonly state: StateStore;
+interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** What a record names where there is no index. */

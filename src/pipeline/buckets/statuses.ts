@@ -5,9 +5,8 @@ import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from './circuit-records.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 interface Known {
   readonly circuits: readonly CircuitRecord[];
@@ -42,9 +41,7 @@ export interface BucketStatuses {
   ofAll(records: readonly BucketRecord[], readable: Readable): Promise<readonly BucketStatus[]>;
 }
 
-interface StatusDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface StatusDependencies extends WithPorts<'state' | 'clock'> {
   readonly compareIntervalMs: number;
 }
 

@@ -1,20 +1,17 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
-import { faultOf } from '../../domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
 import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
@@ -23,11 +20,8 @@ const BUCKET_CHECK_AGE_MS = 86_400_000;
 /** Each check is two requests, and one that hangs takes 40 s: 300 buckets that hang are tried within a quarter of an hour. */
 const CHECKS_AT_ONCE = 16;
 
-interface StateWatchDependencies {
-  readonly state: StateStore;
+interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly allBuckets: AllBuckets;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly compareIntervalMs: number;
@@ -95,8 +89,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
       await connect.refresh(bucket, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('check a bucket', code, reason);
+      telemetry.requestFailed('check a bucket', error);
     }
   }
 

@@ -4,17 +4,17 @@ import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { VISIT_MAX_MS, type Visit } from './sweep.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { isPurged, keyRecordSchema } from '../../domain/identity/api-key.ts';
 import { forgetPurged } from '../identity/key-records.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateEntry } from '../ports/state.ts';
 import { hourOf, SERIES_KEPT_MS } from '../../domain/series/hour.ts';
 import { seriesIdOf } from '../records/stored.ts';
 import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
+import type { AuditStore } from '../ports/audit.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** At most some 2,000 tombstones or audit records a second, or 800 keys: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
@@ -51,20 +51,15 @@ const DAY_MS = 86_400_000;
 /** The deletions of one run: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
 const BATCHES_MAX = 1_000;
 
-interface PurgeAuditDependencies {
-  readonly audit: Pick<AuditStore, 'purge'>;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'info'>;
-  readonly retentionDays: number;
-}
-
 /** Creates the work of one run on audit records. Throws the store's fault. */
 export function createPurgeAudit({
   audit,
   clock,
   telemetry,
   retentionDays,
-}: PurgeAuditDependencies): (signal: AbortSignal) => Promise<void> {
+}: WithPorts<'clock' | 'telemetry'> & { readonly audit: Pick<AuditStore, 'purge'>; readonly retentionDays: number }): (
+  signal: AbortSignal,
+) => Promise<void> {
   return async function purgeAudit(signal) {
     const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
     for (let batch = 0; batch < BATCHES_MAX; batch += 1) {
@@ -80,14 +75,12 @@ const ENTRIES = 200;
 /** The requests of one run: a million keys, in less than half an hour. The next run begins at the first key again, where the purged ones are gone. */
 const REQUESTS_MAX = 5_000;
 
-interface PurgeApiKeysDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'info'>;
-}
-
 /** Creates the work of one run on API keys, whose records are deleted 90 days after they ended or were revoked. Throws the store's fault. */
-export function createPurgeApiKeys({ state, clock, telemetry }: PurgeApiKeysDependencies): (signal: AbortSignal) => Promise<void> {
+export function createPurgeApiKeys({
+  state,
+  clock,
+  telemetry,
+}: WithPorts<'state' | 'clock' | 'telemetry'>): (signal: AbortSignal) => Promise<void> {
   /** Returns how many of the entries it deleted. */
   async function purge(entries: readonly StateEntry[], signal: AbortSignal): Promise<number> {
     const purged = new Map<string, Set<string>>();
@@ -117,13 +110,7 @@ export function createPurgeApiKeys({ state, clock, telemetry }: PurgeApiKeysDepe
 }
 
 /** Creates the work of one run on the hours of series, which are kept for a fortnight. Throws the store's fault. */
-export function createPurgeSeries({
-  state,
-  clock,
-}: {
-  readonly state: Pick<StateStore, 'list' | 'remove'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}): (signal: AbortSignal) => Promise<void> {
+export function createPurgeSeries({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
   return async function purgeSeries(signal) {
     // ids are in the order of their hours
     const firstKept = seriesIdOf(hourOf(clock.nowMs() - SERIES_KEPT_MS));
@@ -137,13 +124,8 @@ export function createPurgeSeries({
   };
 }
 
-interface PurgeLoginsDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}
-
 /** Creates the work of one run on logins, sessions and grants of a role that have ended. Records of a newer version are left alone. Throws the store's fault. */
-export function createPurgeLogins({ state, clock }: PurgeLoginsDependencies): (signal: AbortSignal) => Promise<void> {
+export function createPurgeLogins({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
   async function purge<Schema extends z.ZodType>(
     kind: StateKind,
     schema: Schema,

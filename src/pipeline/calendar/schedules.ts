@@ -6,12 +6,10 @@
 import { randomUUID } from 'node:crypto';
 import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createWatch, holdClaim, LEASE_MS } from '../records/lease.ts';
 import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface Schedule {
   /** The schedule's id and its name in logs. */
@@ -32,12 +30,6 @@ export interface Schedules {
   every(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): void;
 }
 
-interface SchedulesDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-}
-
 /** A schedule that this process runs now. */
 interface Claimed {
   readonly holder: string;
@@ -50,7 +42,7 @@ const CHECK_MIN_MS = 5_000;
 const CHECK_MAX_MS = 60_000;
 
 /** Creates the schedules. Nothing runs before a call. */
-export function createSchedules({ state, clock, telemetry }: SchedulesDependencies): Schedules {
+export function createSchedules({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): Schedules {
   const running = new Set<string>();
   /** Until when (monotonic) each schedule is known not to be due: no worker makes it due sooner than its record says. */
   const quietUntilMs = new Map<string, number>();
@@ -110,7 +102,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
       return undefined;
     } catch (thrown) {
       const fault = faultOf(thrown);
-      if (!signal.aborted) telemetry.requestFailed(name, fault.code, fault.reason);
+      if (!signal.aborted) telemetry.requestFailed(name, thrown);
       return `${fault.code}: ${fault.reason}`;
     } finally {
       ended.abort(new Error('the run ended'));

@@ -7,10 +7,9 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type FaultCode } from '../../domain/fault.ts';
 import { listBuckets, type AllBuckets } from '../buckets/all-buckets.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
+import type { LabelsOf } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
@@ -27,10 +26,7 @@ export const VISIT_MAX_MS = 300_000;
 /** The jobs of the calendar that visit every bucket. */
 export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
 
-interface SweepDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly telemetry: Telemetry;
+interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   /** Default: each run lists them. */
   readonly allBuckets?: AllBuckets;
   /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
@@ -57,10 +53,10 @@ export function createSweep(
       if (objects !== undefined) reportEnd(bucket.bucket, 'ok', objects);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
+      const { code } = faultOf(error);
       regions.visited(bucket, code);
       reportEnd(bucket.bucket, code, 0);
-      telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+      telemetry.requestFailed(`sweep: ${sweep}`, error);
     }
   }
 

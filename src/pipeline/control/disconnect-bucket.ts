@@ -8,21 +8,18 @@ import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The number of gaps that are read and removed at a time. */
 const GAPS_MAX = 1_000;
 
-interface DisconnectDependencies {
-  readonly state: StateStore;
+interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
   readonly jobs: Pick<ReindexJobs, 'cancelOf'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /**

@@ -22,15 +22,12 @@ import { growthRecordSchema } from '../../domain/series/growth.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import { createAudited } from '../identity/audited.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Store } from '../ports/store.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { refs } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface ImportDependencies {
+interface ImportDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit' | 'setup'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
 }
 
 /** Imports the records of an export, and resolves with how many were written. */

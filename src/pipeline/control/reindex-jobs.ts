@@ -11,14 +11,13 @@ import { RequestError } from '../../domain/request-error.ts';
 import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { reportJobEnd } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
@@ -62,10 +61,7 @@ export interface ReindexJobs {
   cancelOf(bucket: string): Promise<void>;
 }
 
-interface JobsDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   /** Called when a job has something to do, for a worker in this process. Default: the next look of a worker finds it. */
   readonly jobIsDue?: () => void;
 }

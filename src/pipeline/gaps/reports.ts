@@ -17,10 +17,10 @@ import { decodeCursor } from '../../domain/cursor.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;
@@ -46,12 +46,6 @@ export interface GapReports {
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
-interface ReportDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-}
-
 interface SightingSum {
   /** The latest sighting. */
   readonly sighting: GapSighting;
@@ -60,7 +54,7 @@ interface SightingSum {
 }
 
 /** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
-export function createGapReports({ state, clock, telemetry }: ReportDependencies): GapReports {
+export function createGapReports({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
   const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
@@ -156,7 +150,7 @@ export function createReportUnconnected({
   clock,
   telemetry,
   gaps,
-}: ReportDependencies & { readonly gaps: GapReports }): ReportUnconnected {
+}: WithPorts<'state' | 'clock' | 'telemetry'> & { readonly gaps: GapReports }): ReportUnconnected {
   const write = createCoalescingWriter<UnconnectedSum>({
     clock,
     merge: (earlier, later) => ({
@@ -191,7 +185,7 @@ export function createReportUnconnected({
  * before the name is removed, so a crash in between repeats both.
  */
 export async function absorbUnconnected(
-  { state, clock, gaps }: { readonly state: StateStore; readonly clock: Clock; readonly gaps: GapReports },
+  { state, clock, gaps }: WithPorts<'state' | 'clock'> & { readonly gaps: GapReports },
   bucket: string,
 ): Promise<void> {
   const { id, schema } = refs.unconnected(bucket);
@@ -208,7 +202,7 @@ function reportEarlyEvents(gaps: GapReports, bucket: string, seenAtMs: number): 
 export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;
 
 /** Creates the list of gaps, in the order of bucket, kind and prefix. */
-export function createListGaps({ state }: { readonly state: StateStore }): ListGaps {
+export function createListGaps({ state }: WithPorts<'state'>): ListGaps {
   return async function listGaps({ limit, cursor, ...filter }, signal) {
     return readPage({
       limit,

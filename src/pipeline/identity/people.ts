@@ -12,12 +12,12 @@ import {
 import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateEntry } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { createSignIns } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
@@ -33,9 +33,7 @@ export interface People {
   withdraw(appointee: AppointmentRequest): Promise<AppointmentAnswer>;
 }
 
-interface PeopleDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }

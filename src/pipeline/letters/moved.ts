@@ -6,18 +6,15 @@
 import { LRUCache } from 'lru-cache';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
-import { faultOf } from '../../domain/fault.ts';
 import type { GapSighting } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from '../gaps/reports.ts';
 import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { DeadLetterQueue } from '../queues/watch.ts';
 import { createTakeLease } from '../records/lease.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
 
@@ -40,12 +37,9 @@ const PAGE_MAX = 1_000;
 /** How many letters are remembered, so that their records are not read again each time: several full readings. */
 const KNOWN_MAX = 10_000;
 
-interface MovedLettersDependencies {
+interface MovedLettersDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly browse: BrowseLetters;
-  readonly state: StateStore;
   readonly gaps: GapReports;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly deadLetterQueues: () => readonly DeadLetterQueue[];
   readonly bucketQueueUrls: readonly string[];
 }
@@ -153,8 +147,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
         await look(queue, attributes.visible + attributes.inFlight, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('look for letters that SQS moved', code, reason);
+        telemetry.requestFailed('look for letters that SQS moved', error);
       }
     }
   };

@@ -28,7 +28,6 @@ import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -41,6 +40,7 @@ import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts';
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Below the 30 s after which the listener ends a verb. */
 const PASS_MS = 20_000;
@@ -76,10 +76,8 @@ export type Applied =
  */
 export type Apply = (wish: Wish, options: ApplyOptions, signal?: AbortSignal) => Promise<Applied>;
 
-interface ApplyDependencies {
-  readonly state: StateStore;
+interface ApplyDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
-  readonly clock: Clock;
   readonly observe: Observe;
   readonly underLock: UnderLock;
   readonly makeParts: ReturnType<typeof createMakeParts>;
@@ -362,7 +360,7 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
 
 /** Opens the gaps of the other buckets whose events the change lets pass again. */
 async function openGapsOfOthers(
-  dependencies: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
+  dependencies: WithPorts<'state' | 'clock'>,
   plan: Pick<Plan, 'wish' | 'wiring'>,
   change: Change,
 ): Promise<void> {

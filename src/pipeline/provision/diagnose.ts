@@ -16,25 +16,22 @@ import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/pl
 import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
 import { withRole, type Roles, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { type ReadBucketQueue, atQueue, wishOfConnection, type WishOf } from './wishes.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
 /** The watch looks 5 and 30 s after a write. What is changed later is a matter of others. */
 const LOST_MS = 120_000;
 
-interface DiagnoseDependencies {
-  readonly state: StateStore;
+interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Pick<AwsReads, 'notificationOf'>;
   readonly readBucketQueue: ReadBucketQueue;
   readonly storage: Pick<ObjectStorage, 'versioningOf'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;

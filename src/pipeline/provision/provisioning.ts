@@ -10,9 +10,7 @@ import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planni
 import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
@@ -25,15 +23,14 @@ import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createWriteNotification } from './write-notification.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface ProvisionDependencies {
-  readonly state: StateStore;
+interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   /** For what plans, applies and removes. */
   readonly aws: Provisioner;
   /** For checks, which the daemon makes by itself. Default: the same. */
   readonly reads?: AwsReads;
   readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf'>;
-  readonly clock: Clock;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */

@@ -11,7 +11,6 @@ import { removalOf, type Kept, type Made, type Removal } from '../../domain/prov
 import { placedWiring } from '../../domain/provisioning/shared-rule.ts';
 import { wiringOf, type Wish, partsPlace, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -23,15 +22,14 @@ import { earlierWishes, wishOfConnection, partsBeside } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const PASS_MS = 20_000;
 /** A wish has at most eight parts. Each round takes one away. */
 const ROUNDS_MAX = 20;
 
-interface RemoveDependencies {
-  readonly state: StateStore;
+interface RemoveDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: AwsReads;
-  readonly clock: Clock;
   readonly observe: Observe;
   readonly underLock: UnderLock;
   readonly makeParts: ReturnType<typeof createMakeParts>;

@@ -9,17 +9,14 @@ import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface WatchDependencies {
-  readonly state: StateStore;
+interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly provisioning: Pick<Provisioning, 'diagnose'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Telemetry;
 }
 
 /** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
@@ -68,7 +65,7 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
 }
 
 /** Creates the function that decides, by one list of all connections, which buckets are to be looked at in a run. */
-export function createConnectionsDue({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): DueOf {
+export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'clock'>): DueOf {
   return async () => {
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
     return (record) => lookDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';

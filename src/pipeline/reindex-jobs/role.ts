@@ -163,8 +163,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
 
   function report(operation: string, error: unknown): false {
     if (aborting.signal.aborted) return false;
-    const { code, reason } = faultOf(error);
-    telemetry.requestFailed(operation, code, reason);
+    telemetry.requestFailed(operation, error);
     return false;
   }
 

@@ -130,7 +130,11 @@ describe('an audited act', () => {
   it('lists its result above its intent even if the clock stands still or goes back', async () => {
     const audit = createMemoryAudit();
     let nowMs = Date.UTC(2026, 10, 22);
-    const audited = createAudited({ audit, clock: { nowMs: () => (nowMs -= 1_000) }, telemetry: createFakeTelemetry() });
+    const audited = createAudited({
+      audit,
+      clock: { ...createFakeClock(), nowMs: () => (nowMs -= 1_000) },
+      telemetry: createFakeTelemetry(),
+    });
     await audited('BucketRemove', async () => undefined)({}, contextOf('request-1'));
     expect((await audit.list({ limit: 10 })).map(({ outcome }) => outcome)).toEqual(['done', 'intended']);
   });

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Versioning } from '../../../src/domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
-import { FaultError } from '../../../src/domain/fault.ts';
+import { FaultError, faultOf } from '../../../src/domain/fault.ts';
 import { createFakeDetails, headOf, type FakeDetails } from './details.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
@@ -321,6 +321,13 @@ export interface FakeTelemetry extends Telemetry {
   logged(message: string): readonly Readonly<Record<string, unknown>>[];
 }
 
+/** What a failed request is logged with. */
+function shownArgs(name: string, args: readonly unknown[]): readonly unknown[] {
+  if (name !== 'requestFailed') return args;
+  const { code, reason } = faultOf(args[1]);
+  return [args[0], code, reason];
+}
+
 /** Notes down each call and does nothing else. */
 export function createFakeTelemetry(): FakeTelemetry {
   const facts: { name: keyof Telemetry; args: readonly unknown[] }[] = [];
@@ -334,7 +341,7 @@ export function createFakeTelemetry(): FakeTelemetry {
   };
   const notes = {
     get: (_target: object, name: string) =>
-      reads[name] ?? ((...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args })),
+      reads[name] ?? ((...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args: shownArgs(name, args) })),
   };
   return new Proxy({}, notes) as FakeTelemetry;
 }
