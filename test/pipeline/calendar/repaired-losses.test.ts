@@ -17,7 +17,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { BUCKET, settled } from '../../support/worlds/ingest.ts';
+import { BUCKET, nativeRecord, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
 
 const DLQ = 'http://queues/dead';
@@ -31,15 +31,14 @@ async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich
   const telemetry = createFakeTelemetry();
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich });
   if (s3AheadMs !== 0) {
-    const [page, observe] = [s3.page.bind(s3), s3.observe.bind(s3)];
-    s3.page = async (...asked) => {
-      const answer = await page(...asked);
-      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
-    };
-    s3.observe = async (...asked) => {
-      const answer = await observe(...asked);
-      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
-    };
+    const ahead =
+      <Asked extends readonly unknown[], Answer extends { readonly observedAtMs: number }>(ask: (...asked: Asked) => Promise<Answer>) =>
+      async (...asked: Asked): Promise<Answer> => {
+        const answer = await ask(...asked);
+        return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
+      };
+    s3.page = ahead(s3.page.bind(s3));
+    s3.observe = ahead(s3.observe.bind(s3));
   }
   const gaps = createGapReports({ state, clock, telemetry });
   const closeGaps = createCloseGaps({
@@ -129,28 +128,18 @@ describe('tags of a bucket that asks for them', () => {
     await world.has('k', { tags: { colour: 'red' } }, { colour: 'red' });
     // the tags change; the worker that received the event was killed twenty times, so SQS moved the message
     world.s3.objects.set('k', { ...world.s3.objects.get('k')!, tags: { colour: 'blue' } });
-    const body = JSON.stringify({
-      Records: [
-        {
-          eventVersion: '2.3',
-          eventSource: 'aws:s3',
-          eventName: 'ObjectTagging:Put',
-          eventTime: new Date(world.clock.nowMs()).toISOString(),
-          s3: { bucket: { name: BUCKET }, object: { key: 'k', eTag: 'e-k' } },
-        },
-      ],
-    });
+    const eventTimeMs = world.clock.nowMs();
+    const record = nativeRecord('k', { eventName: 'ObjectTagging:Put', eventTimeMs, sequencer: null, object: { etag: 'e-k' } });
+    const body = JSON.stringify({ Records: [record] });
     await world.queues.send(DLQ, { body, attributes: {} });
+    const known = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
     const moved = createMovedLetters({
       browse: createLetterBrowser({ queues: world.queues, telemetry: world.telemetry }),
       state: world.state,
       gaps: world.gaps,
       clock: world.clock,
       telemetry: world.telemetry,
-      deadLetterQueues: await (async () => {
-        const now = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
-        return () => now;
-      })(),
+      deadLetterQueues: () => known,
       bucketQueueUrls: [QUEUE],
     });
     const looking = moved(world.never);

@@ -109,22 +109,6 @@ describe('schedules', () => {
     }
   });
 
-  it('begin anew after a worker died, once its claim was not renewed for its life, however fast its clock was', async () => {
-    const { clock, worker } = setUp();
-    const dead = worker(14 * 60 * MINUTE_MS);
-    void dead.runIfDue(purge, createWork().work, never);
-    await settled();
-    await clock.advance(MINUTE_MS);
-    dead.kill();
-    const schedules = worker(-14 * MINUTE_MS);
-    const ranAtMs: number[] = [];
-    for (let minutes = 0; minutes < 15; minutes += 1) {
-      if (await schedules.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
-      await clock.advance(MINUTE_MS);
-    }
-    expect(ranAtMs).toEqual([MINUTE_MS]);
-  });
-
   it('abort work that takes too long, and give its claim back', async () => {
     const { state, clock, telemetry, worker } = setUp();
     const { runs, work } = createWork();

@@ -104,8 +104,6 @@ export interface FakeStorage extends ObjectStorage, FakeDetails {
   put(bucket: string, key: string, state?: Partial<Omit<PresentState, 'present'>>): PresentState;
   /** Deletes as S3 does: the object, or by a marker where versioning is enabled. */
   delete(bucket: string, key: string): void;
-  /** Removes one version or marker; what was below it is current again. */
-  deleteVersion(bucket: string, key: string, versionId: string): void;
   /** Every request that matches throws this until it is cleared with undefined. */
   failWith(fault: FaultError | undefined, matches?: { readonly bucket?: string; readonly key?: string }): void;
   /** What was observed so far, as `bucket/key`. */
@@ -170,13 +168,6 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       count += 1;
       push(bucket, key, { present: false });
     },
-    deleteVersion: (bucket, key, versionId) => {
-      const { keys } = existing(bucket);
-      keys.set(
-        key,
-        (keys.get(key) ?? []).filter((version) => version.versionId !== versionId),
-      );
-    },
     failWith: (fault, matches = {}) => {
       failure = fault === undefined ? undefined : { fault, ...matches };
     },
@@ -216,7 +207,7 @@ interface FakeMessage {
 export interface FakeQueues extends QueueClient {
   /** The messages of a queue, hidden ones included, oldest first. */
   messages(queueUrl: string): readonly Pick<FakeMessage, 'messageId' | 'body' | 'attributes' | 'receiveCount' | 'visibleAtMs'>[];
-  /** Sends to this queue (or to all, with '*') fail until it is allowed again. */
+  /** Sends to this queue fail until it is allowed again. */
   failSends(queueUrl: string | undefined): void;
 }
 
@@ -263,7 +254,7 @@ export function createFakeQueues(
       failingUrl = queueUrl;
     },
     send: async (queueUrl, message) => {
-      if (failingUrl === '*' || failingUrl === queueUrl) throw new FaultError('queue.unreachable', `no answer from ${queueUrl}`);
+      if (failingUrl === queueUrl) throw new FaultError('queue.unreachable', `no answer from ${queueUrl}`);
       count += 1;
       const messageId = `message-${count}`;
       const sentAtMs = clock.nowMs();
