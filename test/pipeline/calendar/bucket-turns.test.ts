@@ -1,5 +1,6 @@
 /** Work of the calendar that goes bucket by bucket: what hangs does not delay its neighbours. */
 import { expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { noSeries } from '../../../src/pipeline/series/recorder.ts';
@@ -114,7 +115,16 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
     return undefined;
   };
   watchState(
-    { state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0, unclaimed: { see: () => undefined }, series: noSeries },
+    {
+      state,
+      allBuckets: () => listBuckets(state),
+      clock,
+      telemetry,
+      connect: { refresh },
+      compareIntervalMs: 0,
+      unclaimed: { see: () => undefined },
+      series: noSeries,
+    },
     stop.signal,
   );
   for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {

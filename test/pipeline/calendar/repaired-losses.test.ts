@@ -1,5 +1,6 @@
 /** Losses that only a gap stands for, from their report until the index is right again, with the jobs that close the gaps. */
 import { describe, expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
@@ -204,7 +205,7 @@ describe('the index of a connected bucket', () => {
 
   it('is replaced by another and nobody tells: the watch of all buckets opens the gap, once, and says why', async () => {
     const world = await createWorld();
-    const watch = createWatchIndices({ ...world, objects: world.store.objects });
+    const watch = createWatchIndices({ ...world, allBuckets: () => listBuckets(world.state), objects: world.store.objects });
     const looked = async (): Promise<void> => {
       const looking = watch(world.never);
       await world.run(2);

@@ -70,6 +70,31 @@ describe('schedules', () => {
     expect(ran).toEqual([true, false, false, true]);
   });
 
+  it('read their record when it is due, and not before', async () => {
+    const { state, clock, telemetry } = setUp();
+    const readAtMs: number[] = [];
+    const get: StateStore['get'] = (...args) => {
+      readAtMs.push(clock.monotonicMs());
+      return state.get(...args);
+    };
+    const stopping = new AbortController();
+    const fromMs = clock.monotonicMs();
+    const ranAtMs: number[] = [];
+    createSchedules({ state: { ...state, get }, clock, telemetry }).every(
+      purge,
+      async () => void ranAtMs.push(clock.monotonicMs() - fromMs),
+      stopping.signal,
+    );
+    for (let minutes = 0; minutes < 150; minutes += 1) {
+      await clock.advance(MINUTE_MS);
+      await settled();
+    }
+    stopping.abort(new Error('over'));
+    expect(ranAtMs.map((atMs) => atMs / MINUTE_MS)).toEqual([1, 61, 121]);
+    // each run reads it when it begins and when it ends
+    expect(readAtMs).toHaveLength(6);
+  });
+
   it('let exactly one of many workers run what all find due at one moment', async () => {
     const { clock, worker } = setUp();
     const workers = Array.from({ length: 20 }, () => worker());
