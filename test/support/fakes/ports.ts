@@ -195,7 +195,10 @@ export function createFakeStorage(clock: Clock): FakeStorage {
     firstKey: async ({ bucket }) => presentIn(bucketOf(bucket))[0]?.key,
     page: async ({ bucket }, { prefix, after, limit }) => {
       const following = presentIn(bucketOf(bucket)).filter(({ key }) => key.startsWith(prefix) && compareKeys(key, after) > 0);
-      const objects = following.slice(0, limit).map(({ key, state: { userMetadata: _, tags: __, ...listed } }) => ({ key, state: listed }));
+      const objects = following.slice(0, limit).map(({ key, state }) => {
+        const { userMetadata: _, tags: __, ...listed } = state;
+        return { key, state: listed };
+      });
       return { objects, observedAtMs: dateMs(), isTruncated: following.length > objects.length };
     },
     regionOf: async (bucket) => bucketOf(bucket).region,
