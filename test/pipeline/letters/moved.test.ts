@@ -147,13 +147,6 @@ describe('letters in the dead-letter queue', () => {
     expect(await world.gapCount()).toBeUndefined();
   });
 
-  it('are no bucket’s when their body names none', async () => {
-    const world = await setUp();
-    await world.move('garbage');
-    await world.look();
-    expect(await world.gaps()).toEqual([]);
-  });
-
   it('Fix: open their gap though another letter was discarded at the same time, so that their number is unchanged', async () => {
     const world = await setUp();
     for (let each = 0; each < 10; each += 1) await world.sendOurs();
