@@ -74,7 +74,7 @@ export async function searchFiltered(
   const descending = by === 'key' && order === 'desc';
   await eachPart(
     connection,
-    { query, descending },
+    { query, descending, worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value) },
     (rows, session) => {
       found.push(...rows);
       keepFirst(found, query);
@@ -96,7 +96,7 @@ export async function countFiltered(
   let count = 0;
   await eachPart(
     connection,
-    { query: { ...filter, limit: max + 1 }, descending: false },
+    { query: { ...filter, limit: max + 1 }, descending: false, worst: () => undefined },
     (rows) => {
       count += rows.length;
       return count > max;
@@ -140,6 +140,8 @@ const VALUES: Readonly<Record<SortField, string>> = {
 interface Matching {
   readonly query: ObjectQuery;
   readonly descending: boolean;
+  /** The value of the last place of a page that is full: a row behind it needs no sorting. */
+  readonly worst: () => Found['value'] | undefined;
 }
 
 /** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
@@ -148,7 +150,7 @@ type Take = (places: Found[], session: SqliteSession) => boolean;
 /** Reads the places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
 async function eachPart(
   connection: SqliteConnection,
-  { query, descending }: Matching,
+  { query, descending, worst }: Matching,
   take: Take,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -170,7 +172,7 @@ async function eachPart(
   let rows = 0;
   for (const bucket of bucketsOf(connection, query, { descending, signal })) {
     for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      if (read(rangeStatement(query, range))) return;
+      if (read(rangeStatement(query, range, worst()))) return;
       rows += range.rows;
       if (words !== undefined && rows >= COMMON_ROWS_MAX && range.last !== undefined) {
         read(wordsStatement({ ...query, after: { bucket, key: range.last } }, words));
@@ -362,9 +364,15 @@ export function valuesOf(conditions: readonly SqlCondition[]): readonly SQLInput
   return conditions.flatMap(({ values }) => values);
 }
 
-function rangeStatement(query: ObjectQuery, { conditions }: KeyRange): SqlCondition {
+function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Found['value'] | undefined): SqlCondition {
   // the words last: they are found in the key itself, which takes longer than any other test
-  const all = [...conditions, ...otherConditions(query), ...afterConditions(query), ...wordConditions(query)];
+  const all = [
+    ...conditions,
+    ...otherConditions(query),
+    ...afterConditions(query),
+    ...untilConditions(query, worst),
+    ...wordConditions(query),
+  ];
   return {
     sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
     values: [...valuesOf(all), query.limit],
@@ -413,6 +421,12 @@ function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
       values: [bound, bound, bucket, key],
     },
   ];
+}
+
+/** Not behind the last place of a page that is full. */
+function untilConditions(query: ObjectQuery, worst: Found['value'] | undefined): readonly SqlCondition[] {
+  if (worst === undefined) return [];
+  return [{ sql: `${valueOf(query)} ${orderOf(query).order === 'asc' ? '<=' : '>='} ?`, values: [worst] }];
 }
 
 function timeText(ms: number): string {
