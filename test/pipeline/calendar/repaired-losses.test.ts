@@ -12,7 +12,7 @@ import { openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { readNow } from '../../support/fakes/dead-letter-queues.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -26,7 +26,7 @@ const QUEUE = 'http://queues/bucket';
 async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich?: EnrichMode; readonly s3AheadMs?: number } = {}) {
   const store = createMemoryStore();
   const world = await createJobsWorld({ store });
-  const { clock, s3, state, jobs } = world;
+  const { clock, s3, state } = world;
   const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich });
@@ -41,15 +41,7 @@ async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich
     s3.observe = ahead(s3.observe.bind(s3));
   }
   const gaps = createGapReports({ state, clock, telemetry });
-  const closeGaps = createCloseGaps({
-    state,
-    scan: store.scan,
-    startJob: (request, signal) => jobs.start(request, signal),
-    askToRepair: async () => undefined,
-    clock,
-    telemetry,
-    requestsPerDay: 200_000,
-  });
+  const closeGaps = closeGapsOf({ ...world, telemetry });
   const worker = world.startWorker();
   const never = new AbortController().signal;
   async function second(): Promise<void> {

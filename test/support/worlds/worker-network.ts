@@ -8,7 +8,7 @@ import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/s
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { guarded } from '../fakes/guarded.ts';
 import type { LargeQueue } from '../fakes/large-queue.ts';
-import type { RegionalStorage } from '../fakes/regional-storage.ts';
+import type { FakeStorage } from '../fakes/ports.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
@@ -45,7 +45,7 @@ export interface Life {
 export interface Services {
   readonly clock: Clock;
   readonly store: Store;
-  readonly storage: RegionalStorage;
+  readonly storage: FakeStorage;
   readonly queue: LargeQueue;
   /** The queues besides the bucket queue. */
   readonly otherQueues: QueueClient;
