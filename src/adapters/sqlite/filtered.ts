@@ -272,7 +272,7 @@ async function* chunksBelow(
   }
 }
 
-/** The last key of the next range, which has so many rows; undefined if there are fewer. */
+/** The last key of the next range, which has `rows` rows; undefined if there are fewer. */
 function countedEnd(
   connection: SqliteConnection,
   { source, conditions, rows }: { readonly source: Source; readonly conditions: readonly SqlCondition[]; readonly rows: number },
@@ -287,12 +287,12 @@ function countedEnd(
 }
 
 /**
- * Keys that part a bucket into ranges of about as many rows as one call reads: those of a sample of all objects. To count the rows
- * of a range reads each of them once more, which is half of the time of a search that reads everything.
+ * Keys of sampled objects. They part a bucket into ranges of about as many rows as one call reads. Counting the rows of a range
+ * reads each row a second time, which is half of the time of a search that reads everything.
  */
 function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked, signal: AbortSignal | undefined): readonly string[] {
   const { filter, descending } = source;
-  // the order of the joins is fixed, and an index by key would read what the sample is to save
+  // the order of the joins is fixed, because an index by key would be read as a whole
   const sql = `SELECT DISTINCT key FROM (SELECT value AS sampled FROM json_each(?)) CROSS JOIN objects NOT INDEXED ON objects.id = sampled
     WHERE bucket = ? AND deleted = ? ORDER BY key ${descending ? 'DESC' : 'ASC'}`;
   return connection.use(({ statement }) => {
