@@ -30,7 +30,6 @@ interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly readableBy: ReadableBy;
 }
 
-/** Creates the verbs. */
 export function createAccessVerbs({
   grants,
   state,

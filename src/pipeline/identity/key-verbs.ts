@@ -53,7 +53,6 @@ interface KeyVerbsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-/** Creates the verbs. */
 export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });

@@ -1,6 +1,13 @@
 /** What administrators do about users: list, disable, enable, and appoint other administrators. */
-import type { AppointmentAnswer, AppointmentRequest, AppointmentsRequest, User, UsersRequest } from '../../api/users.ts';
-import { appointmentView, userView } from '../../api/users.ts';
+import {
+  type AppointmentAnswer,
+  type AppointmentRequest,
+  type AppointmentsRequest,
+  type User,
+  type UsersRequest,
+  appointmentView,
+  userView,
+} from '../../api/users.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import {
   appointeesOf,
@@ -38,7 +45,6 @@ interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
-/** Creates the functions. */
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
   const signIns = createSignIns({ state, clock, rules });
 

@@ -103,7 +103,6 @@ interface Seen {
 
 const ANOTHER = 'another change of a connection';
 
-/** Creates the function. */
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;

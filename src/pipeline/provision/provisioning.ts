@@ -1,11 +1,10 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
-import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
+import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
-import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
@@ -75,7 +74,6 @@ export interface Provisioning {
   diagnoseSharing(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
 }
 
-/** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });

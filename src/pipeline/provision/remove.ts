@@ -63,7 +63,6 @@ interface Pass {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Creates the functions. */
 export function createRemoveParts({
   state,
   aws,
@@ -217,7 +216,6 @@ interface UnrecordedDependencies {
 /** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
 type UnrecordedWishes = (like: Wish, recorded: ReadonlySet<string>, signal?: AbortSignal) => Promise<readonly Wish[]>;
 
-/** Creates the function. */
 function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): UnrecordedWishes {
   return async function unrecordedWishes(like, recorded, signal) {
     const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);

@@ -33,7 +33,6 @@ export interface Wished {
 /** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for a wish that cannot be, and what reading the queue and the region throws. */
 export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
 
-/** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
   const { state, readBucketQueue, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
@@ -222,7 +221,6 @@ interface Dependencies {
   readonly deadLetterUrl: string | undefined;
 }
 
-/** Creates the function. */
 export function createReadBucketQueue({ aws, deadLetterUrl }: Dependencies): ReadBucketQueue {
   return async function readBucketQueue(queueUrl, connection, signal) {
     const { arn, deadLetterArn: target } = await aws.queueAt(queueUrl, signal);
@@ -260,7 +258,6 @@ interface OwnerDependencies {
   readonly newRegistryId?: (() => string) | undefined;
 }
 
-/** Creates the function. */
 export function createOwner({ state, named, newRegistryId = randomId }: OwnerDependencies): OwnerOf {
   return async function ownerOf(signal) {
     const { installation, registry } = (await readRecord(state, refs.installation, signal)) ?? (await make());
