@@ -167,8 +167,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 }
 
 /** Another account has its own topics and rules, and no policy of those lets the process make any. */
-function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, source }: Wish, roles: Roles): void {
-  if (partsAccount === undefined || source === 'topic' || roles.has(partsAccount)) return;
+function refuseWithoutRole({ bucket, bucketAccount, account, source }: Wish, roles: Roles): void {
+  if (bucketAccount === account || source === 'topic' || roles.has(bucketAccount)) return;
   throw new RequestError(
     'connect.no-role',
     `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
-import { parseArn, prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
+import { prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
@@ -159,25 +159,6 @@ describe('a bucket of another account', () => {
       await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.no-role' });
     }
     expect(world.aws.writes).toEqual([]);
-  });
-
-  it('has its topic where an earlier version made it until it is applied again, and then nothing is left of that', async () => {
-    const world = await startWorld({ photos: { account: OTHER }, roles });
-    await world.apply();
-    // as an earlier version made it: in the account of the queue
-    await world.provisioning.remove('photos', { keepAws: false });
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: ACCOUNT });
-    await world.apply();
-    await updateRecord(world.state, refs.connection('photos'), (each) => each && { ...each, bucketAccount: OTHER });
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: OTHER });
-    expect(parseArn([...world.aws.parts.topics.keys()][0] ?? '')?.account).toBe(ACCOUNT);
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(findings.map(({ code }) => code)).not.toContain('connect.topic-missing');
-    await world.agree();
-    expect([...world.aws.parts.topics.keys()].map((arn) => parseArn(arn)?.account)).toEqual([ACCOUNT, OTHER]);
-    await world.provisioning.remove('photos', { keepAws: false });
-    expect([...world.aws.parts.topics.keys()]).toEqual([]);
-    expect(JSON.stringify(world.aws.snapshot())).not.toContain(`tally-${INSTALLATION}`);
   });
 
   it('leaves what a bucket of the account of the queue needs', async () => {
