@@ -1,0 +1,65 @@
+/** An HTTP server on loopback that answers as a test says, and ends with the test. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+
+export interface ScriptedRequest {
+  readonly method: string;
+  /** As it arrived, with its query. */
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export interface ScriptedAnswer {
+  readonly status?: number;
+  readonly phrase?: string;
+  /** Undefined: there is no such header, also where Node would send one. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  /** What is no text is sent as JSON. */
+  readonly body?: unknown;
+  /** The connection ends within the body. */
+  readonly isCut?: true;
+}
+
+/** Undefined: the request is never answered. */
+export type Script<Request = ScriptedRequest> = (request: Request) => ScriptedAnswer | undefined | Promise<ScriptedAnswer | undefined>;
+
+export interface ScriptedServer {
+  readonly url: string;
+  /** The requests so far. */
+  readonly asked: ScriptedRequest[];
+  /** Nothing listens any more. */
+  close(): Promise<void>;
+}
+
+export async function startScripted(script: Script): Promise<ScriptedServer> {
+  const asked: ScriptedRequest[] = [];
+  async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = incoming;
+    const request = { method, path: url, headers, body: await text(incoming) };
+    asked.push(request);
+    const answer = await script(request);
+    if (answer !== undefined) send(outgoing, answer);
+  }
+  const server = createServer((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()));
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => void server.close(resolve));
+  };
+  onTestFinished(close);
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, close };
+}
+
+function send(outgoing: ServerResponse, { status = 200, phrase, headers = {}, body = '', isCut }: ScriptedAnswer): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) outgoing.setHeader(name, value);
+    else if (name === 'date') outgoing.sendDate = false;
+  }
+  outgoing.writeHead(status, ...(phrase === undefined ? [] : [phrase]));
+  const content = typeof body === 'string' ? body : JSON.stringify(body);
+  if (isCut) outgoing.write(content, () => outgoing.destroy());
+  else outgoing.end(content);
+}
