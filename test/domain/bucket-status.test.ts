@@ -25,9 +25,18 @@ const gap: GapRecord = {
 
 const differences = { jobId: 'job-1', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
 
-function statusOf({ record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {}) {
-  const all = { ...well, ...record };
-  return bucketStatus({ record: all, waitsFor: undefined, gaps: [], nowMs: NOW_MS, compareIntervalMs: 7 * DAY_MS, ...facts });
+function statusOf(
+  { record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {},
+  base: BucketRecord = well,
+) {
+  return bucketStatus({
+    record: { ...base, ...record },
+    waitsFor: undefined,
+    gaps: [],
+    nowMs: NOW_MS,
+    compareIntervalMs: 7 * DAY_MS,
+    ...facts,
+  });
 }
 
 function check(state: WatchedState, more: Partial<ConnectionCheck> = {}): Partial<BucketRecord> {
@@ -37,15 +46,7 @@ function check(state: WatchedState, more: Partial<ConnectionCheck> = {}): Partia
 
 const { provenAtMs: _, ...unproven } = well;
 const { lastComparedAtMs: __, ...uncompared } = well;
-const without = (record: Partial<BucketRecord>, facts: Partial<StatusFacts> = {}) =>
-  bucketStatus({
-    record: { ...bucketRecord, ...record },
-    waitsFor: undefined,
-    gaps: [],
-    nowMs: NOW_MS,
-    compareIntervalMs: 7 * DAY_MS,
-    ...facts,
-  });
+const without = (record: Partial<BucketRecord>, facts: Partial<StatusFacts> = {}) => statusOf({ ...facts, record }, bucketRecord);
 
 describe('the status of a bucket', () => {
   it('is ok only where nothing is known to the contrary, events are known to arrive, and the whole was compared', () => {
