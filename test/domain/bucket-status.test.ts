@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/domain/bucket.ts';
 import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/domain/bucket-status.ts';
 import { gapStates, type GapRecord } from '../../src/domain/gaps/gap.ts';
+import { gapSeenAt } from '../support/fakes/gap-records.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 14, 30);
@@ -10,18 +11,7 @@ const DAY_MS = 86_400_000;
 
 const well: BucketRecord = { ...bucketRecord, provenAtMs: NOW_MS - DAY_MS, lastComparedAtMs: NOW_MS - 4 * MINUTE_MS };
 
-const gap: GapRecord = {
-  id: 'gap:b:loss',
-  bucket: 'b',
-  kind: 'loss',
-  reason: 'messages expired',
-  firstSeenMs: NOW_MS - MINUTE_MS,
-  lastSeenMs: NOW_MS - MINUTE_MS,
-  openedAtMs: NOW_MS - MINUTE_MS,
-  toldAtMs: NOW_MS - MINUTE_MS,
-  count: 1,
-  state: 'open',
-};
+const gap = gapSeenAt(NOW_MS - MINUTE_MS, { id: 'gap:b:loss', bucket: 'b', kind: 'loss' });
 
 const differences = { jobId: 'job-1', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
 

@@ -69,12 +69,8 @@ describe('the selectors of a trail', () => {
     kind: 'basic',
     list: [{ ReadWriteType, DataResources: [{ Type, Values: [value] }] }],
   });
-  const advancedOf = (
-    ...FieldSelectors: readonly { readonly Field: string; readonly Equals?: string[]; readonly NotStartsWith?: string[] }[]
-  ): Selectors => ({
-    kind: 'advanced',
-    list: [{ FieldSelectors }],
-  });
+  type FieldSelector = ReturnType<typeof advancedSelector>['FieldSelectors'][number];
+  const advancedOf = (...FieldSelectors: FieldSelector[]): Selectors => ({ kind: 'advanced', list: [{ FieldSelectors }] });
   const data = { Field: 'eventCategory', Equals: ['Data'] };
 
   it.each<[string, Selectors, boolean]>([
