@@ -1,56 +1,25 @@
 /** The contract of ObjectMaintenance that both stores must pass. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { AgedPage } from '../../src/pipeline/ports/object-index.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, iso, keysOf, live, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
-const DAY_MS = 86_400_000;
 const NOON_MS = Date.UTC(2026, 10, 1, 12);
-const iso = (ms: number): string => new Date(ms).toISOString();
-const run = randomBytes(4).toString('hex');
-let made = 0;
-
-function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return { bucket, key, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOON_MS), ...more };
-}
-
-function tombstone(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return live(bucket, key, { deleted: true, deleted_at: iso(NOON_MS), ...more });
-}
+const tombstone = (bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument =>
+  tombstoneOf(bucket, key, { deleted_at: iso(NOON_MS), ...more });
 
 /** Declares the contract’s tests for one store. */
 export function maintenanceContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the contract of maintenance`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
+    const { newBucket, fill } = world;
     let store: Store;
-
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
+    beforeAll(() => {
+      ({ store } = world);
     });
-    afterAll(async () => {
-      await opened?.dispose();
-    });
-
-    async function newBucket(): Promise<string> {
-      made += 1;
-      const bucket = `upkeep-${run}-${made}`;
-      await store.objects.createBucket(bucket);
-      return bucket;
-    }
-
-    async function fill(documents: readonly ObjectDocument[]): Promise<void> {
-      const answers = await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-      expect(answers.filter(({ kind }) => kind !== 'written')).toEqual([]);
-      await opened.refresh?.();
-    }
-
-    const keysOf = (found: readonly { readonly key: string }[]): string[] => found.map(({ key }) => key);
 
     describe('unsettled', () => {
       it('finds documents and tombstones that are not settled and whose clock is below, whole, in UTF-8 order', async () => {
@@ -76,13 +45,6 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         const found = await store.maintenance.unsettledBuckets(5_000);
         if (found === undefined) return expect(store.product).toBe('sqlite');
         expect([has, hasNewer, hasNone].map((bucket) => found.has(bucket))).toEqual([true, false, false]);
-      });
-
-      it('forgets a document once it is settled', async () => {
-        const bucket = await newBucket();
-        await fill([live(bucket, 'a', { settled: false })]);
-        await fill([live(bucket, 'a', { clock: 2_000 })]);
-        expect(await store.maintenance.unsettled(bucket, { clockBelow: 9_000, after: '', limit: 10 })).toEqual([]);
       });
     });
 
@@ -121,20 +83,14 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         });
       });
 
-      it('keeps within the prefix, letter by letter', async () => {
+      it('keeps within the prefix, letter by letter, and between the sizes, which are not included, or unknown', async () => {
         const bucket = await newBucket();
-        await fill(['log/', 'log/1', 'log', 'log0', 'Log/1', 'log/\u{10ffff}', 'log*1'].map((key) => live(bucket, key)));
-        const { documents } = await store.maintenance.aged(bucket, { ...page, prefix: 'log/' });
-        expect(keysOf(documents)).toEqual(['log/', 'log/1', 'log/\u{10ffff}']);
-      });
-
-      it('keeps between the sizes, which are not included, and those of unknown size', async () => {
-        const bucket = await newBucket();
-        await fill([...[0, 10, 11, 99, 100].map((size) => live(bucket, `${size}`, { size })), live(bucket, 'unknown')]);
-        const keys = async (more: Partial<AgedPage>) => keysOf((await store.maintenance.aged(bucket, { ...page, ...more })).documents);
-        expect(await keys({ sizeAbove: 10, sizeBelow: 100 })).toEqual(['11', '99', 'unknown']);
-        expect(await keys({ sizeAbove: 0 })).toEqual(['10', '100', '11', '99', 'unknown']);
-        expect(await keys({ sizeBelow: 11 })).toEqual(['0', '10', 'unknown']);
+        const sized = ['log/', 'log/1', 'log/\u{10ffff}', 'log', 'log0', 'Log/1', 'log*1'];
+        await fill([...sized.map((key, at) => live(bucket, key, { size: at + 9 })), live(bucket, 'log/unknown')]);
+        const keys = async (more: Partial<AgedPage>) =>
+          keysOf((await store.maintenance.aged(bucket, { ...page, prefix: 'log/', ...more })).documents);
+        expect(await keys({})).toEqual(['log/', 'log/1', 'log/unknown', 'log/\u{10ffff}']);
+        expect(await keys({ sizeAbove: 9, sizeBelow: 11 })).toEqual(['log/1', 'log/unknown']);
       });
 
       it('goes on where a page ended, past pages that hold nothing', async () => {
@@ -226,7 +182,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
     });
 
     it('has nothing to look after in a bucket without index, and makes none', async () => {
-      const bucket = `nobody-${run}`;
+      const bucket = unique('nobody');
       const page = { after: '', limit: 10 };
       const { maintenance } = store;
       expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 1 })).toEqual([]);

@@ -6,6 +6,7 @@
  */
 import { EventBridgeClient, TagResourceCommand } from '@aws-sdk/client-eventbridge';
 import { PutBucketNotificationConfigurationCommand, type NotificationConfiguration } from '@aws-sdk/client-s3';
+import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
 import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -131,6 +132,17 @@ async function startWorld(aws: TestAws, source: BucketSource) {
       return JSON.parse(canonicalJson(JSON.parse(named(text)))) as Record<string, unknown>;
     },
     changes: async () => (await provisioning.plan(request)).plan.changes,
+    /** Raw delivery and a filter, which an apply takes away again. */
+    async spoilSubscription(): Promise<void> {
+      const { topicArn: TopicArn, queueArn } = (await provisioning.plan(request)).plan.wiring.subscription!;
+      const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn }));
+      const SubscriptionArn = Subscriptions.find(({ Endpoint }) => Endpoint === queueArn)?.SubscriptionArn;
+      for (const [AttributeName, AttributeValue] of [
+        ['RawMessageDelivery', 'true'],
+        ['FilterPolicy', '{"a":["b"]}'],
+      ] as const)
+        await aws.sns.send(new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue }));
+    },
   };
 }
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -139,6 +151,12 @@ async function applied(world: World): Promise<World> {
   const { plan } = await world.provisioning.plan(world.request);
   expect((await world.provisioning.apply(world.request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
   return world;
+}
+
+/** What is left when nothing is Tally's: the entries and the statements of others. */
+function theirsIn({ configuration, queues }: Readonly<Record<string, unknown>>): unknown {
+  const { entries } = configuration as { readonly entries: unknown };
+  return { entries, policies: (queues as readonly { readonly policy?: unknown }[]).map(({ policy }) => policy) };
 }
 
 /** A shell with the AWS CLI and jq before an emulator. */
@@ -194,11 +212,19 @@ describe.skipIf(awsEndpoint() === undefined || !runs)('on LocalStack', { timeout
   });
 
   it.each(['notification', 'topic', 'eventbridge', 'routed'] as const)(
-    'the script ends in the state of an apply for %s',
+    'the script ends in the state of an apply for %s, also when it is run again, and an apply takes over what it made',
     async (source) => {
       const [byApply, byScript] = [await applied(await startWorld(aws, source)), await startWorld(aws, source)];
-      await shell.run(await byScript.provisioning.emit(byScript.request, 'aws-cli'));
+      const before = theirsIn(await byScript.state());
+      const script = await byScript.provisioning.emit(byScript.request, 'aws-cli');
+      await shell.run(script);
       expect(await byScript.state()).toEqual(await byApply.state());
+      if (source === 'notification' || source === 'routed') await byScript.spoilSubscription();
+      await shell.run(script);
+      expect(await byScript.changes()).toEqual([]);
+      await applied(byScript);
+      await byScript.provisioning.remove(byScript.wish.bucket, { keepAws: false });
+      expect(theirsIn(await byScript.state())).toEqual(before);
     },
   );
 

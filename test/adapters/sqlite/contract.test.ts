@@ -10,7 +10,8 @@ import { searchContract } from '../../contracts/search-contract.ts';
 import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
-import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
+import { storeContract } from '../../contracts/store-contract.ts';
+import type { OpenStore } from '../../contracts/world.ts';
 
 const openSqliteStore = (): Promise<OpenStore> => open(false);
 /** With the threads of a serving process. */
