@@ -7,31 +7,23 @@
 import { EventBridgeClient, TagResourceCommand } from '@aws-sdk/client-eventbridge';
 import { PutBucketNotificationConfigurationCommand, type NotificationConfiguration } from '@aws-sdk/client-s3';
 import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
-import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import { shortRegistry, tagsOf } from '../../../src/domain/provisioning/names.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
 import { parsePolicy, type Policy } from '../../../src/domain/provisioning/policy.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createObserve } from '../../../src/pipeline/provision/observe.ts';
-import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { AWS_CLI, openAwsCli, type AwsCli } from '../../support/servers/aws-cli.ts';
 import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
 
 /** Waits for AWS's patience, which an emulator does not need. */
@@ -48,13 +40,8 @@ async function hasStacks(endpoint: string): Promise<boolean> {
 
 /** A bucket, its queues with somebody's statement, and what connects it. */
 async function startWorld(aws: TestAws, source: BucketSource) {
-  const installation = randomBytes(4).toString('hex');
-  const letters = await aws.createQueue();
-  const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
-  const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
-  const Attributes = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }) };
-  await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes }));
-  const bucket = await aws.createBucket();
+  const { bucket, queue, letters, installation, provisioner, provisioning } = await connectedBucket(aws);
+  await addStatement(aws, queue);
   const topicArn = source === 'topic' ? await aws.createTopic() : undefined;
   const NotificationConfiguration: NotificationConfiguration = {
     QueueConfigurations: [{ Id: 'theirs', QueueArn: letters.arn, Events: ['s3:ObjectTagging:*'] }],
@@ -63,24 +50,7 @@ async function startWorld(aws: TestAws, source: BucketSource) {
     }),
   };
   await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
-  const store = createMemoryStore();
-  const clock = systemClock;
-  const telemetry = createFakeTelemetry();
-  const clients = aws.clients();
-  const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
-  const gaps = createGapReports({ ...store, clock, telemetry });
-  await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
-  const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
   const observe = createObserve(provisioner, async () => []);
-  const provisioning = createProvisioning({
-    state: store.state,
-    aws: provisioner,
-    storage,
-    clock,
-    queueUrl: queue.url,
-    installation,
-    isEmbedded: false,
-  });
   const request = { bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) };
   const { wish, wiring } = (await provisioning.plan(request)).plan;
   const { rule } = wiringOf(wish);

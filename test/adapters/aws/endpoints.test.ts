@@ -245,13 +245,6 @@ describe('requests to AWS', () => {
     expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`${asked}/`, `${region}/sns`]]);
   });
 
-  it('about a queue are sent by one client, and receives by another', () => {
-    const clients = clientsWith({});
-    const queueUrl = `https://sqs.us-west-2.amazonaws.com/${account}/events`;
-    expect(clients.sqsFor(queueUrl)).toBe(clients.sqsFor(queueUrl));
-    expect(clients.sqsFor(queueUrl)).not.toBe(clients.sqsReceivingFor(queueUrl));
-  });
-
   it('about the redrive target go where the queue itself is reached, although SQS names its regular host', async () => {
     const client = createSqsClient({ clientFor: clientsWith({}).sqsFor, clock });
     proxy.answer = ({ headers }) => {

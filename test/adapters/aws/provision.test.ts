@@ -4,23 +4,16 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
-import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { GetTopicAttributesCommand, paginateListTopics } from '@aws-sdk/client-sns';
-import { randomBytes } from 'node:crypto';
-import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { defined } from '../../../src/domain/defined.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { minimalTransformer } from '../../../src/domain/provisioning/wiring.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
 
 describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   let aws: TestAws;
@@ -30,13 +23,11 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   afterAll(() => aws.dispose());
 
   /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
-  async function startWorld({ installation = randomBytes(4).toString('hex'), bucket: present = '' } = {}) {
-    const [letters, theirs] = [await aws.createQueue(), await aws.createQueue()];
-    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
-    const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
-    const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
-    await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy } }));
-    const bucket = present === '' ? await aws.createBucket() : present;
+  async function startWorld({ installation, bucket: present }: { readonly installation?: string; readonly bucket?: string } = {}) {
+    const theirs = await aws.createQueue();
+    const world = await connectedBucket(aws, defined({ installation, bucket: present }));
+    const { bucket, queue, provisioner, provisioning, store } = world;
+    await addStatement(aws, queue);
     const theirEntry = {
       Id: 'theirs',
       QueueArn: theirs.arn,
@@ -44,41 +35,28 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
     };
     const NotificationConfiguration = { QueueConfigurations: [theirEntry] };
-    if (present === '') await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
-    const store = createMemoryStore();
-    const clock = systemClock;
-    const telemetry = createFakeTelemetry();
-    const clients = aws.clients();
-    const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
-    const gaps = createGapReports({ ...store, clock, telemetry });
-    await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
-    const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
-    const provisioning = createProvisioning({
-      state: store.state,
-      aws: provisioner,
-      storage,
-      clock,
-      queueUrl: queue.url,
-      installation,
-      isEmbedded: false,
-    });
+    if (present === undefined)
+      await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     const policyOf = async (url: string): Promise<string | undefined> =>
       (await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }))).Attributes?.['Policy'];
     return {
       bucket,
       queue,
       provisioning,
-      installation,
+      installation: world.installation,
       store,
       policy: () => policyOf(queue.url),
       /** Everything that Tally has made for the bucket, with its policies, tags and targets. */
       everything: async () => {
         const { $metadata: _, ...configuration } = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
-        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${installation}-events`;
+        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${world.installation}-events`;
         return {
           configuration,
           policy: await policyOf(queue.url),
-          rule: await provisioner.ruleOf({ account: '000000000000', region: aws.region }, ruleNameOf(installation, bucket, 'eventbridge')),
+          rule: await provisioner.ruleOf(
+            { account: '000000000000', region: aws.region },
+            ruleNameOf(world.installation, bucket, 'eventbridge'),
+          ),
           topic: await provisioner.topicOf(arn, queue.arn),
           tags: await provisioner.topicTags(arn),
         };
@@ -93,7 +71,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         // other tests make topics too, and a page has a hundred
         const found: (string | undefined)[] = [];
         for await (const { Topics = [] } of paginateListTopics({ client: aws.sns }, {}))
-          found.push(...Topics.map(({ TopicArn }) => TopicArn).filter((arn) => arn?.includes(installation)));
+          found.push(...Topics.map(({ TopicArn }) => TopicArn).filter((arn) => arn?.includes(world.installation)));
         return found;
       },
     };

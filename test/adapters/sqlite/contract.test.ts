@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
+import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
@@ -37,6 +38,7 @@ scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);
+enrichmentContract('SQLite', { open: openSqliteStore, takesAnyLength: true });
 withinContract('SQLite', openSqliteStore, 100);
 
 searchContract('SQLite, in threads', openWithReaders);
