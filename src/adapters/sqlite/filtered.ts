@@ -13,7 +13,7 @@ import type { SortField, Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { conditionSql, DELETED_AT, matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
-import { documentOfRow } from './document.ts';
+import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { unlessEnded } from './functions.ts';
 
 /** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
@@ -385,6 +385,6 @@ function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
 
 /** Reads the documents of the places that have none yet. */
 function readRows({ statement }: SqliteSession, found: readonly Found[]): void {
-  const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+  const byKey = statement(DOCUMENT_BY_KEY);
   for (const place of found) place.row ??= byKey.get(place.bucket, place.key);
 }

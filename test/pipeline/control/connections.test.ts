@@ -27,7 +27,7 @@ async function startWorld() {
     state: store.state,
     provisioning,
     connectBucket,
-    look: (...args) => provisioning.diagnose(...args),
+    look: (record, during) => provisioning.diagnose(record, during),
     clock,
   });
   return { aws, clock, state: store.state, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
