@@ -45,7 +45,7 @@ const awkward = [
 export function scanContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} is scanned as the contract says`, () => {
     const world = contractWorld(open);
-    const { newBucket, fill } = world;
+    const { newBucket, write } = world;
     let store: Store;
     beforeAll(() => {
       ({ store } = world);
@@ -53,7 +53,7 @@ export function scanContract(name: string, open: () => Promise<OpenStore>): void
 
     async function filled(documents: (bucket: string) => readonly ObjectDocument[]): Promise<string> {
       const bucket = await newBucket();
-      await fill(documents(bucket));
+      await write(documents(bucket));
       await store.scan.refresh(bucket);
       return bucket;
     }

@@ -143,7 +143,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
     beforeAll(async () => {
       ({ store } = world);
       for (const each of [store, model]) for (const bucket of [ONE, TWO]) await each.objects.createBucket(bucket);
-      await world.fill(documents, model);
+      await world.write(documents, model);
     });
 
     it.each(cases.map(([title, filter, nothing]) => ({ title, filter, nothing })))('finds by $title', async ({ filter, nothing }) => {
@@ -225,7 +225,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
         live(bucket, 'b', { indexed_at: iso(NOON_MS + 2) }),
       ];
       for (const each of [store, model]) await each.objects.createBucket(bucket);
-      await world.fill(changed, model);
+      await world.write(changed, model);
       const pagesOf = [
         { prefix: '', sinceMs: 0, limit: 10 },
         { prefix: '', sinceMs: -1, limit: 10 },
@@ -242,7 +242,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       const bucket = `${ONE}-long`;
       await store.objects.createBucket(bucket);
       const keys = Array.from({ length: 50 }, (_, at) => `${'a'.repeat(1_000)}${at}`);
-      await world.fill(keys.map((key) => live(bucket, key)));
+      await world.write(keys.map((key) => live(bucket, key)));
       for (const text of [`${'a*a'.repeat(8)}aab`, `*${'a'.repeat(254)}b`, '*aaa????????b', 'aaa*?*?*?*?*?*?*?*?b']) {
         expect(await store.objects.search({ bucket, where: [holds(match(text))], limit: 10 }), text).toEqual([]);
       }

@@ -8,8 +8,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeli
 import type { StateEntry } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { StateKind } from '../../src/domain/state-kind.ts';
-import * as documents from './world.ts';
-import { contractWorld, keysOf, unique, type OpenStore } from './world.ts';
+import { contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
 const awkwardKeys = [
   '..',
@@ -47,8 +46,8 @@ const awkwardKeys = [
 ];
 
 const live = (bucket: string, key: string, clock = 1_000, more: Partial<ObjectDocument> = {}): ObjectDocument =>
-  documents.live(bucket, key, { clock, ...more });
-const tombstone = (bucket: string, key: string, clock = 1_000): ObjectDocument => documents.tombstone(bucket, key, { clock });
+  liveOf(bucket, key, { clock, ...more });
+const tombstone = (bucket: string, key: string, clock = 1_000): ObjectDocument => tombstoneOf(bucket, key, { clock });
 
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
 const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
@@ -70,7 +69,7 @@ function wordsQuery(q: string): Pick<ObjectQuery, 'words'> {
 export function storeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the store's contract`, () => {
     const world = contractWorld(open);
-    const { newBucket, fill } = world;
+    const { newBucket, write } = world;
     let store: Store;
     beforeAll(() => {
       ({ store } = world);
@@ -116,7 +115,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       it('can be prepared again, and by several at once, without losing anything', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'kept')]);
+        await write([live(bucket, 'kept')]);
         await store.state.put({ id: 'lock:prepare', kind: 'lock', record: { kept: true } }, null);
         await Promise.all([store.setup.prepare(), store.setup.prepare(), store.setup.prepare()]);
         expect(await stored(bucket, 'kept')).toEqual(live(bucket, 'kept'));
@@ -168,7 +167,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('holds clocks of microseconds exactly', async () => {
         const bucket = await newBucket();
         const clock = 1_790_000_000_123_457;
-        await fill([live(bucket, 'k', clock)]);
+        await write([live(bucket, 'k', clock)]);
         expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['superseded']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock))]))).toEqual(['equal']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock + 1))]))).toEqual(['written']);
@@ -192,7 +191,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       it('replaces the whole document: a field that the newer one lacks is gone', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'k', 1, { etag: 'e', size: 3, version_id: 'v' }), live(bucket, 'k', 2)]);
+        await write([live(bucket, 'k', 1, { etag: 'e', size: 3, version_id: 'v' }), live(bucket, 'k', 2)]);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 2));
       });
 
@@ -203,7 +202,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('takes a request of a thousand writes over several buckets, answered in order, and answers a thousand keys', async () => {
         const [first, second] = [await newBucket(), await newBucket()];
         const many = Array.from({ length: 1_000 }, (_, number) => live(number % 2 === 0 ? first : second, `k${number}`, number + 1));
-        await fill(many);
+        await write(many);
         const again = await store.objects.write(many.map((document, at) => ({ document, equalClock: at % 3 === 0 ? 'accept' : 'refuse' })));
         expect(kinds(again)).toEqual(many.map((_, at) => (at % 3 === 0 ? 'written' : 'equal')));
         expect(await store.objects.getMany(first, keysOf(many))).toEqual(many.map((document, at) => (at % 2 === 0 ? document : undefined)));
@@ -236,7 +235,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('come back with every field as written, by id and by search', async () => {
         const bucket = await newBucket();
         const document: ObjectDocument = { ...whole, bucket, key: 'a/b.tar.gz' };
-        await fill([document]);
+        await write([document]);
         expect(await stored(bucket, document.key)).toStrictEqual(document);
         await eventually(async () => {
           expect(await store.objects.search({ bucket, limit: 10 })).toStrictEqual([document]);
@@ -246,14 +245,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('come back without the fields that they lacked', async () => {
         const bucket = await newBucket();
         const documents = [live(bucket, 'a', 1, { size: 0, etag: '' }), tombstone(bucket, 'b', 2)];
-        await fill(documents);
+        await write(documents);
         expect(await store.objects.getMany(bucket, ['a', 'b'])).toStrictEqual(documents);
       });
 
       it('are kept apart and returned exactly for every awkward key', async () => {
         const bucket = await newBucket();
         const documents = awkwardKeys.map((key, at) => live(bucket, key, at + 1, { etag: `e${at}` }));
-        await fill(documents);
+        await write(documents);
         expect(await store.objects.getMany(bucket, awkwardKeys)).toEqual(documents);
         await expectFound({ bucket }, [...awkwardKeys].sort(byBytes));
         for (const [at, key] of awkwardKeys.entries()) {
@@ -265,7 +264,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     describe('getMany', () => {
       it('answers in the order asked, tombstones included, undefined where nothing is stored, at once', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'a'), tombstone(bucket, 'b'), live(bucket, 'c')]);
+        await write([live(bucket, 'a'), tombstone(bucket, 'b'), live(bucket, 'c')]);
         expect(await store.objects.getMany(bucket, ['c', 'nothing', 'b', 'a', 'c'])).toEqual([
           live(bucket, 'c'),
           undefined,
@@ -301,7 +300,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('keep their documents when they are created again, by several at once', async () => {
         const bucket = unique('bucket');
         await Promise.all([newBucket(bucket), newBucket(bucket)]);
-        await fill([live(bucket, 'a')]);
+        await write([live(bucket, 'a')]);
         await newBucket(bucket);
         expect(await stored(bucket, 'a')).toEqual(live(bucket, 'a'));
       });
@@ -309,14 +308,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('leave nothing behind when they are removed, and start afresh when created again', async () => {
         const bucket = await newBucket();
         const neighbour = await newBucket(`${bucket}-2`);
-        await fill([live(bucket, 'words', 9), tombstone(bucket, 'gone', 9), live(neighbour, 'words', 9)]);
+        await write([live(bucket, 'words', 9), tombstone(bucket, 'gone', 9), live(neighbour, 'words', 9)]);
         await store.objects.removeBucket(bucket);
         expect(await store.objects.getMany(bucket, ['words', 'gone'])).toEqual([undefined, undefined]);
         expect(kinds(await store.objects.write([accept(live(bucket, 'words', 10))]))).toEqual(['fault']);
         await expectFound({ bucket }, []);
         await store.objects.removeBucket(bucket);
         await newBucket(bucket);
-        await fill([live(bucket, 'fresh', 1), live(bucket, 'gone', 1)]);
+        await write([live(bucket, 'fresh', 1), live(bucket, 'gone', 1)]);
         await expectFound({ bucket }, ['fresh', 'gone']);
         await expectFound({ bucket, ...wordsQuery('words') }, []);
         await expectFound({ bucket: neighbour, ...wordsQuery('words') }, ['words']);
@@ -335,7 +334,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         );
         for (const bucket of names) await newBucket(bucket);
         const documents = names.map((bucket) => live(bucket, 'same', 7, { etag: bucket }));
-        await fill(documents);
+        await write(documents);
         for (const [at, bucket] of names.entries()) {
           expect(await stored(bucket, 'same')).toEqual(documents[at]);
         }
@@ -358,7 +357,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const keys = ['\u{1f600}', '\ufffd', '\ue000', '\ud7ff', 'a', 'B', 'a/', 'a0', '\u00e9', 'e\u0301', 'ab', 'a\u0001'].map(
           (end) => `${shared}/${end}`,
         );
-        await fill(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
+        await write(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
         const sortedKeys = [...keys].sort(byBytes);
         const expected = [...buckets].sort(byBytes).flatMap((bucket) => sortedKeys.map((key) => [bucket, key]));
         await eventually(async () => {
@@ -369,16 +368,16 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       it('never finds a tombstone, whatever is asked', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
+        await write([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
         await expectFound({ bucket }, ['dir/gone.txt', 'dir/here.txt']);
-        await fill([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
+        await write([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
         await expectFound({ bucket }, ['dir/here.txt']);
         await expectFound({ bucket, prefix: 'dir/' }, ['dir/here.txt']);
         await expectFound({ bucket, key: 'dir/gone.txt' }, []);
         await expectFound({ bucket, ...wordsQuery('gone') }, []);
         await expectFound({ bucket, ...wordsQuery('dir') }, ['dir/here.txt']);
         await expectFound({ bucket, extension: 'txt' }, ['dir/here.txt']);
-        await fill([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
+        await write([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
         await expectFound({ bucket, ...wordsQuery('gone') }, ['dir/gone.txt']);
       });
 
@@ -407,7 +406,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           '\n',
         ];
         const keys = starts.flatMap((start) => [start, `${start}x`, `${start}/y`, `${start}\u{10ffff}z`]);
-        await fill([...new Set(keys)].map((key) => live(bucket, key)));
+        await write([...new Set(keys)].map((key) => live(bucket, key)));
         const all = [...new Set(keys)].sort(byBytes);
         await expectFound({ bucket }, all);
         for (const start of [...starts, '', 'a', '\u{10ffff}\u{10ffff}', 'A', 'ab/']) {
@@ -419,7 +418,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('finds one key exactly, in one bucket or in all', async () => {
         const key = unique('key');
         const buckets = [await newBucket(), await newBucket()];
-        await fill(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
+        await write(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
         await expectFound({ key }, [key, key]);
         await expectFound({ bucket: buckets[0] ?? '', key }, [key]);
       });
@@ -440,7 +439,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ['\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', ['\u{10428}\u{10429}', 'abc', 'fil']],
       ])('finds %s by its words: each whole, the last as a prefix', async (key, queries) => {
         const bucket = await newBucket();
-        await fill([live(bucket, key), live(bucket, 'unrelated')]);
+        await write([live(bucket, key), live(bucket, 'unrelated')]);
         for (const text of queries) await expectFound({ bucket, ...wordsQuery(text) }, [key]);
       });
 
@@ -457,14 +456,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ['٣٤', ['34']],
       ])('does not find %s by what are not its words', async (key, queries) => {
         const bucket = await newBucket();
-        await fill([live(bucket, key)]);
+        await write([live(bucket, key)]);
         await expectFound({ bucket }, [key]);
         for (const text of queries) expect(await store.objects.search({ bucket, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
       });
 
       it('finds keys whose words are the operators of a query language', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
+        await write([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
         await expectFound({ bucket, ...wordsQuery('AND or NOT near') }, ['and/or/not/near']);
         await expectFound({ bucket, ...wordsQuery('words') }, ['words']);
       });
@@ -472,7 +471,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('takes words of 64 letters, whole and as a prefix', async () => {
         const bucket = await newBucket();
         const long = '\u00f8\u{10428}'.repeat(32);
-        await fill([live(bucket, `${long}/x`)]);
+        await write([live(bucket, `${long}/x`)]);
         await expectFound({ bucket, ...wordsQuery(`${long} x`) }, [`${long}/x`]);
         await expectFound({ bucket, ...wordsQuery(`x ${long}`) }, [`${long}/x`]);
       });
@@ -481,7 +480,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const shared = unique('cursor');
         const first = await newBucket(`a${shared}`);
         const second = await newBucket(`b${shared}`);
-        await fill([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
+        await write([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
         await expectFound({ bucket: first, after: { bucket: first, key: 'k2' } }, ['k3']);
         await expectFound({ bucket: first, after: { bucket: second, key: 'k0' } }, []);
         await expectFound({ bucket: second, after: { bucket: first, key: 'k9' } }, ['k0', 'k2']);
@@ -657,7 +656,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('any sequence of writes', () => {
-      const write = fc.record({
+      const oneWrite = fc.record({
         key: fc.constantFrom('a', 'b', '\u{1f600}'),
         clock: fc.integer({ min: 1, max: 4 }),
         deleted: fc.boolean(),
@@ -668,7 +667,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('ends as the clock rule says, answer for answer and document for document', async () => {
         const bucket = await newBucket();
         let history = 0;
-        const histories = fc.array(fc.array(write, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
+        const histories = fc.array(fc.array(oneWrite, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
         await fc.assert(
           fc.asyncProperty(histories, async (batches) => {
             history += 1;

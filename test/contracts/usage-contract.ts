@@ -49,7 +49,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
     beforeAll(async () => {
       ({ store } = world);
       for (const each of [store, model]) for (const bucket of [BUCKET, OTHER]) await each.objects.createBucket(bucket);
-      await world.fill(
+      await world.write(
         [BUCKET, OTHER].flatMap((bucket) => documents.map((document) => ({ ...document, bucket }))),
         model,
       );

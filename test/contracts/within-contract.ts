@@ -162,7 +162,7 @@ export function withinContract(name: string, open: () => Promise<OpenStore>, num
     beforeAll(async () => {
       ({ store } = world);
       for (const each of [store, model]) for (const bucket of [ONE, TWO, THREE]) await each.objects.createBucket(bucket);
-      await world.fill(documents, model);
+      await world.write(documents, model);
     });
 
     it.each(cases)('finds and counts within $title what a list finds', async ({ within }) => {

@@ -55,12 +55,12 @@ export function contractWorld(open: () => Promise<OpenStore>) {
       return started().store;
     },
     refresh: async () => started().refresh?.(),
-    async newBucket(bucket = unique('bucket')): Promise<string> {
+    newBucket: async (bucket = unique('bucket')): Promise<string> => {
       await started().store.objects.createBucket(bucket);
       return bucket;
     },
     /** Writes them, to the others too, and makes them visible. */
-    async fill(documents: readonly ObjectDocument[], ...others: readonly Store[]): Promise<void> {
+    write: async (documents: readonly ObjectDocument[], ...others: readonly Store[]): Promise<void> => {
       for (const { objects } of [started().store, ...others]) {
         const answers = await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
         expect(answers.filter(({ kind }) => kind !== 'written')).toEqual([]);

@@ -114,7 +114,7 @@ export async function startProxy(interfere: Interference): Promise<Proxy> {
 async function forward({ method, path, headers, body }: ProxiedRequest): Promise<ProxyAnswer> {
   const answer = await fetch(`${serverUrl()}${path}`, {
     method,
-    headers: { 'content-type': String(headers['content-type'] ?? 'application/json') },
+    headers: { 'content-type': headers['content-type'] ?? 'application/json' },
     ...(body !== '' && { body }),
   });
   return { status: answer.status, body: await answer.text() };
