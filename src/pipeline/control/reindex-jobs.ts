@@ -149,7 +149,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
         limit,
-        after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+        after: decodeCursor(cursor, 1),
         fetch: async (count, position) => {
           const after = position?.[0];
           const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);
