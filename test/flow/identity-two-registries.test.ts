@@ -1,10 +1,12 @@
-/** Two processes on one store: what one of them revokes the other refuses. secrets.test.ts looks for secrets in the store. */
+/** Two processes on one store: what one of them revokes the other refuses, and the store itself holds no secret. */
+import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { BrowserAnswer } from '../support/identity/browser.ts';
 import { openWalk, request, type Token, type Walk } from '../support/identity/walk.ts';
 import { until } from '../support/servers/aws.ts';
 import { runTally } from '../support/servers/daemon.ts';
+import { raw } from '../support/servers/opensearch.ts';
 import { indexKinds } from '../support/worlds/flow.ts';
 
 let walk: Walk;
@@ -22,16 +24,20 @@ async function createKey(number: number, { access_token: token }: Token): Promis
     readonly key: { readonly id: string };
     readonly secret: string;
   };
+  walk.secrets.add(secret);
   return { id: key.id, secret };
 }
 
 const statusAt = async (number: number, token: string): Promise<number> => (await sendTo(number, 'GET', '/v1/session', { token })).status;
 
 describe('a registry and commands on one SQLite file', () => {
-  it('end the same keys, and the event streams of a key', async () => {
+  it('end the same keys and sessions, and the event streams of a key', async () => {
     walk = await openWalk('sqlite');
     const embedded = { TALLY_ROLES: 'ingest,reindex,http', TALLY_EMBEDDED_DATA: join(walk.folder, 'data') };
     const registry = await walk.start(0, embedded, ['serve', '--embedded']);
+    const alice = await walk.logIn('alice');
+    const other = await createKey(0, alice);
+    expect(await statusAt(0, other.secret)).toBe(200);
     const root = await walk.logIn('root');
     const token = root.access_token;
     const { id, secret } = await createKey(0, root);
@@ -47,11 +53,26 @@ describe('a registry and commands on one SQLite file', () => {
     });
     await until('the key is refused', async () => (await statusAt(0, secret)) === 401);
     expect(await stream.text()).toMatch(/event: problem\ndata: .*"authentication.failed"/);
+    const users = jsonOf(await sendTo(0, 'GET', '/v1/admin/users', { token }))['items'] as readonly {
+      readonly id: string;
+      readonly email: string;
+    }[];
+    const user = users.find(({ email }) => email === 'alice@example.com')?.id ?? '';
+    expect(await runTally(['admin', 'users', 'disable', user], walk.env)).toMatchObject({ code: 0 });
+    expect(await statusAt(0, alice.access_token)).toBe(401);
+    await until('the keys of the user are refused', async () => (await statusAt(0, other.secret)) === 401);
+    expect(await runTally(['admin', 'users', 'enable', user], walk.env)).toMatchObject({ code: 0 });
+    expect(await statusAt(0, alice.access_token)).toBe(401);
+    await until('the keys are accepted again', async () => (await statusAt(0, other.secret)) === 200);
+    const database = new DatabaseSync((walk.env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''), { readOnly: true });
+    const rows = [...database.prepare('SELECT * FROM state').all(), ...database.prepare('SELECT * FROM audit').all()];
+    database.close();
+    for (const each of walk.secrets) expect(JSON.stringify(rows)).not.toContain(each);
   });
 });
 
 describe.skipIf(!indexKinds.includes('opensearch'))('two registries on one OpenSearch', () => {
-  it('share logins, keys, revocations and disabled users', async () => {
+  it('share logins, keys, revocations and disabled users, and store no secret', async () => {
     walk = await openWalk('opensearch');
     await Promise.all([walk.start(0), walk.start(1, { TALLY_TRUSTED_PROXIES: '127.0.0.1/32' })]);
     const [alice, root] = [await walk.logIn('alice', 0), await walk.logIn('root', 1)];
@@ -90,5 +111,11 @@ describe.skipIf(!indexKinds.includes('opensearch'))('two registries on one OpenS
     expect(await statusAt(1, alice.access_token)).toBe(401);
     expect((await sendTo(0, 'POST', '/login/logout', { token: root.access_token })).status).toBe(204);
     expect(await statusAt(1, root.access_token)).toBe(401);
+
+    const prefix = walk.env['TALLY_INDEX_PREFIX'] ?? '';
+    await raw('POST', `/${prefix}-*/_refresh`);
+    const stored = JSON.stringify((await raw('GET', `/${prefix}-*/_search?size=1000&expand_wildcards=all`)).body);
+    expect(stored).toContain(id);
+    for (const each of walk.secrets) expect(stored).not.toContain(each);
   });
 });

@@ -15,6 +15,10 @@ const indexFaults: readonly (readonly [string, Interference])[] = [
   ['does not answer', { kind: 'hang' }],
 ];
 
+const storageFaults: readonly (readonly [string, Interference])[] = [
+  ['answers 503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
+];
+
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 
 /** Longer than until the cluster's first probe, so that it is seen to fail. */
@@ -143,28 +147,35 @@ describe('an outage', () => {
       await using flow = await openFlow(kind);
       const { world } = flow;
       const daemon = await flow.start(LONG);
-      for (const key of [...keys('kept', 20), ...keys('gone', 100)]) world.send(world.put(key));
-      await flow.converged(daemon);
+      for (const key of keys('kept', 20)) world.send(world.put(key));
+      for (const [name, interference] of storageFaults) {
+        for (const key of keys(`gone ${name}`, 100)) world.send(world.put(key));
+        await flow.converged(daemon);
+        const answered = daemon.logged('S3 answers for the bucket again').length;
+        const isWaiting = (): boolean =>
+          daemon.logged('S3 does not answer for the bucket: its records that need S3 wait').length > answered;
 
-      const outage = world.s3.interfere({ kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } });
-      for (const key of keys('gone', 100)) world.send(world.remove(key));
-      await daemon.line('S3 does not answer for the bucket: its records that need S3 wait');
-      const during = keys('during', 20);
-      for (const key of during) world.send(world.put(key));
-      const isIndexed = async (): Promise<boolean> => {
-        const found = await indexed(daemon, world.bucket);
-        return during.every((key) => found?.has(key) === true);
-      };
-      await until('exact events are indexed', isIndexed);
-      const warning = { storage: { status: 'warning', code: 's3.unavailable' } };
-      expect(await daemon.readyz()).toMatchObject({ status: 200, body: { checks: warning } });
-      await delay(OUTAGE_MS);
-      expect(receivesMax(world)).toBeLessThanOrEqual(2);
-      outage.remove();
+        const outage = world.s3.interfere(interference);
+        for (const key of keys(`gone ${name}`, 100)) world.send(world.remove(key));
+        await until('records wait', isWaiting);
+        const during = keys(`during ${name}`, 20);
+        for (const key of during) world.send(world.put(key));
+        const isIndexed = async (): Promise<boolean> => {
+          const found = await indexed(daemon, world.bucket);
+          return during.every((key) => found?.has(key) === true);
+        };
+        await until('exact events are indexed', isIndexed);
+        const { status, body } = (await daemon.readyz()) ?? {};
+        expect(status).toBe(200);
+        expect(body).toMatchObject({ checks: { storage: { status: 'warning', code: 's3.unavailable' } } });
+        await delay(OUTAGE_MS);
+        expect(receivesMax(world)).toBeLessThanOrEqual(2);
+        outage.remove();
 
-      await flow.converged(daemon);
-      await daemon.line('S3 answers for the bucket again');
-      expect(world.objects().size).toBe(40);
+        await flow.converged(daemon);
+        await until('S3 answers again', () => daemon.logged('S3 answers for the bucket again').length > answered);
+      }
+      expect(world.objects().size).toBe(20 + 20 * storageFaults.length);
       expect(daemon.logged('receiving paused')).toEqual([]);
       expect(world.deadLetters()).toEqual([]);
     },

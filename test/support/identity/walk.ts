@@ -45,6 +45,8 @@ export interface Walk {
   logIn(who: PersonName, number?: number): Promise<Token>;
   /** A server that browses for programs: they send the address to the path that names the person. */
   readonly driverUrl: string;
+  /** All texts that were secret: none of them may be stored or logged. */
+  readonly secrets: Set<string>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -62,6 +64,7 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
   const urls = [`http://127.0.0.1:${await unusedPort()}`, `http://127.0.0.1:${await unusedPort()}`];
   const url = (number = 0): string => urls[number] ?? '';
   const provider = await startProvider(urls.map((each) => `${each}/login/callback`));
+  const secrets = new Set([CLIENT_SECRET]);
   const daemons: Daemon[] = [];
 
   /** Logs a person in at the issuer and, for a program, allows it on the consent page. Rejects if a page shows an error instead. */
@@ -70,7 +73,9 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     const { origin } = new URL(address);
     const cookies = new Map<string, string>();
     const begun = await get(address, { cookies, headers: { accept: 'text/html' } });
+    for (const value of cookies.values()) secrets.add(value);
     const back = await provider.authorize(locationOf(begun));
+    secrets.add(new URL(back).searchParams.get('code') ?? CLIENT_SECRET);
     const answered = await get(back, { cookies, headers: visit });
     const location = locationOf(answered);
     if (location !== '/login/consent') return { redirect: location };
@@ -78,7 +83,9 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     const login = /data-login="([^"]+)"/.exec(page.text)?.[1] ?? '';
     const headers = { ...json, 'x-tally-csrf': '1', origin, 'sec-fetch-site': 'same-origin' };
     const answer = await get(`${origin}/login/consent`, { cookies, method: 'POST', headers, body: JSON.stringify({ login, allow: true }) });
-    return JSON.parse(answer.text) as Decided;
+    const decided = JSON.parse(answer.text) as Decided;
+    secrets.add(decided.code ?? codeIn(decided.redirect ?? ''));
+    return decided;
   }
 
   /** The address of a login of a program. */
@@ -107,6 +114,7 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
     env: index.env,
     folder,
     url,
+    secrets,
     driverUrl: `http://127.0.0.1:${(driver.address() as AddressInfo).port}`,
     async start(number = 0, env = {}, args = ['serve']) {
       const settings = {
@@ -130,7 +138,9 @@ export async function openWalk(kind: IndexKind): Promise<Walk> {
       const { redirect = '' } = await browse(who, authorization(number));
       const grant = { grant_type: 'authorization_code', code: codeIn(redirect), code_verifier: VERIFIER, redirect_uri: CALLBACK };
       const answer = await get(`${url(number)}/login/token`, { method: 'POST', headers: json, body: JSON.stringify(grant) });
-      return JSON.parse(answer.text) as Token;
+      const issued = JSON.parse(answer.text) as Token;
+      secrets.add(issued.access_token);
+      return issued;
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(daemons.map((daemon) => daemon.kill()));
