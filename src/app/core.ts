@@ -33,6 +33,7 @@ import { parseArn } from '../domain/provisioning/names.ts';
 import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
 import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
+import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
@@ -70,6 +71,7 @@ export interface Core {
   readonly storage: ObjectStorage;
   readonly queues: QueueClient;
   readonly queueWatch: QueueWatch;
+  readonly allBuckets: AllBuckets;
   readonly connectBucket: ConnectBucket;
   readonly gaps: GapReports;
   readonly topics: TopicClient;
@@ -228,6 +230,7 @@ export async function createCore(
     storage,
     queues,
     queueWatch,
+    allBuckets: createAllBuckets({ state, clock }),
     connectBucket,
     gaps,
     topics,

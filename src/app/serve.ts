@@ -337,9 +337,17 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
-  const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
+  const watched = {
+    ...watching,
+    state: core.store.state,
+    allBuckets: core.allBuckets,
+    clock,
+    telemetry,
+    connect: core.connectBucket,
+    series,
+  };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
   repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);

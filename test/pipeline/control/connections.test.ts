@@ -12,8 +12,7 @@ const signal = new AbortController().signal;
 async function startWorld() {
   const world = createControlWorld();
   await world.connectBucket.connect({ bucket: 'photos' }, 'test');
-  const { diagnose } = world.provisioning;
-  return { ...world, connections: createConnections({ ...world, look: (...args) => diagnose(...args) }) };
+  return { ...world, connections: createConnections({ ...world, look: (record, during) => world.provisioning.diagnose(record, during) }) };
 }
 
 describe('the doctor', () => {

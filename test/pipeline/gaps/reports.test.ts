@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
@@ -37,14 +38,7 @@ function sighting(change: Partial<GapSighting> = {}): GapSighting {
 }
 
 /** Whether the promise is still pending after all that can run now has run. */
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  let isDone = false;
-  void Promise.allSettled([promise]).then(() => {
-    isDone = true;
-  });
-  await new Promise((resolve) => setImmediate(resolve));
-  return !isDone;
-}
+const isPending = (promise: Promise<unknown>): Promise<boolean> => Promise.race([promise.then(() => false), setImmediate(true)]);
 
 describe('gap reports', () => {
   it('are stored when they resolve', async () => {
@@ -129,14 +123,6 @@ describe('gap reports', () => {
     await world.clock.advance(1_000);
     await Promise.all(later);
     expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
-  });
-
-  it('survive that another worker writes the same gap', async () => {
-    const interfere = async (state: StateStore) => createGapReports({ ...(await others), state }).report(sighting({ seenAtMs: 50 }));
-    const others = Promise.resolve({ clock: createFakeClock(), telemetry: createFakeTelemetry() });
-    const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
-    await world.gaps.report(sighting());
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 2, firstSeenMs: 50, lastSeenMs: 100 }]);
   });
 
   it('all fail when the write fails, and the next one writes again', async () => {
@@ -258,10 +244,5 @@ describe('the list of gaps', () => {
     const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
     expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
     expect(gap).not.toHaveProperty('closedAtMs');
-  });
-
-  it('refuses a cursor that no page answered', async () => {
-    const { list } = await filled();
-    await expect(list({ limit: 1, cursor: '!' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 });

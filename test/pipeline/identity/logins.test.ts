@@ -435,6 +435,9 @@ describe('a grant that waits', () => {
     await world.clock.advance(7 * 86_400_000);
     expect(await waiting()).toEqual([]);
     await expect(people.withdraw({ sub: 's-carol' })).rejects.toMatchObject({ code: 'appointment.not-found' });
+    world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(userIdOf(ISSUER, 's-carol'))).toMatchObject({ role: 'user' });
   });
 
   it('makes no administrator after it was withdrawn, and another grant does', async () => {
