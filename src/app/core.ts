@@ -81,10 +81,10 @@ export interface Core {
   readonly applyFileGrants: ApplyFileGrants;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
-  /** A job has something to do: what onJobDue() named is called. */
-  readonly jobIsDue: () => void;
+  /** A job has something to do, or this one was stored: what onJobDue() named is called. */
+  readonly jobIsDue: (jobId?: string) => void;
   /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
-  onJobDue(wake: () => void): void;
+  onJobDue(wake: (jobId?: string) => void): void;
   close(): Promise<void>;
 }
 
@@ -199,8 +199,8 @@ export async function createCore(
     queueWatch,
     bucketQueueUrls: queueUrls.bucket,
   });
-  let wake = (): void => undefined;
-  const jobIsDue = (): void => wake();
+  let wake: Core['jobIsDue'] = () => undefined;
+  const jobIsDue: Core['jobIsDue'] = (jobId) => wake(jobId);
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
   const provisioning = createProvisioning({
     state,

@@ -19,7 +19,6 @@ export interface StoredGrants {
   change(change: (grants: readonly Grant[]) => readonly Grant[]): Promise<void>;
 }
 
-/** Creates the functions. */
 export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'>): StoredGrants {
   let known: { readonly version: StateVersion | undefined; readonly readAtMs: number; readonly policy: Policy } | undefined;
 

@@ -60,7 +60,6 @@ interface ConnectAtEventDependencies extends WithPorts<'clock' | 'telemetry'> {
 
 type Failure = Exclude<Found, { readonly kind: 'connected' }>;
 
-/** Creates the function. */
 export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): ConnectAtEvent {
   const { connect, lookup, connected, clock, telemetry, max } = dependencies;
   const turns = new PQueue({ concurrency: CONNECTS_MAX });

@@ -45,7 +45,6 @@ interface StatusDependencies extends WithPorts<'state' | 'clock'> {
   readonly compareIntervalMs: number;
 }
 
-/** Creates the functions. */
 export function createBucketStatuses({ state, clock, compareIntervalMs }: StatusDependencies): BucketStatuses {
   const known = async (stored: Promise<readonly GapRecord[]>, readable: Readable): Promise<Known> => {
     const nowMs = clock.nowMs();

@@ -8,7 +8,7 @@ import { isPurged, keyRecordSchema } from '../../domain/identity/api-key.ts';
 import { forgetPurged } from '../identity/key-records.ts';
 import type { StateEntry } from '../ports/state.ts';
 import { hourOf, SERIES_KEPT_MS } from '../../domain/series/hour.ts';
-import { seriesIdOf } from '../records/stored.ts';
+import { seriesIdOf, pagesOf } from '../records/stored.ts';
 import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
@@ -18,7 +18,7 @@ import type { WithPorts } from '../ports/ports.ts';
 
 /** At most some 2,000 tombstones or audit records a second, or 800 keys: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
-/** One request lists this many records of an hour, or of a login. */
+/** One request lists this many records of an hour, of a login or of keys. */
 const PAGE = 200;
 
 /** One transaction of SQLite, which blocks all other work for about 10 ms. */
@@ -70,8 +70,6 @@ export function createPurgeAudit({
   };
 }
 
-/** Entries of one request to the store. */
-const ENTRIES = 200;
 /** The requests of one run: a million keys, in less than half an hour. The next run begins at the first key again, where the purged ones are gone. */
 const REQUESTS_MAX = 5_000;
 
@@ -97,13 +95,12 @@ export function createPurgeApiKeys({
 
   return async function purgeApiKeys(signal) {
     let count = 0;
-    let after: string | undefined;
-    for (let request = 0; request < REQUESTS_MAX; request += 1) {
-      const entries = await state.list('api-key', { limit: ENTRIES, ...(after !== undefined && { after }) }, signal);
+    let requests = 0;
+    for await (const entries of pagesOf(state, 'api-key', { limit: PAGE, signal })) {
       count += await purge(entries, signal);
-      after = entries.at(-1)?.id;
-      if (entries.length < ENTRIES) break;
-      await clock.sleep(PAUSE_MS, signal);
+      requests += 1;
+      if (requests === REQUESTS_MAX) break;
+      if (entries.length === PAGE) await clock.sleep(PAUSE_MS, signal);
     }
     if (count > 0) telemetry.info('API keys that ended 90 days ago are deleted', { count });
   };
@@ -114,12 +111,10 @@ export function createPurgeSeries({ state, clock }: WithPorts<'state' | 'clock'>
   return async function purgeSeries(signal) {
     // ids are in the order of their hours
     const firstKept = seriesIdOf(hourOf(clock.nowMs() - SERIES_KEPT_MS));
-    for (let after: string | undefined; ;) {
-      const entries = await state.list('series', { limit: PAGE, ...(after !== undefined && { after }) }, signal);
+    for await (const entries of pagesOf(state, 'series', { limit: PAGE, signal })) {
       const old = entries.filter(({ id }) => id < firstKept);
       for (const { id, version } of old) await state.remove(id, version, signal, 'soon');
       if (old.length < PAGE) return;
-      after = old.at(-1)?.id;
     }
   };
 }
@@ -132,15 +127,11 @@ export function createPurgeLogins({ state, clock }: WithPorts<'state' | 'clock'>
     isEnded: (record: z.infer<Schema>, nowMs: number) => boolean,
     signal: AbortSignal,
   ): Promise<void> {
-    let after: string | undefined;
-    do {
-      const entries = await state.list(kind, { limit: PAGE, ...(after !== undefined && { after }) }, signal);
+    for await (const entries of pagesOf(state, kind, { limit: PAGE, signal }))
       for (const { id, record, version } of entries) {
         const parsed = schema.safeParse(record);
         if (parsed.success && isEnded(parsed.data, clock.nowMs())) await state.remove(id, version, signal, 'soon');
       }
-      after = entries.length < PAGE ? undefined : entries.at(-1)?.id;
-    } while (after !== undefined);
   }
 
   return async function purgeLogins(signal) {

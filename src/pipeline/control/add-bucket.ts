@@ -29,7 +29,6 @@ interface Added {
 /** Throws as ConnectBucket.connect() does. */
 export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
 
-/** Creates the function. */
 export function createAddBucket({ state, connectBucket, look, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
@@ -102,7 +101,6 @@ interface Changed {
 /** Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws. */
 type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, signal?: AbortSignal) => Promise<Changed>;
 
-/** Creates the function. */
 export function createChangeBucket({ state, connectBucket }: ChangeBucketDependencies): ChangeBucket {
   return async function changeBucket(bucket, request, by, signal) {
     const before = await requireBucket(state, bucket, signal);

@@ -33,7 +33,7 @@ export function createExportState({ state }: WithPorts<'state'>): ExportState {
   return async function exportState({ limit, cursor }, signal) {
     return readPage({
       limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 2),
+      after: decodeCursor(cursor, 2),
       fetch: (count, position) => fetch(count, position, signal),
       positionOf: ({ kind, id }) => [kind, id],
     });

@@ -62,8 +62,8 @@ export interface ReindexJobs {
 }
 
 interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Called when a job has something to do, for a worker in this process. Default: the next look of a worker finds it. */
-  readonly jobIsDue?: () => void;
+  /** Called when a job has something to do, or when this one was stored, for a worker in this process. Default: the next look of a worker finds it. */
+  readonly jobIsDue?: (jobId?: string) => void;
 }
 
 /** Creates the verbs of jobs. */
@@ -78,8 +78,9 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     // the record of the bucket's slot, which is stored next, waits until lists show both
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
+    // it may begin meanwhile: a worker that begins it looks whether it occupies its bucket
+    jobIsDue(job.id);
     if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
-    jobIsDue();
     return job;
   }
 
@@ -148,7 +149,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
         limit,
-        after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+        after: decodeCursor(cursor, 1),
         fetch: async (count, position) => {
           const after = position?.[0];
           const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);

@@ -57,7 +57,7 @@ interface VerbDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly storage: ObjectStorage;
   /** Called when a job has something to do, for a worker in this process. */
-  readonly jobIsDue?: () => void;
+  readonly jobIsDue?: (jobId?: string) => void;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;

@@ -16,7 +16,7 @@ import { gapId, gapSchema, withSighting, type GapKind, type GapSighting } from '
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { factsOf, warnOfGap } from './reports.ts';
 import type { StateEntry, StateVersion } from '../ports/state.ts';
-import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import { parseEntry, refs, updateRecord, gapIdsOf } from '../records/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { repeat } from '../serving/repeat.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -220,9 +220,9 @@ export function createKeyGaps({ state, clock }: WithPorts<'state' | 'clock'>): K
   async function knownOf(bucket: string): Promise<Known> {
     const known = buckets.get(bucket);
     if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known;
-    const start = `gap:${bucket}:`;
-    const entries = await state.list('gap', { after: start, limit: READ_MAX });
-    const ids = entries.filter((entry) => entry.id.startsWith(start) && isOpenKeyGap(entry)).map(({ id }) => id);
+    const prefix = gapIdsOf(bucket);
+    const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
+    const ids = entries.filter((entry) => entry.id.startsWith(prefix) && isOpenKeyGap(entry)).map(({ id }) => id);
     const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
     buckets.set(bucket, read);
     return read;

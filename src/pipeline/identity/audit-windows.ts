@@ -159,7 +159,6 @@ interface FailedAttemptsDependencies extends WithPorts<'audit' | 'clock' | 'tele
   readonly host: string;
 }
 
-/** Creates the recorder. */
 export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
@@ -199,7 +198,6 @@ export interface KeyUses extends StoresWindows {
   used(actor: KeyActor & { readonly address?: string }, operation: string): void;
 }
 
-/** Creates the recorder. */
 export function createKeyUses(dependencies: WithPorts<'audit' | 'clock' | 'telemetry'>): KeyUses {
   const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
   return {

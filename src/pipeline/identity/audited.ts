@@ -29,7 +29,6 @@ export type Audited = <Request extends AnyRequest, Answer>(
   came?: (answer: Answer) => AuditParameters,
 ) => Verb<Request, Answer>;
 
-/** Creates the function. */
 export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): Audited {
   async function storeIntent(record: AuditRecord, signal: AbortSignal): Promise<void> {
     try {
@@ -104,7 +103,6 @@ function reasonOf(error: unknown): string {
   return `${code}: ${reason}`;
 }
 
-/** Creates the function. */
 export function createAuditUser({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): AuditUser {
   return async function auditUser(event, who, { origin: { address, requestId }, parameters }) {
     const { userId, email, role } = who;

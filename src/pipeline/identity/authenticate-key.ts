@@ -42,7 +42,6 @@ interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'>
 /** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
 type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
-/** Creates the function. */
 export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
   const notes = createKeyNotes({ state, clock, telemetry });
 
@@ -144,7 +143,6 @@ interface KeyNotes {
   used(record: KeyRecord, actor: KeyActor): void;
 }
 
-/** Creates the function. */
 function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyNotes {
   const writing = new Set<string>();
   /** This process's own writes, because the record that callers have may be some seconds older. */

@@ -38,7 +38,6 @@ export interface KeyRecords {
   revoke(id: string): Promise<KeyRecord | undefined>;
 }
 
-/** Creates the functions. */
 export function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyRecords {
   /** Adds the id of a key to its user. Returns what leaves no room for it. */
   async function reserve({ id, userId, createdAtMs, expiresAtMs }: KeyRecord): Promise<string | undefined> {

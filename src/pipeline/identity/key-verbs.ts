@@ -53,7 +53,6 @@ interface KeyVerbsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-/** Creates the verbs. */
 export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
@@ -285,7 +284,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
     for (let looked = 0; ;) {
       const { items, last } = page;
       const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
-      const entries = await dependencies.state.list('api-key', { limit: wanted, ...(last !== undefined && { after: last }) }, signal);
+      const entries = await dependencies.state.list('api-key', { limit: wanted, after: last }, signal);
       const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
       looked += entries.length;
       if (!hasMore && entries.length < wanted) return { items };
@@ -296,7 +295,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
 
 /** The id after which a page begins. */
 function afterOf(cursor: string | undefined): string | undefined {
-  return cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
+  return decodeCursor(cursor, 1)?.[0];
 }
 
 interface FillingPage {

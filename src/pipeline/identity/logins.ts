@@ -257,7 +257,6 @@ function invalidGrant(): RequestError {
   return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
 }
 
-/** Creates the function. */
 function createRedeemCode({ state, clock, users, sessions, audit, attempts }: RedeemDependencies): RedeemCode {
   /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
   async function redeemOf(record: LoginRecord, user: KnownUser, redemption: Redemption, origin: Origin): Promise<StartedSession> {

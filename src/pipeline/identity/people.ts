@@ -1,7 +1,13 @@
 /** What administrators do about users: list, disable, enable, and appoint other administrators. */
-import type { AppointmentAnswer, AppointmentRequest, AppointmentsRequest, User, UsersRequest } from '../../api/users.ts';
-import { appointmentView, userView } from '../../api/users.ts';
-import { decodeCursor } from '../../domain/cursor.ts';
+import {
+  type AppointmentAnswer,
+  type AppointmentRequest,
+  type AppointmentsRequest,
+  type User,
+  type UsersRequest,
+  appointmentView,
+  userView,
+} from '../../api/users.ts';
 import {
   appointeesOf,
   appointmentNameOf,
@@ -12,8 +18,7 @@ import {
 import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { StateEntry } from '../ports/state.ts';
-import { readPage, type Page } from '../records/pages.ts';
+import { type Page, readEntries } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { createSignIns } from './users.ts';
@@ -38,7 +43,6 @@ interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
-/** Creates the functions. */
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
   const signIns = createSignIns({ state, clock, rules });
 
@@ -77,18 +81,6 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     );
   }
 
-  function entriesOf(kind: 'user' | 'appointment', { limit, cursor }: UsersRequest, signal: AbortSignal): Promise<Page<StateEntry>> {
-    return readPage({
-      limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
-      fetch: (count, position) => {
-        const after = position?.[0];
-        return state.list(kind, { limit: count, ...(after !== undefined && { after }) }, signal);
-      },
-      positionOf: ({ id }) => [id],
-    });
-  }
-
   const enable = (userId: string): Promise<User> =>
     change(userId, (user) => {
       const { disabledAtMs: _, ...enabled } = user;
@@ -97,7 +89,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
 
   return {
     async list(request, signal) {
-      const { items, ...rest } = await entriesOf('user', request, signal);
+      const { items, ...rest } = await readEntries(state, 'user', request, signal);
       return { ...rest, items: items.map((entry) => userView(knownUserOf(rules, parseEntry(entry, userRecordSchema)))) };
     },
     async disable(userId) {
@@ -125,7 +117,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       return { ...appointmentView(record), user_id: appointed?.roleSource === 'appointment' ? appointed.userId : undefined };
     },
     async listAppointments(request, signal) {
-      const { items, ...rest } = await entriesOf('appointment', request, signal);
+      const { items, ...rest } = await readEntries(state, 'appointment', request, signal);
       const records = items.map((entry) => parseEntry(entry, appointmentSchema));
       return { ...rest, items: records.filter((record) => !isAppointmentOver(record, clock.nowMs())).map(appointmentView) };
     },

@@ -38,7 +38,6 @@ interface SignInDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
 }
 
-/** Creates the functions. */
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 

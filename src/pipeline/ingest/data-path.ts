@@ -9,8 +9,7 @@
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
-import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
+import { type Fault, type FaultCode, FaultError, faultOf } from '../../domain/fault.ts';
 import { deferDelayS, settlementOf, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';

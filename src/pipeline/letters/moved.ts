@@ -13,7 +13,7 @@ import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { DeadLetterQueue } from '../queues/watch.ts';
 import { createTakeLease } from '../records/lease.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
@@ -33,7 +33,6 @@ const RECORD_LATE_MS = 60_000;
 const RECORD_NEW_MS = 3_600_000;
 /** The longest retention of SQS, and a day for clocks that differ. */
 const RECORD_LIFE_MS = 15 * 86_400_000;
-const PAGE_MAX = 1_000;
 /** How many letters are remembered, so that their records are not read again each time: several full readings. */
 const KNOWN_MAX = 10_000;
 
@@ -126,16 +125,12 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
 
   /** Removes the records that `isGone` names, and those that are older than any letter can be. */
   async function removeRecords(isGone: (record: DeadLetterRecord) => boolean): Promise<void> {
-    let after: string | undefined;
-    do {
-      const entries = await state.list('dead-letter', { limit: PAGE_MAX, ...(after !== undefined && { after }) });
-      for (const entry of entries) {
+    for await (const page of pagesOf(state, 'dead-letter'))
+      for (const entry of page) {
         const record = parseEntry(entry, deadLetterRecordSchema);
         const { keptAtMs = Date.parse(record.context.firstReceived) } = record;
         if (isGone(record) || clock.nowMs() - keptAtMs > RECORD_LIFE_MS) await removeRecord(state, entry.id);
       }
-      after = entries.length < PAGE_MAX ? undefined : entries.at(-1)?.id;
-    } while (after !== undefined);
   }
 
   return async function reportMovedLetters(signal) {

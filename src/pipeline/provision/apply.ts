@@ -13,6 +13,7 @@ import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonica
 import {
   connectionSchema,
   earlierAfter,
+  madeSchema,
   madeSubscription,
   subscriptionName,
   type ConnectionPart,
@@ -26,7 +27,7 @@ import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing, isTargetRight } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -103,7 +104,6 @@ interface Seen {
 
 const ANOTHER = 'another change of a connection';
 
-/** Creates the function. */
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;
@@ -169,11 +169,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   /** Stores what is about to be made, before it is made. */
   async function begin({ plan, observed: { notification }, connection: before }: Seen): Promise<ConnectionRecord> {
     const { changes, token } = plan;
-    const wish = storedWish(plan.wish);
+    // what was agreed to for one plan only is not stored
+    const wish = wishSchema.parse(plan.wish);
     const nowMs = clock.nowMs();
     const changesPolicy = changes.some(({ part }) => part === 'topic-policy');
     const next: ConnectionRecord = {
-      ...withoutWish(before),
+      ...(before && madeSchema.parse(before)),
       ...wish,
       earlier: earlierAfter(before, wish),
       state: 'applying',
@@ -222,12 +223,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   /** The gap is stored first: a process that is killed in between opens it again. */
   async function finish({ plan, observed: { subscription }, connection: before }: Seen): Promise<Applied> {
-    const wish = storedWish(plan.wish);
+    const wish = wishSchema.parse(plan.wish);
     const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish);
-    const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
+    const { token: _, pausedAtMs: __, parts = [], ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
@@ -277,21 +278,6 @@ function isShownLate(made: string, { changes: [change], wiring: { topic, rule } 
   return rule !== undefined && made === `rule ${rule.arn}` && isUntagged(existing(observed.rule));
 }
 
-/** What was agreed to for one plan only is not stored. */
-function storedWish(wish: Wish): Wish {
-  const { adopt: _, ...stored } = wish;
-  return stored;
-}
-
-/** The record without what only some wishes have. */
-function withoutWish(
-  record: ConnectionRecord | undefined,
-): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'partsAccount' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
-  if (record === undefined) return undefined;
-  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, partsAccount: ______, ...rest } = record;
-  return rest;
-}
-
 function waiting(waitingFor: string): Applied {
   return { state: 'applying', waitingFor, retryAfterMs: RETRY_AFTER_MS };
 }
@@ -303,7 +289,7 @@ function isFor(wish: Wish, connection: ConnectionRecord): boolean {
 
 /** Whether a removal of another bucket knows by the record what this one needs. */
 function isCounted(wish: Wish, connection: ConnectionRecord | undefined): boolean {
-  return connection !== undefined && isFor(storedWish(wish), connection);
+  return connection !== undefined && isFor(wishSchema.parse(wish), connection);
 }
 
 const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([

@@ -42,7 +42,6 @@ interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
 /** Throws `connect.embedded` only. */
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
 
-/** Creates the function. */
 export function createDiagnose({
   state,
   aws,

@@ -31,7 +31,6 @@ export interface PassEnd {
 /** Runs work under the lease of the bucket; `held` if another process has it. */
 export type UnderLock = <Result>(bucket: string, end: PassEnd, work: (lock: Lock) => Promise<Result>) => Promise<Result | 'held'>;
 
-/** Creates the function. */
 export function createConnectLock({ state, clock }: WithPorts<'state' | 'clock'>): UnderLock {
   const takeLease = createTakeLease({ state, clock });
   /** Of this process one waits at the store, and the others in their order. */

@@ -1,11 +1,10 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
-import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
+import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
-import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
@@ -75,7 +74,6 @@ export interface Provisioning {
   diagnoseSharing(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
 }
 
-/** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
@@ -169,8 +167,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 }
 
 /** Another account has its own topics and rules, and no policy of those lets the process make any. */
-function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, source }: Wish, roles: Roles): void {
-  if (partsAccount === undefined || source === 'topic' || roles.has(partsAccount)) return;
+function refuseWithoutRole({ bucket, bucketAccount, account, source }: Wish, roles: Roles): void {
+  if (bucketAccount === account || source === 'topic' || roles.has(bucketAccount)) return;
   throw new RequestError(
     'connect.no-role',
     `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,

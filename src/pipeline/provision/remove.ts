@@ -18,7 +18,7 @@ import type { Lock, UnderLock } from './lock.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait } from './patience.ts';
-import { earlierWishes, wishOfConnection, partsBeside } from './wishes.ts';
+import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
@@ -63,7 +63,6 @@ interface Pass {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Creates the functions. */
 export function createRemoveParts({
   state,
   aws,
@@ -217,7 +216,6 @@ interface UnrecordedDependencies {
 /** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
 type UnrecordedWishes = (like: Wish, recorded: ReadonlySet<string>, signal?: AbortSignal) => Promise<readonly Wish[]>;
 
-/** Creates the function. */
 function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): UnrecordedWishes {
   return async function unrecordedWishes(like, recorded, signal) {
     const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
@@ -275,7 +273,7 @@ function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
 
 /** The wish by which the bucket would have been connected. Queues and installation are those of the other one. */
 function wishLike(like: Wish, { bucket, region, account, source, topicArn, enrich }: BucketRecord): Wish {
-  const { topicArn: _, minimal: __, partsAccount: ___, ...place } = like;
+  const { topicArn: _, minimal: __, ...place } = like;
   const bucketAccount = account ?? like.account;
   // the record of a bucket that was wired by hand names its topic, whosever it is
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
@@ -285,7 +283,6 @@ function wishLike(like: Wish, { bucket, region, account, source, topicArn, enric
     bucket,
     region,
     bucketAccount,
-    ...partsBeside(bucketAccount, like),
     enrich,
     ...(isByTopic ? { source: 'topic', topicArn } : { source, ...(routed !== undefined && { topicArn: routed }) }),
   };

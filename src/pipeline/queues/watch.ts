@@ -1,8 +1,7 @@
 /** Reads the attributes of the queues: depths for metrics and back-pressure, redrive policies for settlement, and retentions. */
 import type { QueueAttributes, QueueClient } from '../ports/queues.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import { repeat } from '../serving/repeat.ts';
-import type { Fault } from '../../domain/fault.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS updates its approximate numbers about this often. */

@@ -1,7 +1,7 @@
 /** Reads the records of the hours of all processes. Hours that are over are read once by each process, and kept condensed. */
 import { LRUCache } from 'lru-cache';
 import { condensed, HOUR_MS, hourOf, hourRecordSchema, type HourRecord } from '../../domain/series/hour.ts';
-import { seriesIdOf } from '../records/stored.ts';
+import { seriesIdOf, pagesOf } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** A record has some kilobytes, so that a page has a few megabytes at most. */
@@ -51,12 +51,10 @@ async function readRecords(
 ): Promise<readonly HourRecord[]> {
   const records: HourRecord[] = [];
   // ids are in the order of their hours, and the id of an hour alone is before those of its processes
-  for (let after = seriesIdOf(fromMs); ;) {
-    const entries = await state.list('series', { after, limit: PAGE }, signal);
+  for await (const entries of pagesOf(state, 'series', { after: seriesIdOf(fromMs), limit: PAGE, signal })) {
     const parsed = entries.flatMap(({ record }) => hourRecordSchema.safeParse(record).data ?? []);
     records.push(...parsed.filter(({ hourMs }) => hourMs < toMs));
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < PAGE || last.id >= seriesIdOf(toMs)) return records;
-    after = last.id;
+    if ((entries.at(-1)?.id ?? '') >= seriesIdOf(toMs)) break;
   }
+  return records;
 }

@@ -175,7 +175,7 @@ describe('the script, run where a topic or rule with its name is there', () => {
 
 describe('the script for a bucket of another account and region', () => {
   const OTHER = '999999999999';
-  const elsewhere = { bucketAccount: OTHER, partsAccount: OTHER, region: 'eu-west-1' } as const;
+  const elsewhere = { bucketAccount: OTHER, region: 'eu-west-1' } as const;
 
   /** The commands of the AWS CLI that it sends, each with its profile, on an AWS that has the topic and the rule already. */
   async function commandsOf(script: string, profiles: Readonly<Record<string, string>>, hasUndelivered = false) {

@@ -1,7 +1,7 @@
 /** Buckets of another region or account than the bucket queue. test/adapters/aws/iam-policy.test.ts shows with which credentials each request is sent. */
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
-import { parseArn, prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
+import { prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
@@ -146,24 +146,6 @@ describe('a bucket of another account', () => {
       await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.no-role' });
     }
     expect(world.aws.writes).toEqual([]);
-  });
-
-  it('has its topic where an earlier version made it until it is applied again, and then nothing is left of that', async () => {
-    const world = await startWorld({ photos: { account: OTHER }, roles });
-    await world.apply();
-    // as an earlier version made it: in the account of the queue
-    await world.remove();
-    await world.setBucket({ account: ACCOUNT });
-    await world.apply();
-    await updateRecord(world.state, refs.connection('photos'), (each) => each && { ...each, bucketAccount: OTHER });
-    await world.setBucket({ account: OTHER });
-    expect(parseArn([...world.aws.parts.topics.keys()][0] ?? '')?.account).toBe(ACCOUNT);
-    expect(await world.codes()).not.toContain('connect.topic-missing');
-    await world.agree();
-    expect([...world.aws.parts.topics.keys()].map((arn) => parseArn(arn)?.account)).toEqual([ACCOUNT, OTHER]);
-    await world.remove();
-    expect([...world.aws.parts.topics.keys()]).toEqual([]);
-    expect(JSON.stringify(world.aws.snapshot())).not.toContain(`tally-${INSTALLATION}`);
   });
 
   it('leaves what a bucket of the account of the queue needs', async () => {

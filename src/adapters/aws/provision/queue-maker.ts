@@ -5,7 +5,6 @@ import { FaultError } from '../../../domain/fault.ts';
 import type { QueueMaker } from '../../../pipeline/ports/queue-pair.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
-/** Creates the functions. */
 export function createQueueMaker({ sqs, identity }: { readonly sqs: SQSClient; readonly identity: () => Promise<STSClient> }): QueueMaker {
   return {
     async account(signal) {
