@@ -160,7 +160,7 @@ describe('verbs of the control plane', () => {
 
 describe.each(acts.map((act) => [act.event, act.verb, act] as const))(
   '%s of %s',
-  (event, verb, { by, request, came = {}, names = Object.assign({}, request.params, request.body) as object }) => {
+  (event, verb, { by, request, came = {}, names = Object.assign({}, request.params, request.body) }) => {
     it('has a record before it and one after it, by the same actor and request', async () => {
       const { ask, audit, telemetry } = await startWorld();
       await ask(verb, request, by);

@@ -466,9 +466,10 @@ it('users and grants that wait are listed in pages', async () => {
     await logIn(world);
     await people.appoint({ sub: `later-${name}` }, 'root');
   }
-  for (const list of [people.list, people.listAppointments]) {
-    const first = await list({ limit: 2 }, signal);
-    const second = await list({ limit: 2, cursor: first.next! }, signal);
+  type Query = Parameters<typeof people.list>[0];
+  for (const list of [(query: Query) => people.list(query, signal), (query: Query) => people.listAppointments(query, signal)]) {
+    const first = await list({ limit: 2 });
+    const second = await list({ limit: 2, cursor: first.next! });
     const found = [...first.items, ...second.items].map((item) => ('email' in item ? item.email : '') || ('sub' in item ? item.sub : ''));
     expect([first.items.length, new Set(found).size, second.next]).toEqual([2, 3, undefined]);
   }
