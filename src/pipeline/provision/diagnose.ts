@@ -7,7 +7,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { degraded, clockSkew, type Finding } from '../../domain/provisioning/checks/finding.ts';
+import { degraded, clockSkew, type Finding, broken } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -173,16 +173,9 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
 /** No process receives what the old queue still holds. */
 function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish): readonly Finding[] {
   if (queueArn === wish.queueArn) return [];
-  return [
-    {
-      code: 'connect.queue-changed',
-      severity: 'broken',
-      what: `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`,
-      why: 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read',
-      fix: commandOf('bucket apply', bucket),
-      blocks: false,
-    },
-  ];
+  const what = `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`;
+  const why = 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read';
+  return [broken('connect.queue-changed', what, why, commandOf('bucket apply', bucket))];
 }
 
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
