@@ -34,8 +34,6 @@ interface ControlOptions {
   readonly autoAdvance?: boolean;
 }
 
-export type ControlWorld = ReturnType<typeof createControlWorld>;
-
 /** Creates the world, in which no bucket is connected. */
 export function createControlWorld({
   store = createMemoryStore(),
