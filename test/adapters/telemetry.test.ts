@@ -120,12 +120,6 @@ it('shows a pause by whatever fault of a probe', async () => {
   }
 });
 
-it('Fix: counts a look at a bucket that denies HeadBucket', async () => {
-  const { telemetry, value } = createWorld();
-  telemetry.count('tally_head_requests_total', 1, { result: 'bucket.denied' });
-  expect(await value('tally_head_requests_total{result="bucket.denied"}')).toBe(1);
-});
-
 it.each([Number.NaN, Number.POSITIVE_INFINITY])('does not throw at a duration of %d', async (duration) => {
   const { telemetry, value } = createWorld();
   telemetry.observe('tally_event_lag_seconds', duration);

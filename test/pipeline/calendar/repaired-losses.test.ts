@@ -23,23 +23,13 @@ import { createJobsWorld } from '../../support/worlds/jobs.ts';
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';
 
-async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich?: EnrichMode; readonly s3AheadMs?: number } = {}) {
+async function createWorld({ enrich = 'none' }: { readonly enrich?: EnrichMode } = {}) {
   const store = createMemoryStore();
   const world = await createJobsWorld({ store });
   const { clock, s3, state } = world;
   const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich });
-  if (s3AheadMs !== 0) {
-    const ahead =
-      <Asked extends readonly unknown[], Answer extends { readonly observedAtMs: number }>(ask: (...asked: Asked) => Promise<Answer>) =>
-      async (...asked: Asked): Promise<Answer> => {
-        const answer = await ask(...asked);
-        return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
-      };
-    s3.page = ahead(s3.page.bind(s3));
-    s3.observe = ahead(s3.observe.bind(s3));
-  }
   const gaps = createGapReports({ state, clock, telemetry });
   const closeGaps = closeGapsOf({ ...world, telemetry });
   const worker = world.startWorker();
@@ -84,34 +74,6 @@ async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich
   const stored = async (key: string) => (await store.objects.getMany(BUCKET, [key]))[0];
   return { ...world, store, gaps, closeGaps, run, openGaps, has, stored, telemetry, queues, stop: () => worker.stop(), never };
 }
-
-describe('the clock of S3 is not that of the workers', () => {
-  it.each([0, 90_000, 900_000, -90_000, -900_000])(
-    'but differs by %i ms: a loss after a re-index is repaired by another',
-    async (s3AheadMs) => {
-      const world = await createWorld({ s3AheadMs });
-      await world.has('a', {});
-      await world.has('k', {});
-      const job = await world.request({});
-      await world.run(75);
-      expect(await world.job(job.id)).toMatchObject({ state: 'done' });
-      world.s3.objects.delete('k');
-      const told = world.gaps.report({ bucket: BUCKET, kind: 'loss', reason: 'lost', seenAtMs: world.clock.nowMs() });
-      await world.run(200);
-      await told;
-      // where S3's clock is behind, no job covers the loss before that clock is there
-      if (s3AheadMs < -600_000) {
-        expect(await world.openGaps()).toMatchObject([{ waits: { reason: expect.stringMatching(/a clock is wrong: `tally doctor/) } }]);
-      }
-      await world.run(1_100);
-      expect(await world.openGaps()).toEqual([]);
-      // one more job at most, not one each minute
-      expect((await world.allJobs()).length).toBe(s3AheadMs < 0 ? 3 : 2);
-      expect((await world.stored('k'))?.deleted).toBe(true);
-      await world.stop();
-    },
-  );
-});
 
 describe('tags of a bucket that asks for them', () => {
   it('are right once the gap of a letter is closed that SQS moved, though the letter was a change of tags', async () => {

@@ -215,6 +215,18 @@ describe('a sweep that takes longer than its run', () => {
     }
     expect(visited.size).toBe(names.length);
   });
+
+  it('begins with the first bucket again once all were visited', async () => {
+    const { clock, parts } = await setUp(['a', 'b']);
+    const visited: string[] = [];
+    const sweep = createSweep({ ...parts, runMaxMs: 1 }, 'unsettled', async ({ bucket }) => {
+      visited.push(bucket);
+      await clock.sleep(bucket === 'a' && visited.length === 1 ? 1 : 0);
+      return 1;
+    });
+    for (let run = 0; run < 3; run += 1) await sweep(never);
+    expect(visited).toEqual(['a', 'b', 'a', 'a', 'b']);
+  });
 });
 
 describe('the weekly sweep', () => {

@@ -8,6 +8,7 @@ import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const ONE = 'http://q/one';
@@ -21,10 +22,7 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
   const telemetry = createFakeTelemetry();
   const { state } = createMemoryStore();
   const broken: { put?: FaultError | undefined } = {};
-  const breakable: typeof state = {
-    ...state,
-    put: (...args) => (broken.put === undefined ? state.put(...args) : Promise.reject(broken.put)),
-  };
+  const breakable = guarded(state, () => broken.put && Promise.reject(broken.put), ['put']);
   const gaps = createGapReports({ state: breakable, clock, telemetry });
   const connect = (bucket: string, change: Partial<BucketRecord> = {}) =>
     updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, change));

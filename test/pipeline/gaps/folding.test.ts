@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapId, gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { createFolding, type FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
@@ -14,13 +15,7 @@ const permission = { isPermitted: true };
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state } = createMemoryStore();
   const puts: string[] = [];
-  const noting: StateStore = {
-    ...state,
-    put: (entry, expected, signal) => {
-      puts.push(entry.id);
-      return state.put(entry, expected, signal);
-    },
-  };
+  const noting = guarded(state, (_, [entry]) => puts.push((entry as StateEntry).id), ['put']);
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   for (const bucket of ['photos', 'videos']) await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
 
@@ -17,13 +18,7 @@ async function connect(state: StateStore, bucket: string): Promise<void> {
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state: plainState } = createMemoryStore();
   const puts: string[] = [];
-  const noting: StateStore = {
-    ...plainState,
-    put: (entry, expected, signal) => {
-      puts.push(entry.id);
-      return plainState.put(entry, expected, signal);
-    },
-  };
+  const noting = guarded(plainState, (_, [entry]) => puts.push((entry as StateEntry).id), ['put']);
   const state = wrap(noting);
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -179,11 +174,7 @@ describe('reports of unconnected names', () => {
     await world.clock.advance(1_000);
     await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });
-  });
-
-  it('Fix: open the gap of a bucket that was connected meanwhile though 1,000 names are stored', async () => {
-    const world = await setUp();
-    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
+    // Fix: nor is a bucket that was connected meanwhile
     await connect(world.state, 'docs');
     await world.reportUnconnected('docs', 1);
     expect((await world.list({ bucket: 'docs', limit: 100 })).items).toMatchObject([

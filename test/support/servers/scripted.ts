@@ -1,4 +1,4 @@
-/** An HTTP server on loopback that answers as a test says, and ends with the test. */
+/** HTTP servers on loopback that answer as a test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -31,10 +31,18 @@ export interface ScriptedServer {
   /** The requests so far. */
   readonly asked: ScriptedRequest[];
   /** Nothing listens any more. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
+/** Ends with the test. */
 export async function startScripted(script: Script): Promise<ScriptedServer> {
+  const server = await listenScripted(script);
+  onTestFinished(server.close);
+  return server;
+}
+
+/** The same for several tests, until it is closed. */
+export async function listenScripted(script: Script): Promise<ScriptedServer> {
   const asked: ScriptedRequest[] = [];
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = incoming;
@@ -43,13 +51,16 @@ export async function startScripted(script: Script): Promise<ScriptedServer> {
     const answer = await script(request);
     if (answer !== undefined) send(outgoing, answer);
   }
-  const server = createServer((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()));
+  // a client's idle connection is not closed under its next request
+  const server = createServer(
+    { keepAliveTimeout: 3_600_000 },
+    (incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()),
+  );
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const close = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise((resolve) => void server.close(resolve));
   };
-  onTestFinished(close);
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, close };
 }
 
