@@ -70,7 +70,6 @@ const longestFirst = [
   'test/flow/panel-search.test.ts',
   'test/flow/sources.test.ts',
   'test/clients/python.test.ts',
-  'test/pipeline/provision/two-processes-real.test.ts',
   'test/flow/bad-input.test.ts',
   'test/flow/connections-story.test.ts',
   'test/flow/browser-login.test.ts',

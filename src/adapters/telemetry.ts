@@ -3,7 +3,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { withCommandsTyped, type TypedProgram } from '../domain/commands.ts';
 import { addressOfPage, withPagesAddressed } from '../domain/doc-pages.ts';
-import { adviceWhileServing } from '../domain/fault.ts';
+import { adviceWhileServing, faultOf } from '../domain/fault.ts';
 import { exportedAudit } from '../domain/identity/audit.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';
@@ -98,7 +98,8 @@ function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
     warnOnce(message, subject, fields, intervalMs = SAME_LINE_MS) {
       if (isNews(message, subject, intervalMs)) log.warn(fields, message);
     },
-    requestFailed(operation, code, reason) {
+    requestFailed(operation, error) {
+      const { code, reason } = faultOf(error);
       if (!isNews('request failed', `${operation} ${code} ${reason}`, SAME_LINE_MS)) return;
       log.error({ operation, code, reason, advice: adviceWhileServing(code) }, 'request failed');
     },

@@ -70,11 +70,12 @@ interface CalendarParts {
 export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
   if (!settings.TALLY_ROLES.includes('reindex')) return;
   const clock = systemClock;
+  const { allBuckets } = core;
   const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry });
   const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
-    const run = createSweep({ state, clock, telemetry, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
+    const run = createSweep({ state, clock, telemetry, allBuckets, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
@@ -90,7 +91,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     sweep(GROWTH, 'growth', growth.visit, growth.dueOf);
   }
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
-  schedules.every(INDICES, createWatchIndices({ state, objects: core.store.objects, gaps: core.gaps, clock }), signal);
+  schedules.every(INDICES, createWatchIndices({ state, allBuckets, objects: core.store.objects, gaps: core.gaps, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
   sweep(
     LIFECYCLE,

@@ -33,6 +33,7 @@ import { parseArn } from '../domain/provisioning/names.ts';
 import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
 import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
+import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
@@ -70,6 +71,7 @@ export interface Core {
   readonly storage: ObjectStorage;
   readonly queues: QueueClient;
   readonly queueWatch: QueueWatch;
+  readonly allBuckets: AllBuckets;
   readonly connectBucket: ConnectBucket;
   readonly gaps: GapReports;
   readonly topics: TopicClient;
@@ -79,10 +81,10 @@ export interface Core {
   readonly applyFileGrants: ApplyFileGrants;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
-  /** A job has something to do: what onJobDue() named is called. */
-  readonly jobIsDue: () => void;
+  /** A job has something to do, or this one was stored: what onJobDue() named is called. */
+  readonly jobIsDue: (jobId?: string) => void;
   /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
-  onJobDue(wake: () => void): void;
+  onJobDue(wake: (jobId?: string) => void): void;
   close(): Promise<void>;
 }
 
@@ -197,8 +199,8 @@ export async function createCore(
     queueWatch,
     bucketQueueUrls: queueUrls.bucket,
   });
-  let wake = (): void => undefined;
-  const jobIsDue = (): void => wake();
+  let wake: Core['jobIsDue'] = () => undefined;
+  const jobIsDue: Core['jobIsDue'] = (jobId) => wake(jobId);
   const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
   const provisioning = createProvisioning({
     state,
@@ -228,6 +230,7 @@ export async function createCore(
     storage,
     queues,
     queueWatch,
+    allBuckets: createAllBuckets({ state, clock }),
     connectBucket,
     gaps,
     topics,

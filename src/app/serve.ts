@@ -275,7 +275,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
-        telemetry.requestFailed('prepare the store', prepared.code, prepared.reason);
+        telemetry.requestFailed('prepare the store', error);
         await clock.sleep(INDEX_WATCH_MS, stopping.signal);
       }
     }
@@ -337,9 +337,17 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
-  const watched = { state: core.store.state, clock, telemetry, connect: core.connectBucket, unclaimed, series };
+  const watched = {
+    ...watching,
+    state: core.store.state,
+    allBuckets: core.allBuckets,
+    clock,
+    telemetry,
+    connect: core.connectBucket,
+    series,
+  };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
   repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);

@@ -30,12 +30,6 @@ interface AddOptions extends JsonOption {
   readonly bucketAccount?: string;
 }
 
-interface RemoveOptions extends JsonOption {
-  readonly yes?: true;
-  readonly keepAws?: true;
-  readonly keepDocuments?: true;
-}
-
 /** `tally bucket …`. */
 export function addBucketCommands(program: Command, cli: Cli, dependencies: NamesDependencies): void {
   const bucket = program
@@ -219,20 +213,22 @@ function addRemove(bucket: Command, cli: Cli): void {
     .option('--keep-aws', 'leave in AWS what Tally made there')
     .option('--keep-documents', 'leave the documents in the index')
     .option('--yes', 'do not ask for confirmation');
-  printing(remove, 'tally bucket remove photos --yes').action(async (name: string, options: RemoveOptions) => {
-    const keepsDocuments = options.keepDocuments === true;
-    if (!keepsDocuments) await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
-    const query = {
-      ...(options.keepAws === true && { keep_aws: 'true' as const }),
-      ...(keepsDocuments && { keep_documents: 'true' as const }),
-    };
-    const removed = await cli.withControl((control, context) =>
-      untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
-    );
-    const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
-    cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
-    for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
-  });
+  printing(remove, 'tally bucket remove photos --yes').action(
+    async (name: string, options: JsonOption & { readonly yes?: true; readonly keepAws?: true; readonly keepDocuments?: true }) => {
+      const keepsDocuments = options.keepDocuments === true;
+      if (!keepsDocuments) await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
+      const query = {
+        ...(options.keepAws === true && { keep_aws: 'true' as const }),
+        ...(keepsDocuments && { keep_documents: 'true' as const }),
+      };
+      const removed = await cli.withControl((control, context) =>
+        untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
+      );
+      const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
+      cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
+      for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
+    },
+  );
 }
 
 /** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */

@@ -13,7 +13,10 @@ export function encodeCursor(position: readonly string[]): string {
 }
 
 /** The position of a cursor, which has one of these numbers of parts. Throws `request.invalid` for a text that encodeCursor did not make. */
-export function decodeCursor(cursor: string, ...lengths: readonly number[]): readonly string[] {
+export function decodeCursor(cursor: string, ...lengths: readonly number[]): readonly string[];
+export function decodeCursor(cursor: string | undefined, ...lengths: readonly number[]): readonly string[] | undefined;
+export function decodeCursor(cursor: string | undefined, ...lengths: readonly number[]): readonly string[] | undefined {
+  if (cursor === undefined) return undefined;
   const position = cursor.length > CURSOR_LENGTH_MAX ? undefined : positionOf(cursor);
   if (position === undefined || !lengths.includes(position.length)) {
     throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');

@@ -7,17 +7,16 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../api/contract.ts';
-import type { Job } from '../api/jobs.ts';
-import { jobStreamRows } from '../api/jobs.ts';
+import { type Job, jobStreamRows } from '../api/jobs.ts';
 import { checkRequest } from '../api/row.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { LOOK_TIMEOUT_MS, watchJob, type JobNews } from '../pipeline/control/watch-job.ts';
-import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Callers } from './caller.ts';
 import { loggedProblemOf } from './server.ts';
+import type { WithPorts } from '../pipeline/ports/ports.ts';
 
 /** The most streams that are open at the same time. Each reads its job once a second, which is a small load for the state store. */
 const STREAMS_MAX = 32;
@@ -38,11 +37,9 @@ const END_ID = 'end';
 
 const row = jobStreamRows['GET /v1/jobs/{id}/events'];
 
-interface JobEventsParts {
+interface JobEventsParts extends WithPorts<'clock' | 'telemetry'> {
   readonly getJob: (id: string, context: Context) => Promise<Job>;
   readonly callers: Pick<Callers, 'admit' | 'actorOf'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** Aborted when the listener closes, which ends every stream. */
   readonly closing: AbortSignal;
 }

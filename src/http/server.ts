@@ -145,8 +145,7 @@ function boundBody(request: IncomingMessage, bodyMs: number): void {
 export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   const problem = problemOf(error);
   if (!isUnexpected(problem)) return problem;
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : 'not an error';
-  telemetry.requestFailed('answer a request', 'internal.unexpected', text);
+  telemetry.requestFailed('answer a request', error);
   return problem;
 }
 

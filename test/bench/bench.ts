@@ -1,5 +1,5 @@
 /** The entry of `npm run bench`: one command for each benchmark. Exit codes: 0 measured; 1 what was measured went wrong; 64 called in a way it cannot be. */
-import { runBenches } from './run-benches.ts';
+import { Command, CommanderError } from 'commander';
 import { ingestBench } from './ingest/ingest.ts';
 import { idleBench } from './idle/idle.ts';
 import { largeBench } from './large/large.ts';
@@ -9,11 +9,19 @@ import { accessBench } from './access/access.ts';
 import { searchBench } from './search/search.ts';
 import { startBench } from './start/start.ts';
 
-process.exitCode = await runBenches(
-  [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, idleBench, startBench],
-  process.argv.slice(2),
-  {
-    print: (text) => void process.stdout.write(text),
-    tell: (text) => void process.stderr.write(text),
-  },
-);
+const program = new Command('bench')
+  .usage('BENCH [options]')
+  .description('Benchmarks. They measure and check; they assert no time.')
+  .exitOverride()
+  .addHelpText('after', '\nExit codes: 0 measured; 1 failed, or what was measured did its work wrong; 64 called in a way it cannot be.');
+for (const addBench of [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, idleBench, startBench])
+  addBench(program);
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 64;
+  else {
+    console.error(error);
+    process.exitCode = 1;
+  }
+}

@@ -1,15 +1,14 @@
 /** The contract of the audit that both stores must pass. */
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { auditEvents, type AuditEvent, type AuditRecord } from '../../src/domain/identity/audit.ts';
-import type { AuditQuery } from '../../src/pipeline/ports/audit.ts';
+import type { AuditQuery, AuditStore } from '../../src/pipeline/ports/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, type OpenStore } from './world.ts';
 import { newAuditRecord } from '../../src/pipeline/identity/audited.ts';
 
-const DAY_MS = 86_400_000;
 /** Two days before a month ends, so that records are in two months. */
 const START_MS = Date.UTC(2026, 10, 29, 12);
 
@@ -27,23 +26,21 @@ const idsOf = (records: readonly AuditRecord[]): readonly string[] => records.ma
 /** Calls the contract's tests on stores that `open` creates. */
 export function auditContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`the audit of ${name}`, () => {
-    let opened: OpenStore;
-
-    beforeAll(async () => {
-      opened = await open();
-      await opened.store.setup.prepare();
+    const world = contractWorld(open);
+    let audit: AuditStore;
+    beforeAll(() => {
+      ({ audit } = world.store);
     });
-    afterAll(() => opened?.dispose());
 
     const list = async (query: Partial<AuditQuery> = {}): Promise<readonly AuditRecord[]> => {
-      await opened.refresh?.();
-      return opened.store.audit.list({ limit: 1_000, ...query });
+      await world.refresh();
+      return audit.list({ limit: 1_000, ...query });
     };
 
     /** Deletes everything, as far as the store deletes records by their age. */
     async function clear(): Promise<void> {
-      await opened.refresh?.();
-      while ((await opened.store.audit.purge(Date.UTC(2100, 0))) === 'more');
+      await world.refresh();
+      while ((await audit.purge(Date.UTC(2100, 0))) === 'more');
     }
 
     it('takes no record before the store is prepared, and leaves nothing behind', async () => {
@@ -64,14 +61,14 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
 
     it('lists nothing before the first record', async () => {
       expect(await list()).toEqual([]);
-      expect(await opened.store.audit.purge(START_MS)).toBe('none');
+      expect(await audit.purge(START_MS)).toBe('none');
     });
 
     it('returns a record as it was stored, and stores an id once', async () => {
       const parameters = { bucket: 'photos', ids: ['a', 'b'], nested: { dots: { 'a.b': 1 }, quote: '"\u202e\n' }, all: true, none: null };
       const record = recordAt(START_MS, key, 'DeadLettersDiscard', { outcome: 'failed', reason: 'x'.repeat(3_000), parameters });
-      await opened.store.audit.append(record);
-      await opened.store.audit.append({ ...record, outcome: 'done' });
+      await audit.append(record);
+      await audit.append({ ...record, outcome: 'done' });
       expect(await list()).toEqual([record]);
       await clear();
     });
@@ -79,7 +76,7 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
     it('keeps parameters of different types under one name', async () => {
       const values = [1, 'text', { a: 1 }, ['a'], true];
       for (const [at, value] of values.entries()) {
-        await opened.store.audit.append(recordAt(START_MS + at, alice, 'BucketChange', { parameters: { value } }));
+        await audit.append(recordAt(START_MS + at, alice, 'BucketChange', { parameters: { value } }));
       }
       expect((await list()).map(({ parameters }) => parameters?.value).toReversed()).toEqual(values);
       await clear();
@@ -90,9 +87,9 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
       const events = auditEvents.slice(0, 4);
       for (let n = 0; n < 40; n += 1) {
         const record = recordAt(START_MS + (n % 13) * (DAY_MS / 4), actors[n % 3], events[(n * 7) % 4]);
-        for (const audit of [memory, opened.store.audit]) await audit.append(record);
+        for (const each of [memory, audit]) await each.append(record);
       }
-      await opened.refresh?.();
+      await world.refresh();
       const ids = idsOf(memory.records);
       const filters = fc.record(
         {
@@ -108,7 +105,7 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
       );
       await fc.assert(
         fc.asyncProperty(filters, async (query) => {
-          expect(idsOf(await opened.store.audit.list(query))).toEqual(idsOf(await memory.list(query)));
+          expect(idsOf(await audit.list(query))).toEqual(idsOf(await memory.list(query)));
         }),
         { numRuns: 60 },
       );
@@ -118,24 +115,24 @@ export function auditContract(name: string, open: () => Promise<OpenStore>): voi
     it('purges what is old, and nothing else', async () => {
       const old = [Date.UTC(2025, 0, 5), Date.UTC(2025, 0, 31, 23, 59, 59, 999), Date.UTC(2025, 1, 3)].map((atMs) => recordAt(atMs));
       const kept = recordAt(START_MS);
-      for (const record of [...old, kept]) await opened.store.audit.append(record);
+      for (const record of [...old, kept]) await audit.append(record);
       // exactly one month later, so that a month which has just ended counts as old
       let calls = 0;
-      while ((await opened.store.audit.purge(Date.UTC(2025, 1, 1))) === 'more') calls += 1;
+      while ((await audit.purge(Date.UTC(2025, 1, 1))) === 'more') calls += 1;
       expect(calls).toBeGreaterThan(0);
       expect(idsOf(await list())).toEqual(idsOf([kept, old[2]!]));
-      while ((await opened.store.audit.purge(Date.UTC(2025, 2, 1))) === 'more');
+      while ((await audit.purge(Date.UTC(2025, 2, 1))) === 'more');
       expect(idsOf(await list())).toEqual([kept.id]);
-      await opened.store.audit.append(recordAt(Date.UTC(2025, 0, 5)));
+      await audit.append(recordAt(Date.UTC(2025, 0, 5)));
       expect(await list()).toHaveLength(2);
       await clear();
     });
 
     it('ends with the reason of an aborted signal', async () => {
       const aborted = AbortSignal.abort(new Error('enough'));
-      await expect(opened.store.audit.append(recordAt(START_MS), aborted)).rejects.toThrow('enough');
-      await expect(opened.store.audit.list({ limit: 1 }, aborted)).rejects.toThrow('enough');
-      await expect(opened.store.audit.purge(START_MS, aborted)).rejects.toThrow('enough');
+      await expect(audit.append(recordAt(START_MS), aborted)).rejects.toThrow('enough');
+      await expect(audit.list({ limit: 1 }, aborted)).rejects.toThrow('enough');
+      await expect(audit.purge(START_MS, aborted)).rejects.toThrow('enough');
     });
   });
 }

@@ -1,13 +1,12 @@
 /** What both stores must keep of enriched documents, through the writer that the data path uses. */
-import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { plainDocument } from '../../src/domain/enrichment.ts';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
 import { withPlainFallback } from '../../src/pipeline/looks/enricher.ts';
 import { createBulkWriter, type WriteAnswer, type WriteDocument } from '../../src/pipeline/looks/bulk-writer.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, unique, type OpenStore } from './world.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 
 const plain: PresentState = { present: true, etag: 'e', sizeBytes: 5, lastModifiedMs: 1_000, lastModifiedExact: false };
@@ -42,18 +41,17 @@ export function enrichmentContract(
   { open, takesAnyLength }: { readonly open: () => Promise<OpenStore>; readonly takesAnyLength: boolean },
 ): void {
   describe(`${name} keeps enriched documents`, () => {
-    const bucket = `enriched-${randomBytes(4).toString('hex')}`;
-    let opened: OpenStore;
+    const bucket = unique('enriched');
+    const world = contractWorld(open);
     let telemetry: FakeTelemetry;
     let writeDocument: WriteDocument;
 
     beforeAll(async () => {
-      opened = await open();
       telemetry = createFakeTelemetry();
       const limits = { actionsMax: 100, bytesMax: 5e6, lingerMs: 1, concurrency: 1 };
       writeDocument = withPlainFallback(
         createBulkWriter({
-          objects: opened.store.objects,
+          objects: world.store.objects,
           clock: systemClock,
           telemetry,
           circuits: createTestCircuits({ clock: systemClock, telemetry }),
@@ -61,10 +59,8 @@ export function enrichmentContract(
         }),
         telemetry,
       );
-      await opened.store.setup.prepare();
-      await opened.store.objects.createBucket(bucket);
+      await world.newBucket(bucket);
     });
-    afterAll(() => opened?.dispose());
 
     function document(key: string, state: PresentState, clock = 1_000): ObjectDocument {
       const facts = { bucket, key, clock, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: clock } as const;
@@ -73,7 +69,7 @@ export function enrichmentContract(
     /** As an exact event is written. */
     const write = (written: ObjectDocument): Promise<WriteAnswer> =>
       writeDocument({ document: written, equalClock: 'refuse', expiresAtMs: Infinity });
-    const stored = async (key: string): Promise<ObjectDocument | undefined> => (await opened.store.objects.getMany(bucket, [key]))[0];
+    const stored = async (key: string): Promise<ObjectDocument | undefined> => (await world.store.objects.getMany(bucket, [key]))[0];
 
     it('when the same event comes again plain: a repeat, no tie, and nothing is lost', async () => {
       expect(await write(document('plain-after', enriched))).toEqual({ kind: 'written' });
@@ -104,8 +100,8 @@ export function enrichmentContract(
       expect(await write(written)).toEqual({ kind: 'written' });
       expect(telemetry.labels('tally_enrich_total')).toEqual([]);
       expect(await stored(what)).toStrictEqual(written);
-      await opened.refresh?.();
-      await vi.waitFor(async () => expect(await opened.store.objects.search({ bucket, key: what, limit: 2 })).toStrictEqual([written]), {
+      await world.refresh();
+      await vi.waitFor(async () => expect(await world.store.objects.search({ bucket, key: what, limit: 2 })).toStrictEqual([written]), {
         timeout: 100_000,
         interval: 100,
       });

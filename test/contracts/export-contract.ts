@@ -16,7 +16,7 @@ import type { Store } from '../../src/pipeline/ports/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { localActor, userRecord } from '../support/identity/actors.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import type { OpenStore } from './store-contract.ts';
+import type { OpenStore } from './world.ts';
 import { newKeySecret, randomSecret } from '../../src/pipeline/identity/random-texts.ts';
 
 const { signal } = new AbortController();

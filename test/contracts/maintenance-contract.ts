@@ -1,56 +1,25 @@
 /** The contract of ObjectMaintenance that both stores must pass. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { AgedPage } from '../../src/pipeline/ports/object-index.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, iso, keysOf, live, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
-const DAY_MS = 86_400_000;
 const NOON_MS = Date.UTC(2026, 10, 1, 12);
-const iso = (ms: number): string => new Date(ms).toISOString();
-const run = randomBytes(4).toString('hex');
-let made = 0;
-
-function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return { bucket, key, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOON_MS), ...more };
-}
-
-function tombstone(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return live(bucket, key, { deleted: true, deleted_at: iso(NOON_MS), ...more });
-}
+const tombstone = (bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument =>
+  tombstoneOf(bucket, key, { deleted_at: iso(NOON_MS), ...more });
 
 /** Declares the contract’s tests for one store. */
 export function maintenanceContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the contract of maintenance`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
+    const { newBucket, write } = world;
     let store: Store;
-
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
+    beforeAll(() => {
+      ({ store } = world);
     });
-    afterAll(async () => {
-      await opened?.dispose();
-    });
-
-    async function newBucket(): Promise<string> {
-      made += 1;
-      const bucket = `upkeep-${run}-${made}`;
-      await store.objects.createBucket(bucket);
-      return bucket;
-    }
-
-    async function fill(documents: readonly ObjectDocument[]): Promise<void> {
-      const answers = await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-      expect(answers.filter(({ kind }) => kind !== 'written')).toEqual([]);
-      await opened.refresh?.();
-    }
-
-    const keysOf = (found: readonly { readonly key: string }[]): string[] => found.map(({ key }) => key);
 
     describe('unsettled', () => {
       it('finds documents and tombstones that are not settled and whose clock is below, whole, in UTF-8 order', async () => {
@@ -65,24 +34,17 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
           tombstone(bucket, 'gone and settled'),
           live(bucket, 'new', { settled: false, clock: 5_000 }),
         ];
-        await fill([...found, ...others]);
+        await write([...found, ...others]);
         const page = { clockBelow: 5_000, after: '', limit: 10 };
         expect(await store.maintenance.unsettled(bucket, page)).toEqual([found[2], found[0], found[1]]);
       });
 
       it('finds the buckets that have such documents, where one request shows them', async () => {
         const [has, hasNewer, hasNone] = [await newBucket(), await newBucket(), await newBucket()];
-        await fill([live(has, 'a', { settled: false }), live(hasNewer, 'a', { settled: false, clock: 5_000 }), live(hasNone, 'a')]);
+        await write([live(has, 'a', { settled: false }), live(hasNewer, 'a', { settled: false, clock: 5_000 }), live(hasNone, 'a')]);
         const found = await store.maintenance.unsettledBuckets(5_000);
         if (found === undefined) return expect(store.product).toBe('sqlite');
         expect([has, hasNewer, hasNone].map((bucket) => found.has(bucket))).toEqual([true, false, false]);
-      });
-
-      it('forgets a document once it is settled', async () => {
-        const bucket = await newBucket();
-        await fill([live(bucket, 'a', { settled: false })]);
-        await fill([live(bucket, 'a', { clock: 2_000 })]);
-        expect(await store.maintenance.unsettled(bucket, { clockBelow: 9_000, after: '', limit: 10 })).toEqual([]);
       });
     });
 
@@ -90,7 +52,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
       it('finds live documents that should have expired before, and no tombstone', async () => {
         const bucket = await newBucket();
         const past = { expires_at: iso(NOON_MS - 1) };
-        await fill([
+        await write([
           live(bucket, 'b', past),
           live(bucket, 'a', past),
           live(bucket, 'at the very moment', { expires_at: iso(NOON_MS) }),
@@ -110,7 +72,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
 
       it('finds live documents that are old enough and those of unknown age', async () => {
         const bucket = await newBucket();
-        await fill([
+        await write([
           live(bucket, 'at the very moment', { last_modified: iso(NOON_MS) }),
           live(bucket, 'younger', { last_modified: iso(NOON_MS + 1) }),
           live(bucket, 'of unknown age'),
@@ -121,26 +83,20 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         });
       });
 
-      it('keeps within the prefix, letter by letter', async () => {
+      it('keeps within the prefix, letter by letter, and between the sizes, which are not included, or unknown', async () => {
         const bucket = await newBucket();
-        await fill(['log/', 'log/1', 'log', 'log0', 'Log/1', 'log/\u{10ffff}', 'log*1'].map((key) => live(bucket, key)));
-        const { documents } = await store.maintenance.aged(bucket, { ...page, prefix: 'log/' });
-        expect(keysOf(documents)).toEqual(['log/', 'log/1', 'log/\u{10ffff}']);
-      });
-
-      it('keeps between the sizes, which are not included, and those of unknown size', async () => {
-        const bucket = await newBucket();
-        await fill([...[0, 10, 11, 99, 100].map((size) => live(bucket, `${size}`, { size })), live(bucket, 'unknown')]);
-        const keys = async (more: Partial<AgedPage>) => keysOf((await store.maintenance.aged(bucket, { ...page, ...more })).documents);
-        expect(await keys({ sizeAbove: 10, sizeBelow: 100 })).toEqual(['11', '99', 'unknown']);
-        expect(await keys({ sizeAbove: 0 })).toEqual(['10', '100', '11', '99', 'unknown']);
-        expect(await keys({ sizeBelow: 11 })).toEqual(['0', '10', 'unknown']);
+        const sized = ['log/', 'log/1', 'log/\u{10ffff}', 'log', 'log0', 'Log/1', 'log*1'];
+        await write([...sized.map((key, at) => live(bucket, key, { size: at + 9 })), live(bucket, 'log/unknown')]);
+        const keys = async (more: Partial<AgedPage>) =>
+          keysOf((await store.maintenance.aged(bucket, { ...page, prefix: 'log/', ...more })).documents);
+        expect(await keys({})).toEqual(['log/', 'log/1', 'log/unknown', 'log/\u{10ffff}']);
+        expect(await keys({ sizeAbove: 9, sizeBelow: 11 })).toEqual(['log/1', 'log/unknown']);
       });
 
       it('goes on where a page ended, past pages that hold nothing', async () => {
         const bucket = await newBucket();
         const keys = Array.from({ length: 25 }, (_, at) => String.fromCodePoint(97 + at));
-        await fill(keys.map((key) => live(bucket, key, { last_modified: iso(key === 'x' ? NOON_MS : NOON_MS + DAY_MS) })));
+        await write(keys.map((key) => live(bucket, key, { last_modified: iso(key === 'x' ? NOON_MS : NOON_MS + DAY_MS) })));
         const found: string[] = [];
         let after: string | undefined = '';
         for (let pages = 0; after !== undefined && pages < 50; pages += 1) {
@@ -156,7 +112,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
     describe('tombstones', () => {
       it('finds those that were deleted before, by key and clock', async () => {
         const bucket = await newBucket();
-        await fill([
+        await write([
           tombstone(bucket, 'old', { deleted_at: iso(NOON_MS - 1), clock: 1_790_000_000_000_001 }),
           tombstone(bucket, 'older', { deleted_at: iso(NOON_MS - DAY_MS), clock: 7 }),
           tombstone(bucket, 'young'),
@@ -176,7 +132,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
       it('removes tombstones for good, and tells how many', async () => {
         const bucket = await newBucket();
         const long = 'é'.repeat(512);
-        await fill(['a', 'b', long].map((key) => tombstone(bucket, key, { clock: 42 })));
+        await write(['a', 'b', long].map((key) => tombstone(bucket, key, { clock: 42 })));
         const purged = await store.maintenance.purge(
           bucket,
           ['a', long, 'never there'].map((key) => ({ key, clock: 42 })),
@@ -196,37 +152,37 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
         ['a later tombstone', { deleted: true, clock: 43 }],
       ])('leaves %s alone that came after the tombstone was found', async (_, { deleted, clock }) => {
         const bucket = await newBucket();
-        await fill([tombstone(bucket, 'a', { clock: 42 })]);
+        await write([tombstone(bucket, 'a', { clock: 42 })]);
         const found = await store.maintenance.tombstones(bucket, { deletedBeforeMs: NOON_MS + 1, after: '', limit: 10 });
         const meanwhile = deleted ? tombstone(bucket, 'a', { clock }) : live(bucket, 'a', { clock });
-        await fill([meanwhile]);
+        await write([meanwhile]);
         expect(await store.maintenance.purge(bucket, found)).toBe(0);
         expect(await store.objects.getMany(bucket, ['a'])).toEqual([meanwhile]);
       });
 
       it('leaves alone what was purged by another and written again', async () => {
         const bucket = await newBucket();
-        await fill([tombstone(bucket, 'a', { clock: 42 })]);
+        await write([tombstone(bucket, 'a', { clock: 42 })]);
         const found = await store.maintenance.tombstones(bucket, { deletedBeforeMs: NOON_MS + 1, after: '', limit: 10 });
         expect(await store.maintenance.purge(bucket, found)).toBe(1);
-        await fill([live(bucket, 'a', { clock: 43 })]);
+        await write([live(bucket, 'a', { clock: 43 })]);
         expect(await store.maintenance.purge(bucket, found)).toBe(0);
         expect(await store.objects.getMany(bucket, ['a'])).toEqual([live(bucket, 'a', { clock: 43 })]);
       });
 
       it('leaves nothing that a search of words would find, and lets the key come back', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'report.pdf', { clock: 41 })]);
-        await fill([tombstone(bucket, 'report.pdf', { clock: 42 })]);
+        await write([live(bucket, 'report.pdf', { clock: 41 })]);
+        await write([tombstone(bucket, 'report.pdf', { clock: 42 })]);
         await store.maintenance.purge(bucket, [{ key: 'report.pdf', clock: 42 }]);
-        await fill([live(bucket, 'report.pdf', { clock: 50 })]);
+        await write([live(bucket, 'report.pdf', { clock: 50 })]);
         const found = await store.objects.search({ bucket, words: [[{ whole: [], prefix: 'report' }]], limit: 10 });
         expect(found).toEqual([live(bucket, 'report.pdf', { clock: 50 })]);
       });
     });
 
     it('has nothing to look after in a bucket without index, and makes none', async () => {
-      const bucket = `nobody-${run}`;
+      const bucket = unique('nobody');
       const page = { after: '', limit: 10 };
       const { maintenance } = store;
       expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 1 })).toEqual([]);
@@ -262,7 +218,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
           const memory = createMemoryStore();
           await memory.objects.createBucket(bucket);
           const filled = facts.map(({ atMs, size, ...document }) => documentOf(bucket, document, { atMs, size }));
-          await fill(filled);
+          await write(filled);
           await memory.objects.write(filled.map((document) => ({ document, equalClock: 'accept' })));
           const asked = await Promise.all([store, memory].map((each) => askAll(each, bucket, { prefix, after, limit, below })));
           expect(asked[0]).toEqual(asked[1]);

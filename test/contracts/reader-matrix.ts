@@ -24,7 +24,7 @@ import { jsonOf } from '../support/identity/http-world.ts';
 import { createKeyProcess } from '../support/identity/keys.ts';
 import { ADMIN, startReadersWorld, type ReadersWorld } from '../support/identity/readers-world.ts';
 import { localActor } from '../support/identity/actors.ts';
-import type { OpenStore } from './store-contract.ts';
+import type { OpenStore } from './world.ts';
 
 type ReadRow = Extract<(typeof contract)[keyof typeof contract], { readonly scope: 'read' }>;
 type ReadName = ReadRow['operation'] & OperationName;

@@ -1,34 +1,10 @@
 /** The contract of ObjectScan that every store must pass. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { compareKeys } from '../../src/domain/documents/key-order.ts';
-import type { ScannedDocument } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
-import type { OpenStore } from './store-contract.ts';
-
-const run = randomBytes(4).toString('hex');
-let made = 0;
-
-function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return {
-    bucket,
-    key,
-    name: key,
-    clock: 1_000,
-    deleted: false,
-    settled: true,
-    source: 'native',
-    indexed_at: '2026-01-02T03:04:05.678Z',
-    ...more,
-  };
-}
-
-function tombstone(bucket: string, key: string): ObjectDocument {
-  const at = '2026-01-02T03:04:05.000Z';
-  return { bucket, key, clock: 1_000, deleted: true, deleted_at: at, settled: true, source: 'check', indexed_at: at };
-}
+import { contractWorld, keysOf, live, tombstone, unique, type OpenStore } from './world.ts';
 
 const awkward = [
   '\u0001',
@@ -68,29 +44,20 @@ const awkward = [
 /** Declares the scan's tests for one store. */
 export function scanContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} is scanned as the contract says`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
+    const { newBucket, write } = world;
     let store: Store;
-
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
-    });
-    afterAll(async () => {
-      await opened?.dispose();
+    beforeAll(() => {
+      ({ store } = world);
     });
 
     async function filled(documents: (bucket: string) => readonly ObjectDocument[]): Promise<string> {
-      made += 1;
-      const bucket = `scan-${run}-${made}`;
-      await store.objects.createBucket(bucket);
-      const writes = documents(bucket).map((document) => ({ document, equalClock: 'accept' as const }));
-      if (writes.length > 0) await store.objects.write(writes);
+      const bucket = await newBucket();
+      await write(documents(bucket));
       await store.scan.refresh(bucket);
       return bucket;
     }
 
-    const keysOf = (documents: readonly ScannedDocument[]): string[] => documents.map(({ key }) => key);
     const whole = { prefix: '', after: '', limit: 10_000 };
 
     it('tells of each live document what a reconcile compares, and no more', async () => {
@@ -126,14 +93,6 @@ export function scanContract(name: string, open: () => Promise<OpenStore>): void
         page = keysOf(await store.scan.scan(bucket, { prefix: '', after: paged.at(-1) ?? '', limit: 5 }));
       }
       expect(paged).toEqual(sorted);
-    });
-
-    it('ends at upTo, inclusive, and begins after `after`, whether there are such documents or not', async () => {
-      const bucket = await filled((b) => ['a', 'b', 'c', 'd'].map((key) => live(b, key)));
-      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'a', upTo: 'c' }))).toEqual(['b', 'c']);
-      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'aa', upTo: 'cc' }))).toEqual(['b', 'c']);
-      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'd' }))).toEqual([]);
-      expect(keysOf(await store.scan.scan(bucket, { ...whole, after: 'c', upTo: 'b' }))).toEqual([]);
     });
 
     it('takes a prefix as it is written, and counts by it', async () => {
@@ -178,7 +137,7 @@ export function scanContract(name: string, open: () => Promise<OpenStore>): void
     });
 
     it('finds nothing in a bucket that was never created', async () => {
-      const bucket = `scan-${run}-never`;
+      const bucket = unique('never');
       expect(await store.scan.scan(bucket, whole)).toEqual([]);
       expect(await store.scan.countLive(bucket, '')).toBe(0);
       await store.scan.refresh(bucket);

@@ -1,7 +1,6 @@
 /** The contract of searches that both stores must pass: filters, patterns, orders and cursors, compared with the plainest model. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
@@ -11,24 +10,15 @@ import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, iso, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
-const run = randomBytes(4).toString('hex');
-const DAY_MS = 86_400_000;
 const NOON_MS = Date.UTC(2026, 8, 1, 12);
-const iso = (ms: number): string => new Date(ms).toISOString();
+const [ONE, TWO] = ['1', '2'].map((name) => unique(`search-${name}`)) as [string, string];
 
-const ONE = `search-${run}-1`;
-const TWO = `search-${run}-2`;
-
-function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  return { bucket, key, ...nameOf(key), clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOON_MS), ...more };
-}
-
-function tombstone(bucket: string, key: string, deletedMs = NOON_MS): ObjectDocument {
-  const fields = { clock: 1_000, deleted: true, settled: true, source: 'check', indexed_at: iso(NOON_MS) } as const;
-  return { bucket, key, ...fields, deleted_at: iso(deletedMs) };
-}
+const live = (bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument =>
+  liveOf(bucket, key, { ...nameOf(key), indexed_at: iso(NOON_MS), ...more });
+const tombstone = (bucket: string, key: string, deletedMs = NOON_MS): ObjectDocument =>
+  tombstoneOf(bucket, key, { indexed_at: iso(NOON_MS), deleted_at: iso(deletedMs) });
 
 const documents: readonly ObjectDocument[] = [
   live(ONE, 'logs/2026/App.LOG.gz', { size: 10, last_modified: iso(NOON_MS), storage_class: 'STANDARD', etag: 'e1' }),
@@ -146,23 +136,14 @@ const cases: readonly (readonly [string, ObjectFilter, 'nothing'?])[] = [
 /** Declares the contract's tests for one store. */
 export function searchContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the contract of searches`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
     let store: Store;
     const model = createMemoryStore();
 
     beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
-      for (const each of [store, model]) {
-        for (const bucket of [ONE, TWO]) await each.objects.createBucket(bucket);
-        const answers = await each.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-        expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
-      }
-      await opened.refresh?.();
-    });
-    afterAll(async () => {
-      await opened?.dispose();
+      ({ store } = world);
+      for (const each of [store, model]) for (const bucket of [ONE, TWO]) await each.objects.createBucket(bucket);
+      await world.write(documents, model);
     });
 
     it.each(cases.map(([title, filter, nothing]) => ({ title, filter, nothing })))('finds by $title', async ({ filter, nothing }) => {
@@ -243,11 +224,8 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
         { ...tombstone(bucket, 'a/3'), indexed_at: iso(NOON_MS + 1) },
         live(bucket, 'b', { indexed_at: iso(NOON_MS + 2) }),
       ];
-      for (const each of [store, model]) {
-        await each.objects.createBucket(bucket);
-        await each.objects.write(changed.map((document) => ({ document, equalClock: 'accept' })));
-      }
-      await opened.refresh?.();
+      for (const each of [store, model]) await each.objects.createBucket(bucket);
+      await world.write(changed, model);
       const pagesOf = [
         { prefix: '', sinceMs: 0, limit: 10 },
         { prefix: '', sinceMs: -1, limit: 10 },
@@ -256,7 +234,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
         { prefix: '', sinceMs: NOON_MS + 2, limit: 10 },
       ];
       for (const page of pagesOf) expect(await store.objects.changes(bucket, page)).toEqual(await model.objects.changes(bucket, page));
-      expect((await store.objects.changes(bucket, pagesOf[0]!)).map(({ key }) => key)).toEqual(['a/2', 'b', 'a/3', 'a/1']);
+      expect(keysOf(await store.objects.changes(bucket, pagesOf[0]!))).toEqual(['a/2', 'b', 'a/3', 'a/1']);
       expect(await store.objects.changes(`${bucket}-never`, pagesOf[0]!)).toEqual([]);
     });
 
@@ -264,8 +242,7 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
       const bucket = `${ONE}-long`;
       await store.objects.createBucket(bucket);
       const keys = Array.from({ length: 50 }, (_, at) => `${'a'.repeat(1_000)}${at}`);
-      await store.objects.write(keys.map((key) => ({ document: live(bucket, key), equalClock: 'accept' })));
-      await opened.refresh?.();
+      await world.write(keys.map((key) => live(bucket, key)));
       for (const text of [`${'a*a'.repeat(8)}aab`, `*${'a'.repeat(254)}b`, '*aaa????????b', 'aaa*?*?*?*?*?*?*?*?b']) {
         expect(await store.objects.search({ bucket, where: [holds(match(text))], limit: 10 }), text).toEqual([]);
       }

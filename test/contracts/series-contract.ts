@@ -1,6 +1,5 @@
 /** The series and the growth of buckets, on any store: what several processes record, and what is read of it. */
-import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { seriesRows, type SeriesRequest } from '../../src/api/series.ts';
 import { usageRows, type GrowthRequest } from '../../src/api/usage.ts';
 import type { Readable } from '../../src/domain/access/readable.ts';
@@ -14,9 +13,8 @@ import { readRecord, refs, updateRecord } from '../../src/pipeline/records/store
 import { createSeriesRecorder } from '../../src/pipeline/series/recorder.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, unique, type OpenStore } from './world.ts';
 
-const DAY_MS = 86_400_000;
 const { signal } = new AbortController();
 const hourly = (query: object): SeriesRequest => seriesRows['GET /v1/series'].query.parse(query);
 const daily = (query: object = {}): GrowthRequest => usageRows['GET /v1/usage/growth'].query.parse(query);
@@ -25,28 +23,21 @@ const whole = (...buckets: readonly string[]): Readable => buckets.map((bucket) 
 /** Declares the contract's tests for one store. */
 export function seriesContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`series on ${name}`, () => {
-    const run = randomBytes(4).toString('hex');
-    const [photos, videos] = [`photos-${run}`, `videos-${run}`];
+    const [photos, videos] = [unique('photos'), unique('videos')];
     const startMs = Date.UTC(2026, 0, 2, 3, 58, 30);
     const clock = createFakeClock({ startMs });
-    let opened: OpenStore;
+    const world = contractWorld(open);
     let store: Store;
     const series = () => createSeries({ state: store.state, clock, recording: true });
     const objectsOf = (points: readonly { readonly events: number }[]): number => points.reduce((sum, { events }) => sum + events, 0);
 
     beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
+      ({ store } = world);
       for (const bucket of [photos, videos]) {
         await store.objects.createBucket(bucket);
         await updateRecord(store.state, refs.bucket(bucket), () => recordOf(bucket, { createdAtMs: startMs - 2 * DAY_MS }));
       }
     });
-    afterAll(async () => {
-      await opened?.dispose();
-    });
-
     it('adds what several workers record each minute, over the change of the hour', async () => {
       const workers = ['worker-1', 'worker-2'].map((worker) => createSeriesRecorder({ state: store.state, clock, worker }));
       for (let minute = 0; minute < 4; minute += 1) {
@@ -59,7 +50,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
         await clock.advance(MINUTE_MS);
         for (const worker of workers) await worker.store();
       }
-      await opened.refresh?.();
+      await world.refresh();
       expect(await store.state.count('series')).toBe(4);
       const found = await series().getSeries(hourly({ hours: 1 }), 'everything', signal);
       expect(found).toMatchObject({ step_s: 60, recording: true, to: new Date(clock.nowMs()).toISOString() });
@@ -115,7 +106,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await measure();
       await clock.advance(DAY_MS);
       await measure();
-      await opened.refresh?.();
+      await world.refresh();
       const grown = [
         { day: '2026-01-02', objects: 1, bytes: 10 },
         { day: '2026-01-03', objects: 2, bytes: 20 },
@@ -149,7 +140,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await clock.advance(DAY_MS);
       const slow = { ...store, clock, usage: { usage: async () => 'too-slow' as const } };
       await createMeasureGrowth(slow).visit(record, signal);
-      await opened.refresh?.();
+      await world.refresh();
       const { items } = await series().getGrowth(daily(), 'everything', signal);
       expect(items.map(({ days }) => days)).toEqual(before.items.map(({ days }) => days));
       expect(items.map(({ missed }) => missed)).toEqual([
@@ -166,11 +157,11 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       const purge = createPurgeSeries({ state: store.state, clock });
       await clock.advance(startMs + 14 * DAY_MS - clock.nowMs());
       await purge(signal);
-      await opened.refresh?.();
+      await world.refresh();
       expect(await store.state.count('series')).toBe(4);
       await clock.advance(HOUR_MS);
       await purge(signal);
-      await opened.refresh?.();
+      await world.refresh();
       expect(await store.state.count('series')).toBe(2);
       expect((await series().getSeries(hourly({ from: '2026-01-02', to: '2026-01-03' }), 'everything', signal)).points).toMatchObject([
         { at: '2026-01-02T04:00:00.000Z', events: 12 },

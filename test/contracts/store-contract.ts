@@ -1,7 +1,6 @@
 /** The contract of the ports that both stores must pass: one behaviour, whatever is behind it. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { faultOf } from '../../src/domain/fault.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
@@ -9,15 +8,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeli
 import type { StateEntry } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { StateKind } from '../../src/domain/state-kind.ts';
-
-/** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
-export interface OpenStore {
-  readonly store: Store;
-  /** Makes every acknowledged write visible to searches. */
-  readonly refresh?: () => Promise<void>;
-  /** Closes the store and removes what it left behind. */
-  dispose(): Promise<void>;
-}
+import { contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
 const awkwardKeys = [
   '..',
@@ -54,32 +45,9 @@ const awkwardKeys = [
   '\u00e9'.repeat(512),
 ];
 
-const run = randomBytes(4).toString('hex');
-let made = 0;
-
-/** A name that nothing else in this run has. */
-function unique(name: string): string {
-  made += 1;
-  return `${name}-${run}-${made}`;
-}
-
-function live(bucket: string, key: string, clock = 1_000, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  const name = key.slice(key.lastIndexOf('/', key.length - 2) + 1);
-  return { bucket, key, name, clock, deleted: false, settled: true, source: 'native', indexed_at: '2026-01-02T03:04:05.678Z', ...more };
-}
-
-function tombstone(bucket: string, key: string, clock = 1_000): ObjectDocument {
-  return {
-    bucket,
-    key,
-    clock,
-    deleted: true,
-    deleted_at: '2026-01-02T03:04:05.000Z',
-    settled: true,
-    source: 'check',
-    indexed_at: '2026-01-02T03:04:05.678Z',
-  };
-}
+const live = (bucket: string, key: string, clock = 1_000, more: Partial<ObjectDocument> = {}): ObjectDocument =>
+  liveOf(bucket, key, { clock, ...more });
+const tombstone = (bucket: string, key: string, clock = 1_000): ObjectDocument => tombstoneOf(bucket, key, { clock });
 
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
 const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
@@ -100,29 +68,12 @@ function wordsQuery(q: string): Pick<ObjectQuery, 'words'> {
 /** Declares the contract's tests for one store. */
 export function storeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the store's contract`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
+    const { newBucket, write } = world;
     let store: Store;
-    let beforePrepare: unknown;
-
-    beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      beforePrepare = await faultCode(store.state.get('bucket:any'));
-      await store.setup.prepare();
+    beforeAll(() => {
+      ({ store } = world);
     });
-    afterAll(async () => {
-      await opened?.dispose();
-    });
-
-    async function newBucket(bucket = unique('bucket')): Promise<string> {
-      await store.objects.createBucket(bucket);
-      return bucket;
-    }
-
-    async function fill(documents: readonly ObjectDocument[]): Promise<void> {
-      const answers = await store.objects.write(documents.map(accept));
-      expect(new Set(kinds(answers))).toEqual(new Set(['written']));
-    }
 
     async function stored(bucket: string, key: string): Promise<ObjectDocument | undefined> {
       return (await store.objects.getMany(bucket, [key]))[0];
@@ -130,14 +81,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
     /** Polls, since a search may be one refresh behind. */
     async function eventually(check: () => Promise<void>): Promise<void> {
-      await opened.refresh?.();
+      await world.refresh();
       await vi.waitFor(check, { timeout: 100_000, interval: 100 });
     }
 
     async function expectFound(query: Omit<ObjectQuery, 'limit'>, keys: readonly string[]): Promise<void> {
       await eventually(async () => {
         const found = await store.objects.search({ limit: 1_000, ...query });
-        expect(found.map((document) => document.key)).toEqual(keys);
+        expect(keysOf(found)).toEqual(keys);
       });
     }
 
@@ -156,13 +107,15 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('setup', () => {
-      it('answers index.state-missing before it was ever prepared', () => {
-        expect(beforePrepare).toBe('index.state-missing');
+      it('answers index.state-missing before it was ever prepared', async () => {
+        const other = await open();
+        expect(await faultCode(other.store.state.get('bucket:any'))).toBe('index.state-missing');
+        await other.dispose();
       });
 
       it('can be prepared again, and by several at once, without losing anything', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'kept')]);
+        await write([live(bucket, 'kept')]);
         await store.state.put({ id: 'lock:prepare', kind: 'lock', record: { kept: true } }, null);
         await Promise.all([store.setup.prepare(), store.setup.prepare(), store.setup.prepare()]);
         expect(await stored(bucket, 'kept')).toEqual(live(bucket, 'kept'));
@@ -211,33 +164,10 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('writes', () => {
-      const rows = [
-        { given: 'a higher clock', clock: 1_001, equalClock: 'accept', answer: 'written' },
-        { given: 'a higher clock', clock: 1_001, equalClock: 'refuse', answer: 'written' },
-        { given: 'the same clock', clock: 1_000, equalClock: 'accept', answer: 'written' },
-        { given: 'the same clock', clock: 1_000, equalClock: 'refuse', answer: 'equal' },
-        { given: 'a lower clock', clock: 999, equalClock: 'accept', answer: 'superseded' },
-        { given: 'a lower clock', clock: 999, equalClock: 'refuse', answer: 'superseded' },
-      ] as const;
-
-      it.each(rows)('answers $answer to $given with equalClock $equalClock', async ({ clock, equalClock, answer }) => {
-        const bucket = await newBucket();
-        const before = live(bucket, 'k', 1_000, { etag: 'before' });
-        const after = live(bucket, 'k', clock, { etag: 'after' });
-        await fill([before]);
-        expect(await store.objects.write([{ document: after, equalClock }])).toEqual([{ kind: answer }]);
-        expect(await stored(bucket, 'k')).toEqual(answer === 'written' ? after : before);
-      });
-
-      it.each(['accept', 'refuse'] as const)('writes the first document of a key with equalClock %s', async (equalClock) => {
-        const bucket = await newBucket();
-        expect(kinds(await store.objects.write([{ document: live(bucket, 'k'), equalClock }]))).toEqual(['written']);
-      });
-
       it('holds clocks of microseconds exactly', async () => {
         const bucket = await newBucket();
         const clock = 1_790_000_000_123_457;
-        await fill([live(bucket, 'k', clock)]);
+        await write([live(bucket, 'k', clock)]);
         expect(kinds(await store.objects.write([accept(live(bucket, 'k', clock - 1))]))).toEqual(['superseded']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock))]))).toEqual(['equal']);
         expect(kinds(await store.objects.write([refuse(live(bucket, 'k', clock + 1))]))).toEqual(['written']);
@@ -259,18 +189,9 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 7, { etag: 'last' }));
       });
 
-      it('keeps a tombstone, which refuses an older live document and yields to a newer one', async () => {
-        const bucket = await newBucket();
-        await fill([live(bucket, 'k', 10), tombstone(bucket, 'k', 11)]);
-        expect(kinds(await store.objects.write([accept(live(bucket, 'k', 10))]))).toEqual(['superseded']);
-        expect(await stored(bucket, 'k')).toEqual(tombstone(bucket, 'k', 11));
-        await fill([live(bucket, 'k', 12)]);
-        expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 12));
-      });
-
       it('replaces the whole document: a field that the newer one lacks is gone', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'k', 1, { etag: 'e', size: 3, version_id: 'v' }), live(bucket, 'k', 2)]);
+        await write([live(bucket, 'k', 1, { etag: 'e', size: 3, version_id: 'v' }), live(bucket, 'k', 2)]);
         expect(await stored(bucket, 'k')).toEqual(live(bucket, 'k', 2));
       });
 
@@ -278,16 +199,13 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.objects.write([])).toEqual([]);
       });
 
-      it('takes a request of a thousand writes over several buckets, answered in order', async () => {
-        const buckets = [await newBucket(), await newBucket()] as const;
-        const documents = Array.from({ length: 1_000 }, (_, number) =>
-          live(number % 2 === 0 ? buckets[0] : buckets[1], `k${number}`, number + 1),
-        );
-        await fill(documents);
-        const again = await store.objects.write(
-          documents.map((document, at) => ({ document, equalClock: at % 3 === 0 ? 'accept' : 'refuse' })),
-        );
-        expect(kinds(again)).toEqual(documents.map((_, at) => (at % 3 === 0 ? 'written' : 'equal')));
+      it('takes a request of a thousand writes over several buckets, answered in order, and answers a thousand keys', async () => {
+        const [first, second] = [await newBucket(), await newBucket()];
+        const many = Array.from({ length: 1_000 }, (_, number) => live(number % 2 === 0 ? first : second, `k${number}`, number + 1));
+        await write(many);
+        const again = await store.objects.write(many.map((document, at) => ({ document, equalClock: at % 3 === 0 ? 'accept' : 'refuse' })));
+        expect(kinds(again)).toEqual(many.map((_, at) => (at % 3 === 0 ? 'written' : 'equal')));
+        expect(await store.objects.getMany(first, keysOf(many))).toEqual(many.map((document, at) => (at % 2 === 0 ? document : undefined)));
       });
     });
 
@@ -317,7 +235,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('come back with every field as written, by id and by search', async () => {
         const bucket = await newBucket();
         const document: ObjectDocument = { ...whole, bucket, key: 'a/b.tar.gz' };
-        await fill([document]);
+        await write([document]);
         expect(await stored(bucket, document.key)).toStrictEqual(document);
         await eventually(async () => {
           expect(await store.objects.search({ bucket, limit: 10 })).toStrictEqual([document]);
@@ -327,40 +245,26 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('come back without the fields that they lacked', async () => {
         const bucket = await newBucket();
         const documents = [live(bucket, 'a', 1, { size: 0, etag: '' }), tombstone(bucket, 'b', 2)];
-        await fill(documents);
+        await write(documents);
         expect(await store.objects.getMany(bucket, ['a', 'b'])).toStrictEqual(documents);
-      });
-
-      it.each(['native', 'eventbridge', 'routed', 'listing', 'check'] as const)('keep the source %s', async (source) => {
-        const bucket = await newBucket();
-        await fill([live(bucket, 'k', 1, { source })]);
-        expect((await stored(bucket, 'k'))?.source).toBe(source);
       });
 
       it('are kept apart and returned exactly for every awkward key', async () => {
         const bucket = await newBucket();
         const documents = awkwardKeys.map((key, at) => live(bucket, key, at + 1, { etag: `e${at}` }));
-        await fill(documents);
+        await write(documents);
         expect(await store.objects.getMany(bucket, awkwardKeys)).toEqual(documents);
         await expectFound({ bucket }, [...awkwardKeys].sort(byBytes));
         for (const [at, key] of awkwardKeys.entries()) {
           expect(await store.objects.search({ bucket, key, limit: 10 }), JSON.stringify(key)).toEqual([documents[at]]);
         }
       });
-
-      it('may grow large', async () => {
-        const bucket = await newBucket();
-        const tags = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`tag-${at}`, 'v'.repeat(256)]));
-        const document = live(bucket, 'k', 1, { tags, user_metadata: { big: 'm'.repeat(2_000) } });
-        await fill([document]);
-        expect(await stored(bucket, 'k')).toEqual(document);
-      });
     });
 
     describe('getMany', () => {
       it('answers in the order asked, tombstones included, undefined where nothing is stored, at once', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'a'), tombstone(bucket, 'b'), live(bucket, 'c')]);
+        await write([live(bucket, 'a'), tombstone(bucket, 'b'), live(bucket, 'c')]);
         expect(await store.objects.getMany(bucket, ['c', 'nothing', 'b', 'a', 'c'])).toEqual([
           live(bucket, 'c'),
           undefined,
@@ -369,22 +273,6 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           live(bucket, 'c'),
         ]);
         expect(await store.objects.getMany(bucket, [])).toEqual([]);
-      });
-
-      it('answers a thousand keys', async () => {
-        const bucket = await newBucket();
-        const documents = Array.from({ length: 1_000 }, (_, number) => live(bucket, `k${number}`));
-        await fill(documents);
-        expect(
-          await store.objects.getMany(
-            bucket,
-            documents.map(({ key }) => key),
-          ),
-        ).toEqual(documents);
-      });
-
-      it('finds nothing in a bucket that was never created', async () => {
-        expect(await store.objects.getMany(unique('never'), ['a', 'b'])).toEqual([undefined, undefined]);
       });
     });
 
@@ -412,7 +300,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('keep their documents when they are created again, by several at once', async () => {
         const bucket = unique('bucket');
         await Promise.all([newBucket(bucket), newBucket(bucket)]);
-        await fill([live(bucket, 'a')]);
+        await write([live(bucket, 'a')]);
         await newBucket(bucket);
         expect(await stored(bucket, 'a')).toEqual(live(bucket, 'a'));
       });
@@ -420,21 +308,22 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('leave nothing behind when they are removed, and start afresh when created again', async () => {
         const bucket = await newBucket();
         const neighbour = await newBucket(`${bucket}-2`);
-        await fill([live(bucket, 'words', 9), tombstone(bucket, 'gone', 9), live(neighbour, 'words', 9)]);
+        await write([live(bucket, 'words', 9), tombstone(bucket, 'gone', 9), live(neighbour, 'words', 9)]);
         await store.objects.removeBucket(bucket);
         expect(await store.objects.getMany(bucket, ['words', 'gone'])).toEqual([undefined, undefined]);
         expect(kinds(await store.objects.write([accept(live(bucket, 'words', 10))]))).toEqual(['fault']);
         await expectFound({ bucket }, []);
         await store.objects.removeBucket(bucket);
         await newBucket(bucket);
-        await fill([live(bucket, 'fresh', 1), live(bucket, 'gone', 1)]);
+        await write([live(bucket, 'fresh', 1), live(bucket, 'gone', 1)]);
         await expectFound({ bucket }, ['fresh', 'gone']);
         await expectFound({ bucket, ...wordsQuery('words') }, []);
         await expectFound({ bucket: neighbour, ...wordsQuery('words') }, ['words']);
       });
 
-      it('that were never created can be removed and searched', async () => {
+      it('that were never created can be read, searched and removed', async () => {
         const never = unique('never');
+        expect(await store.objects.getMany(never, ['a', 'b'])).toEqual([undefined, undefined]);
         await store.objects.removeBucket(never);
         expect(await store.objects.search({ bucket: never, limit: 10 })).toEqual([]);
       });
@@ -445,7 +334,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         );
         for (const bucket of names) await newBucket(bucket);
         const documents = names.map((bucket) => live(bucket, 'same', 7, { etag: bucket }));
-        await fill(documents);
+        await write(documents);
         for (const [at, bucket] of names.entries()) {
           expect(await stored(bucket, 'same')).toEqual(documents[at]);
         }
@@ -468,7 +357,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const keys = ['\u{1f600}', '\ufffd', '\ue000', '\ud7ff', 'a', 'B', 'a/', 'a0', '\u00e9', 'e\u0301', 'ab', 'a\u0001'].map(
           (end) => `${shared}/${end}`,
         );
-        await fill(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
+        await write(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
         const sortedKeys = [...keys].sort(byBytes);
         const expected = [...buckets].sort(byBytes).flatMap((bucket) => sortedKeys.map((key) => [bucket, key]));
         await eventually(async () => {
@@ -479,16 +368,16 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       it('never finds a tombstone, whatever is asked', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
+        await write([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
         await expectFound({ bucket }, ['dir/gone.txt', 'dir/here.txt']);
-        await fill([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
+        await write([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
         await expectFound({ bucket }, ['dir/here.txt']);
         await expectFound({ bucket, prefix: 'dir/' }, ['dir/here.txt']);
         await expectFound({ bucket, key: 'dir/gone.txt' }, []);
         await expectFound({ bucket, ...wordsQuery('gone') }, []);
         await expectFound({ bucket, ...wordsQuery('dir') }, ['dir/here.txt']);
         await expectFound({ bucket, extension: 'txt' }, ['dir/here.txt']);
-        await fill([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
+        await write([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
         await expectFound({ bucket, ...wordsQuery('gone') }, ['dir/gone.txt']);
       });
 
@@ -517,104 +406,64 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           '\n',
         ];
         const keys = starts.flatMap((start) => [start, `${start}x`, `${start}/y`, `${start}\u{10ffff}z`]);
-        await fill([...new Set(keys)].map((key) => live(bucket, key)));
+        await write([...new Set(keys)].map((key) => live(bucket, key)));
         const all = [...new Set(keys)].sort(byBytes);
         await expectFound({ bucket }, all);
-        for (const start of [...starts, 'a', '\u{10ffff}\u{10ffff}', 'A', 'ab/']) {
+        for (const start of [...starts, '', 'a', '\u{10ffff}\u{10ffff}', 'A', 'ab/']) {
           const found = await store.objects.search({ bucket, prefix: start, limit: 1_000 });
-          expect(
-            found.map(({ key }) => key),
-            JSON.stringify(start),
-          ).toEqual(all.filter((key) => key.startsWith(start)));
+          expect(keysOf(found), JSON.stringify(start)).toEqual(all.filter((key) => key.startsWith(start)));
         }
-      });
-
-      it('takes the empty prefix as none', async () => {
-        const bucket = await newBucket();
-        await fill([live(bucket, 'a'), live(bucket, 'b')]);
-        await expectFound({ bucket, prefix: '' }, ['a', 'b']);
       });
 
       it('finds one key exactly, in one bucket or in all', async () => {
         const key = unique('key');
         const buckets = [await newBucket(), await newBucket()];
-        await fill(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
+        await write(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
         await expectFound({ key }, [key, key]);
         await expectFound({ bucket: buckets[0] ?? '', key }, [key]);
       });
 
-      it('filters by extension', async () => {
+      it.each([
+        [
+          'reports/2024/Q1-Summary_final.PDF',
+          ['reports', 'summ', 'reports summ', 'summary rep', 'q 1 final', 'pdf 2024', '20', 'REPORTS Summary'],
+        ],
+        ['photos/IMG_0042 (copy).jpeg', ['img', 'img 0042', 'copy jp', 'copy copy']],
+        ['写真/東京タワー2024.jpg', ['写真', '東京', '東京タワー 2024 jp']],
+        ['Straße/Übergröße.doc', ['ubergroß', 'straße uber', 'UBERGR']],
+        ['Привет мир.txt', ['привет ми', 'МИР']],
+        ['ΟΔΟΣ/άλφα', ['οδος', 'αλφα']],
+        ['مرحبا/٣٤', ['مرحبا', '٣']],
+        ['สวัสดี/हिन्दी/한국어', ['สวัสดี', 'हिन्दी', '한국']],
+        ['iPhone15Pro/dataSet0/scan_0042', ['iphone', 'IPHONE15PRO', 'iphone15p', 'dataset', 'dataset0 42', 'phone 15']],
+        ['\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', ['\u{10428}\u{10429}', 'abc', 'fil']],
+      ])('finds %s by its words: each whole, the last as a prefix', async (key, queries) => {
         const bucket = await newBucket();
-        await fill([
-          live(bucket, 'a.txt', 1, { extension: 'txt' }),
-          live(bucket, 'b.TXT', 1, { extension: 'txt' }),
-          live(bucket, 'c.txt.gz', 1, { extension: 'gz' }),
-          live(bucket, 'txt', 1),
-        ]);
-        await expectFound({ bucket, extension: 'txt' }, ['a.txt', 'b.TXT']);
-        await expectFound({ bucket, extension: 'gz', prefix: 'c' }, ['c.txt.gz']);
-        await expectFound({ bucket, extension: 'tx' }, []);
-      });
-
-      const found = [
-        {
-          key: 'reports/2024/Q1-Summary_final.PDF',
-          q: ['reports', 'summ', 'reports summ', 'summary rep', 'q 1 final', 'pdf 2024', '2024', '20', 'REPORTS Summary'],
-        },
-        { key: 'photos/IMG_0042 (copy).jpeg', q: ['img', 'img 0042', 'copy jp', 'copy copy'] },
-        { key: 'camelCaseName2Go.ts', q: ['camel', 'case name', 'name 2 go', 'go camel'] },
-        {
-          key: '\u5199\u771f/\u6771\u4eac\u30bf\u30ef\u30fc2024.jpg',
-          q: ['\u5199\u771f', '\u6771\u4eac', '\u6771\u4eac\u30bf\u30ef\u30fc 2024 jp'],
-        },
-        { key: 'Stra\u00dfe/\u00dcbergr\u00f6\u00dfe.doc', q: ['ubergro\u00df', 'stra\u00dfe uber', 'UBERGR'] },
-        {
-          key: '\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440.txt',
-          q: ['\u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438', '\u041c\u0418\u0420'],
-        },
-        { key: '\u039f\u0394\u039f\u03a3/\u03ac\u03bb\u03c6\u03b1', q: ['\u03bf\u03b4\u03bf\u03c2', '\u03b1\u03bb\u03c6\u03b1'] },
-        { key: '\u0645\u0631\u062d\u0628\u0627/\u0663\u0664', q: ['\u0645\u0631\u062d\u0628\u0627', '\u0663'] },
-        {
-          key: '\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35/\u0939\u093f\u0928\u094d\u0926\u0940/\ud55c\uad6d\uc5b4',
-          q: ['\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35', '\u0939\u093f\u0928\u094d\u0926\u0940', '\ud55c\uad6d'],
-        },
-        {
-          key: 'iPhone15Pro/dataSet0/scan_0042',
-          q: ['iphone', 'IPHONE15PRO', 'iphone15p', 'dataset', 'dataset0 42', 'iPhone', 'phone 15'],
-        },
-        { key: 'iphone/STRASSE', q: ['iPhone', 'iPhone stra\u00dfe', 'Stra\u00df'] },
-        { key: '\u{10400}\u{10401}/\u{1d49c}bc/\ufb01le', q: ['\u{10428}\u{10429}', 'abc', 'fil'] },
-      ];
-
-      it.each(found)('finds $key by its words: each whole, the last as a prefix', async ({ key, q }) => {
-        const bucket = await newBucket();
-        await fill([live(bucket, key), live(bucket, 'unrelated')]);
-        for (const text of q) await expectFound({ bucket, ...wordsQuery(text) }, [key]);
+        await write([live(bucket, key), live(bucket, 'unrelated')]);
+        for (const text of queries) await expectFound({ bucket, ...wordsQuery(text) }, [key]);
       });
 
       it.each([
-        {
-          key: 'reports/summary.pdf',
-          q: ['report summary', 'eports', 'summary.pdf.x', 'summaries', 'rep summary', 'or', 'not', 'near', 'reportssummary'],
-        },
-        { key: '\u6771\u4eac\u30bf\u30ef\u30fc', q: ['\u30bf\u30ef\u30fc', '\u6771\u4eac \u30bf\u30ef\u30fc'] },
+        [
+          'reports/summary.pdf',
+          ['report summary', 'eports', 'summary.pdf.x', 'summaries', 'rep summary', 'or', 'not', 'near', 'reportssummary'],
+        ],
+        ['東京タワー', ['タワー', '東京 タワー']],
         // words are compared as they are: no store may fold, stem or split them again
-        { key: '\u00e6ther', q: ['aether'] },
-        { key: '\u0131stanbul', q: ['istanbul'] },
-        { key: 'running', q: ['run running', 'runs'] },
-        { key: '\u0663\u0664', q: ['34'] },
-      ])('does not find $key by what are not its words', async ({ key, q }) => {
+        ['æther', ['aether']],
+        ['ıstanbul', ['istanbul']],
+        ['running', ['run running', 'runs']],
+        ['٣٤', ['34']],
+      ])('does not find %s by what are not its words', async (key, queries) => {
         const bucket = await newBucket();
-        await fill([live(bucket, key)]);
+        await write([live(bucket, key)]);
         await expectFound({ bucket }, [key]);
-        for (const text of q) {
-          expect(await store.objects.search({ bucket, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
-        }
+        for (const text of queries) expect(await store.objects.search({ bucket, limit: 10, ...wordsQuery(text) }), text).toEqual([]);
       });
 
       it('finds keys whose words are the operators of a query language', async () => {
         const bucket = await newBucket();
-        await fill([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
+        await write([live(bucket, 'and/or/not/near'), live(bucket, 'words')]);
         await expectFound({ bucket, ...wordsQuery('AND or NOT near') }, ['and/or/not/near']);
         await expectFound({ bucket, ...wordsQuery('words') }, ['words']);
       });
@@ -622,63 +471,16 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('takes words of 64 letters, whole and as a prefix', async () => {
         const bucket = await newBucket();
         const long = '\u00f8\u{10428}'.repeat(32);
-        await fill([live(bucket, `${long}/x`)]);
+        await write([live(bucket, `${long}/x`)]);
         await expectFound({ bucket, ...wordsQuery(`${long} x`) }, [`${long}/x`]);
         await expectFound({ bucket, ...wordsQuery(`x ${long}`) }, [`${long}/x`]);
       });
-
-      it('combines every condition', async () => {
-        const bucket = await newBucket();
-        const other = await newBucket();
-        const keys = ['a/report.pdf', 'a/report.txt', 'a/summary.pdf', 'b/report.pdf'];
-        const documents = keys.map((key) => live(bucket, key, 1, { extension: key.slice(-3) }));
-        await fill([...documents, { ...live(other, 'a/report.pdf'), extension: 'pdf' }]);
-        await expectFound({ bucket, prefix: 'a/', extension: 'pdf', ...wordsQuery('rep') }, ['a/report.pdf']);
-        await expectFound({ bucket, extension: 'pdf', ...wordsQuery('report'), after: { bucket, key: 'a/report.pdf' } }, ['b/report.pdf']);
-      });
-
-      it('gives each document exactly once over pages of any size', async () => {
-        const shared = unique('page');
-        const buckets = [await newBucket(`y${shared}`), await newBucket(`x${shared}`)];
-        const documents = buckets.flatMap((bucket) =>
-          ['\u{1f600}', '\ufffd', 'a', 'a ', 'a/', 'b%', '\u00e9', 'x'.repeat(900)].map((end) => live(bucket, `${shared}/${end}`)),
-        );
-        await fill([...documents, tombstone(buckets[0] ?? '', `${shared}/b`)]);
-        const expected = documents
-          .map(({ bucket, key }) => [bucket, key] as const)
-          .sort((a, b) => byBytes(a[0], b[0]) || byBytes(a[1], b[1]));
-        const queries: Omit<ObjectQuery, 'limit'>[] = [
-          { prefix: `${shared}/` },
-          wordsQuery(shared.replaceAll('-', ' ')),
-          ...buckets.map((bucket) => ({ bucket })),
-        ];
-        for (const query of queries) {
-          const wanted = expected.filter(([bucket]) => query.bucket === undefined || query.bucket === bucket);
-          await eventually(async () => expect(await store.objects.search({ ...query, limit: 1_000 })).toHaveLength(wanted.length));
-          for (const limit of [1, 3, wanted.length, 1_000]) expect(await pages(query, limit)).toEqual(wanted);
-        }
-      });
-
-      async function pages(query: Omit<ObjectQuery, 'limit'>, limit: number): Promise<(readonly [string, string])[]> {
-        const seen: (readonly [string, string])[] = [];
-        for (;;) {
-          const last = seen.at(-1);
-          const page = await store.objects.search({
-            ...query,
-            limit,
-            ...(last !== undefined && { after: { bucket: last[0], key: last[1] } }),
-          });
-          expect(page.length).toBeLessThanOrEqual(limit);
-          seen.push(...page.map(({ bucket, key }) => [bucket, key] as const));
-          if (page.length < limit) return seen;
-        }
-      }
 
       it('goes on from a cursor whose document is gone, or that lies in another bucket', async () => {
         const shared = unique('cursor');
         const first = await newBucket(`a${shared}`);
         const second = await newBucket(`b${shared}`);
-        await fill([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
+        await write([live(first, 'k1'), live(first, 'k3'), live(second, 'k0'), live(second, 'k2')]);
         await expectFound({ bucket: first, after: { bucket: first, key: 'k2' } }, ['k3']);
         await expectFound({ bucket: first, after: { bucket: second, key: 'k0' } }, []);
         await expectFound({ bucket: second, after: { bucket: first, key: 'k9' } }, ['k0', 'k2']);
@@ -695,11 +497,13 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         return entry;
       }
 
-      it('gives back what was put, at once', async () => {
+      it('gives back what was put, at once, and creates only where nothing is stored', async () => {
         const entry = await created('bucket');
         expect(entry).toMatchObject({ kind: 'bucket', record });
         expect(await store.state.get(entry.id)).toEqual(entry);
         expect(await store.state.get(unique('nothing'))).toBeUndefined();
+        expect(await store.state.put({ id: entry.id, kind: 'bucket', record: { other: true } }, null)).toBe('conflict');
+        expect(await store.state.get(entry.id)).toEqual(entry);
       });
 
       it('gives back at once what is listed soon, and lists it with whatever is listed at once afterwards', async () => {
@@ -713,12 +517,6 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.state.get(id)).toEqual(second);
         await created('range');
         expect((await store.state.list('range', { limit: 1_000 })).find((entry) => entry.id === id)).toEqual(second);
-      });
-
-      it('creates only where nothing is stored', async () => {
-        const entry = await created('bucket');
-        expect(await store.state.put({ id: entry.id, kind: 'bucket', record: { other: true } }, null)).toBe('conflict');
-        expect(await store.state.get(entry.id)).toEqual(entry);
       });
 
       it('updates only the version that was read', async () => {
@@ -818,11 +616,6 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.state.list('schedule', { limit: 10 })).toEqual([]);
       });
 
-      it('lists and counts nothing of a kind that nobody stored', async () => {
-        expect(await store.state.list('dead-letter', { limit: 10 })).toEqual([]);
-        expect(await store.state.count('dead-letter')).toBe(0);
-      });
-
       it('finds jobs and ranges that are due, jobs first, and says whether any is open', async () => {
         const nowMs = 1_790_000_000_000;
         const when = { nowMs, aheadMaxMs: 300_000, limit: 32 };
@@ -863,7 +656,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('any sequence of writes', () => {
-      const write = fc.record({
+      const oneWrite = fc.record({
         key: fc.constantFrom('a', 'b', '\u{1f600}'),
         clock: fc.integer({ min: 1, max: 4 }),
         deleted: fc.boolean(),
@@ -874,7 +667,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       it('ends as the clock rule says, answer for answer and document for document', async () => {
         const bucket = await newBucket();
         let history = 0;
-        const histories = fc.array(fc.array(write, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
+        const histories = fc.array(fc.array(oneWrite, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
         await fc.assert(
           fc.asyncProperty(histories, async (batches) => {
             history += 1;

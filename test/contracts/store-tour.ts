@@ -5,7 +5,8 @@ import { nameOf, type ObjectDocument } from '../../src/domain/documents/document
 import { isLong } from '../support/breadth.ts';
 import { awkwardKeys } from '../support/event-fixtures.ts';
 import { auditRecord } from '../support/fakes/control.ts';
-import { storeContract, type OpenStore } from './store-contract.ts';
+import { storeContract } from './store-contract.ts';
+import type { OpenStore } from './world.ts';
 
 const AT = '2026-01-02T03:04:05.678Z';
 const AT_MS = Date.parse(AT);

@@ -1,6 +1,5 @@
 /** The contract of sums that both stores must pass, compared with the plainest model. */
-import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { usageBy as usageGroups } from '../../src/api/usage.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
@@ -8,19 +7,15 @@ import { holds } from '../../src/domain/search/conditions.ts';
 import type { FacetsQuery, UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, iso, live as liveOf, unique, type OpenStore } from './world.ts';
 
-const BUCKET = `usage-${randomBytes(4).toString('hex')}`;
+const BUCKET = unique('usage');
 const OTHER = `${BUCKET}-other`;
 const CHANGED = `${BUCKET}-changed`;
-const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 8, 1, 12);
-const iso = (ms: number): string => new Date(ms).toISOString();
 
-function live(key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
-  const fields = { clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: iso(NOW_MS) } as const;
-  return { bucket: BUCKET, key, ...nameOf(key), ...fields, ...more };
-}
+const live = (key: string, more: Partial<ObjectDocument> = {}): ObjectDocument =>
+  liveOf(BUCKET, key, { ...nameOf(key), indexed_at: iso(NOW_MS), ...more });
 
 const documents: readonly ObjectDocument[] = [
   live('top.txt', { size: 1, last_modified: iso(NOW_MS) }),
@@ -47,24 +42,17 @@ function withoutTimes(rows: readonly UsageRow[] | 'too-slow'): readonly UsageRow
 /** Declares the contract's tests for one store. */
 export function usageContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the contract of usage`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
     let store: Store;
     const model = createMemoryStore();
 
     beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
-      for (const each of [store, model]) {
-        for (const bucket of [BUCKET, OTHER]) {
-          await each.objects.createBucket(bucket);
-          await each.objects.write(documents.map((document) => ({ document: { ...document, bucket }, equalClock: 'accept' })));
-        }
-      }
-      await opened.refresh?.();
-    });
-    afterAll(async () => {
-      await opened?.dispose();
+      ({ store } = world);
+      for (const each of [store, model]) for (const bucket of [BUCKET, OTHER]) await each.objects.createBucket(bucket);
+      await world.write(
+        [BUCKET, OTHER].flatMap((bucket) => documents.map((document) => ({ ...document, bucket }))),
+        model,
+      );
     });
 
     const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: NOW_MS, limit: 1_001, timeLimitMs: 60_000 };
@@ -97,7 +85,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
         for (const written of [documents.map((document) => ({ ...document, bucket: CHANGED })), changes])
           for (const document of written) await each.objects.write([{ document, equalClock: 'accept' }]);
       }
-      await opened.refresh?.();
+      await world.refresh();
       for (const by of usageGroups) {
         const query = { ...base, bucket: CHANGED, by, withoutTimes: true };
         const wanted = await model.usage.usage({ ...base, bucket: CHANGED, by });
@@ -105,7 +93,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       }
       await store.objects.removeBucket(CHANGED);
       await store.objects.createBucket(CHANGED);
-      await opened.refresh?.();
+      await world.refresh();
       expect(await store.usage.usage({ ...base, bucket: CHANGED, withoutTimes: true })).toEqual([]);
     });
 

@@ -1,7 +1,6 @@
 /** The contract of parts that both stores must pass: within them, every question has the answers of a list that has nothing else. */
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { usageBy } from '../../src/api/usage.ts';
 import { mergedParts, overlapping, PARTS_MAX, type BucketPart } from '../../src/domain/access/readable.ts';
 import { compareKeys } from '../../src/domain/documents/key-order.ts';
@@ -13,19 +12,17 @@ import type { UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
-import type { OpenStore } from './store-contract.ts';
+import { contractWorld, DAY_MS, iso, unique, type OpenStore } from './world.ts';
 
-const run = randomBytes(4).toString('hex');
+const run = unique('within');
 const NOON_MS = Date.UTC(2026, 8, 1, 12);
-const DAY_MS = 86_400_000;
-const iso = (ms: number): string => new Date(ms).toISOString();
 
-const ONE = `within-${run}-1`;
-const TWO = `within-${run}-2`;
+const ONE = `${run}-1`;
+const TWO = `${run}-2`;
 /** The name begins with that of another one. */
-const THREE = `within-${run}-22`;
+const THREE = `${run}-22`;
 /** Granted, and never connected. */
-const NEVER = `within-${run}-3`;
+const NEVER = `${run}-3`;
 
 const fields = { clock: 1_000, settled: true, source: 'check' } as const;
 const classes = ['STANDARD', 'GLACIER', undefined] as const;
@@ -157,24 +154,15 @@ const orders = sortFields.flatMap((by) => (['asc', 'desc'] as const).map((order)
 /** Declares the contract's tests for one store. `numRuns`: as many random lists of parts as the store answers in a few seconds. */
 export function withinContract(name: string, open: () => Promise<OpenStore>, numRuns: number): void {
   describe(`${name} keeps the contract of parts`, () => {
-    let opened: OpenStore;
+    const world = contractWorld(open);
     let store: Store;
     const model = createMemoryStore();
     const cases = granted.map(([title, parts]) => ({ title, within: mergedParts(parts) }));
 
     beforeAll(async () => {
-      opened = await open();
-      store = opened.store;
-      await store.setup.prepare();
-      for (const each of [store, model]) {
-        for (const bucket of [ONE, TWO, THREE]) await each.objects.createBucket(bucket);
-        const answers = await each.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-        expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['written']));
-      }
-      await opened.refresh?.();
-    });
-    afterAll(async () => {
-      await opened?.dispose();
+      ({ store } = world);
+      for (const each of [store, model]) for (const bucket of [ONE, TWO, THREE]) await each.objects.createBucket(bucket);
+      await world.write(documents, model);
     });
 
     it.each(cases)('finds and counts within $title what a list finds', async ({ within }) => {

@@ -19,10 +19,6 @@ const blocks = fencesOf(textOf(PAGE))
   .filter(({ language }) => language === 'sh')
   .map(({ text }) => text);
 
-it(`${PAGE} has at most 6,000 bytes`, () => {
-  expect(Buffer.byteLength(textOf(PAGE))).toBeLessThanOrEqual(6_000);
-});
-
 const folder = mkdtempSync(join(tmpdir(), 'tally-start-aws-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 

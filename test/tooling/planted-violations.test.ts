@@ -9,91 +9,34 @@ const root = new URL('../..', import.meta.url).pathname;
 /** A file without any violation. */
 const FINE = 'src/domain/fine.ts';
 
+/** A file that imports one value. */
+const importing = (name: string, from: string): string => `import { ${name} } from '${from}';\nexport const y = ${name};\n`;
+
 const planted: readonly (readonly [name: string, file: string, source: string, says: RegExp])[] = [
-  [
-    'domain imports pipeline',
-    'src/domain/a.ts',
-    "import { x } from '../pipeline/ports/clock.ts';\nexport const y = x;\n",
-    /domain is pure/,
-  ],
-  [
-    'a folder of domain imports adapters',
-    'src/domain/events/a.ts',
-    "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
-    /domain is pure/,
-  ],
-  ['domain does I/O', 'src/domain/b.ts', "import { readFileSync } from 'node:fs';\nexport const y = readFileSync('x');\n", /no I\/O/],
+  ['domain imports pipeline', 'src/domain/a.ts', importing('x', '../pipeline/ports/clock.ts'), /domain is pure/],
+  ['a folder of domain imports adapters', 'src/domain/events/a.ts', importing('x', '../../adapters/system-clock.ts'), /domain is pure/],
+  ['domain does I/O', 'src/domain/b.ts', importing('readFileSync', 'node:fs'), /no I\/O/],
   ['domain reads the clock', 'src/domain/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
-  [
-    'domain draws random bytes',
-    'src/domain/random.ts',
-    "import { randomBytes } from 'node:crypto';\nexport const y = randomBytes(1);\n",
-    /random values are arguments/,
-  ],
-  ['domain knows a vendor', 'src/domain/d.ts', "import { pino } from 'pino';\nexport const y = pino;\n", /knows no vendor/],
-  ['domain imports the contract', 'src/domain/e.ts', "import { x } from '../api/contract.ts';\nexport const y = x;\n", /domain is pure/],
-  [
-    'the contract imports a verb',
-    'src/api/a.ts',
-    "import { x } from '../pipeline/control/verbs.ts';\nexport const y = x;\n",
-    /domain and zod only/,
-  ],
-  ['the contract knows a vendor', 'src/api/b.ts', "import { fastify } from 'fastify';\nexport const y = fastify;\n", /domain and zod only/],
-  [
-    'pipeline imports an adapter',
-    'src/pipeline/ingest/a.ts',
-    "import { x } from '../../adapters/system-clock.ts';\nexport const y = x;\n",
-    /ports only/,
-  ],
-  [
-    'pipeline knows a vendor',
-    'src/pipeline/b.ts',
-    "import { S3Client } from '@aws-sdk/client-s3';\nexport const y = S3Client;\n",
-    /knows no vendor/,
-  ],
-  [
-    'pipeline knows how it is traced',
-    'src/pipeline/g.ts',
-    "import { trace } from '@opentelemetry/api';\nexport const y = trace;\n",
-    /knows no vendor/,
-  ],
+  ['domain draws random bytes', 'src/domain/random.ts', importing('randomBytes', 'node:crypto'), /random values are arguments/],
+  ['domain knows a vendor', 'src/domain/d.ts', importing('pino', 'pino'), /knows no vendor/],
+  ['domain imports the contract', 'src/domain/e.ts', importing('x', '../api/contract.ts'), /domain is pure/],
+  ['the contract imports a verb', 'src/api/a.ts', importing('x', '../pipeline/control/verbs.ts'), /domain and zod only/],
+  ['the contract knows a vendor', 'src/api/b.ts', importing('fastify', 'fastify'), /domain and zod only/],
+  ['pipeline imports an adapter', 'src/pipeline/ingest/a.ts', importing('x', '../../adapters/system-clock.ts'), /ports only/],
+  ['pipeline knows a vendor', 'src/pipeline/b.ts', importing('S3Client', '@aws-sdk/client-s3'), /knows no vendor/],
+  ['pipeline knows how it is traced', 'src/pipeline/g.ts', importing('trace', '@opentelemetry/api'), /knows no vendor/],
   [
     'http knows the SDK of the tools',
-    'src/http/tools.ts',
-    "import { Server } from '@modelcontextprotocol/sdk/server/index.js';\nexport const y = Server;\n",
+    'src/http/t.ts',
+    importing('Server', '@modelcontextprotocol/sdk/server/index.js'),
     /only adapters import/,
   ],
-  [
-    'an adapter imports a verb',
-    'src/adapters/aws/a.ts',
-    "import { x } from '../../pipeline/ingest/data-path.ts';\nexport const y = x;\n",
-    /ports only/,
-  ],
-  [
-    'an adapter imports http',
-    'src/adapters/b.ts',
-    "import { x } from '../http/server.ts';\nexport const y = x;\n",
-    /adapters implement ports/,
-  ],
-  [
-    'http imports an adapter',
-    'src/http/a.ts',
-    "import { x } from '../adapters/system-clock.ts';\nexport const y = x;\n",
-    /knows no adapter/,
-  ],
-  [
-    'a command imports a vendor',
-    'src/cli/a.ts',
-    "import { S3Client } from '@aws-sdk/client-s3';\nexport const y = S3Client;\n",
-    /only adapters import/,
-  ],
-  [
-    'the panel imports a value of the contract',
-    'src/panel/browser/a.ts',
-    "import { contract } from '../../api/contract.ts';\nexport const y = contract;\n",
-    /imports types only/,
-  ],
-  ['the panel imports zod', 'src/panel/browser/b.ts', "import { z } from 'zod';\nexport const y = z;\n", /has no zod/],
+  ['an adapter imports a verb', 'src/adapters/aws/a.ts', importing('x', '../../pipeline/ingest/data-path.ts'), /ports only/],
+  ['an adapter imports http', 'src/adapters/b.ts', importing('x', '../http/server.ts'), /adapters implement ports/],
+  ['http imports an adapter', 'src/http/a.ts', importing('x', '../adapters/system-clock.ts'), /knows no adapter/],
+  ['a command imports a vendor', 'src/cli/a.ts', importing('S3Client', '@aws-sdk/client-s3'), /only adapters import/],
+  ['the panel imports a value of the contract', 'src/panel/browser/a.ts', importing('x', '../../api/contract.ts'), /imports types only/],
+  ['the panel imports zod', 'src/panel/browser/b.ts', importing('z', 'zod'), /has no zod/],
   [
     'the panel makes markup of a text',
     'src/panel/browser/c.ts',

@@ -272,7 +272,6 @@ interface Dependencies {
   readonly clientsWith: (credentials: CredentialsProvider) => AwsClients;
 }
 
-/** Creates them. */
 export function createAccountClients({ roles, credentialsOf, clientsWith }: Dependencies): AccountClients {
   const made = new Map<string, AwsClients>();
   return {

@@ -1,6 +1,5 @@
 /** Maps failed requests to S3 to faults. */
-import type { FaultCode } from '../../domain/fault.ts';
-import { FaultError } from '../../domain/fault.ts';
+import { type FaultCode, FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { TracedRequest } from '../../pipeline/ports/tracing.ts';
 import { errorText } from './clients.ts';

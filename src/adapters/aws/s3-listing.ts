@@ -148,14 +148,11 @@ function placeOf(
   throw incomplete(question, `the listing goes in a circle: after ${(before?.pages ?? 0) + 1} pages without keys a token is repeated`);
 }
 
-interface RawPage {
-  readonly range: Range;
-  readonly observedAtMs: number;
-  readonly listing: ListingFields;
-}
-
 /** `next`: the token of the next page. */
-function pageOf(question: S3Question, { range, observedAtMs, listing }: RawPage): ListingPage & { readonly next?: string } {
+function pageOf(
+  question: S3Question,
+  { range, observedAtMs, listing }: { readonly range: Range; readonly observedAtMs: number; readonly listing: ListingFields },
+): ListingPage & { readonly next?: string } {
   const { IsTruncated, KeyCount, EncodingType, NextContinuationToken: next, contents } = listing;
   const isEncoded = EncodingType === 'url';
   checkSubject(question, range, { ...listing, isEncoded });

@@ -1,6 +1,5 @@
 /** Confirms the subscription of the bucket queue to a topic, and checks whether a topic exists. A URL in a message is never fetched. */
-import type { SNSClient } from '@aws-sdk/client-sns';
-import { ConfirmSubscriptionCommand, GetTopicAttributesCommand } from '@aws-sdk/client-sns';
+import { type SNSClient, ConfirmSubscriptionCommand, GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { FaultError } from '../../domain/fault.ts';
 import type { TopicClient } from '../../pipeline/ports/queues.ts';
 import { errorText } from './clients.ts';
@@ -12,7 +11,6 @@ const MISSING = new Set(['NotFound', 'NotFoundException']);
 /** A person waits for the answer, and can do without it. */
 const ASK_TIMEOUT_MS = 5_000;
 
-/** Creates the client. */
 export function createSnsTopics({
   clientFor,
   readerFor = ({ region }) => clientFor(region),

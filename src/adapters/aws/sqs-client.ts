@@ -1,6 +1,7 @@
 /** The requests to SQS about held messages, dead letters and the queue itself. */
-import type { MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';
 import {
+  type MessageAttributeValue,
+  type SQSClient,
   ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
@@ -19,7 +20,6 @@ interface SqsClientDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** Creates the client. */
 export function createSqsClient({ clientFor, clock }: SqsClientDependencies): QueueClient {
   const urlsByArn = new Map<string, string>();
 

@@ -81,12 +81,6 @@ export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueR
   };
 }
 
-interface PollerOptions extends SqsReceiverDependencies {
-  readonly queueUrl: string;
-  readonly handlers: Handlers;
-  readonly stopping: AbortSignal;
-}
-
 function createPoller({
   clientFor,
   queueUrl,
@@ -97,7 +91,7 @@ function createPoller({
   visibilityS,
   traceHeaders,
   batchMax = BATCH_SIZE,
-}: PollerOptions): Poller {
+}: SqsReceiverDependencies & { readonly queueUrl: string; readonly handlers: Handlers; readonly stopping: AbortSignal }): Poller {
   let failures = 0;
   let receiving = Promise.withResolvers<void>();
   receiving.resolve();

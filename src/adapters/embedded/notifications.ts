@@ -4,8 +4,7 @@
  */
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
-import { sequencerOf } from './clock.ts';
-import type { EmbeddedClock } from './clock.ts';
+import { sequencerOf, type EmbeddedClock } from './clock.ts';
 import type { S3Object, S3Store } from './fauxqs.ts';
 
 /** The event names of a plain put, which depend on the request that made it. */

@@ -16,7 +16,6 @@ export interface FetchOptions {
 /** Sends a request. Throws `issuer.unreachable`. */
 export type FetchIssuer = (url: string, options: FetchOptions, signal: AbortSignal) => Promise<Response>;
 
-/** Creates the function. */
 export function createFetchIssuer(proxyEnv: Readonly<Record<string, string>> | undefined): FetchIssuer {
   const options = proxyEnv === undefined ? {} : { proxyEnv };
   const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) };

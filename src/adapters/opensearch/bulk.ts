@@ -195,11 +195,6 @@ const ACCEPTING_MS = 60_000;
 /** Documents that may be refused in a row while the index counts as accepting: after a change for the worse no more than these are dead-lettered. */
 const REFUSED_IN_A_ROW_MAX = 3;
 
-interface Witness {
-  acceptedAtMs: number;
-  refusedSince: number;
-}
-
 /**
  * Creates the judge of the verdicts of each request. A pipeline or a foreign mapping can make an index refuse every document
  * with the errors of a bad document, so an error about a document counts only while its index accepts others. It turns `index.rejected` into `bucket.index-misconfigured` where
@@ -207,7 +202,7 @@ interface Witness {
  * refused since. It remembers one entry per index.
  */
 export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
-  const witnesses = new Map<string, Witness>();
+  const witnesses = new Map<string, { acceptedAtMs: number; refusedSince: number }>();
 
   function isAccepting(alias: string, nowMs: number): boolean {
     const witness = witnesses.get(alias);

@@ -4,8 +4,7 @@
  * continue and nothing is dead-lettered for the configuration of an index.
  */
 import { z } from 'zod';
-import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { FaultError } from '../../domain/fault.ts';
+import { type Fault, type FaultCode, FaultError } from '../../domain/fault.ts';
 import type { OpenSearchAnswer } from './node.ts';
 
 /** The error object of an answer, of a bulk item or of an mget document. */

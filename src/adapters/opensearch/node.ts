@@ -1,6 +1,5 @@
 /** One node of OpenSearch: sends requests, returns any HTTP answer, and keeps credentials out of all error texts. */
-import { Client, errors } from '@opensearch-project/opensearch';
-import type { ClientOptions } from '@opensearch-project/opensearch';
+import { Client, errors, type ClientOptions } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
 
 export interface OpenSearchRequest {

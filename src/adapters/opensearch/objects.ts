@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
+import { type ObjectDocument, documentId, objectDocumentSchema } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectIndex } from '../../pipeline/ports/object-index.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Fault } from '../../domain/fault.ts';
-import { FaultError } from '../../domain/fault.ts';
+import { type Fault, FaultError } from '../../domain/fault.ts';
 import type { OpenSearchClient } from './client.ts';
 import { itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';

@@ -6,11 +6,6 @@ import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
-interface ScanDependencies {
-  readonly client: OpenSearchClient;
-  readonly names: IndexNames;
-}
-
 /**
  * Documents that are missing from a page would appear as missing objects. Requests go to primary shards only: under segment
  * replication, a refresh makes a write visible on them alone, and replicas follow at some later time
@@ -29,7 +24,7 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
  * values costs the server more (measured: 1.3 µs per document, against 6 and 2). It uses no point in time: the second look
  * finds what changes meanwhile.
  */
-export function createObjectScan({ client, names }: ScanDependencies): ObjectScan {
+export function createObjectScan({ client, names }: { readonly client: OpenSearchClient; readonly names: IndexNames }): ObjectScan {
   return {
     async scan(bucket, { limit, ...bounds }, signal) {
       const body = {

@@ -4,8 +4,7 @@ import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Listed, StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
 import { stateKinds } from '../../domain/state-kind.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import type { StoreError } from './faults.ts';
-import { itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
+import { type StoreError, itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { sequenceSchema, type Sequence } from './sequence.ts';
 

@@ -4,7 +4,7 @@ import type { BucketPart } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { SqliteConnection } from './connection.ts';
-import { documentOfRow } from './document.ts';
+import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
 
 /** Live documents, then tombstones. */
@@ -38,7 +38,7 @@ export async function latestChanges(
     }
   }
   return connection.use(({ statement }) => {
-    const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+    const byKey = statement(DOCUMENT_BY_KEY);
     return latest.flatMap(({ key }) => {
       const row = byKey.get(bucket, key);
       return row === undefined ? [] : [documentOfRow(row)];

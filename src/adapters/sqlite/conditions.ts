@@ -173,12 +173,12 @@ export function nextFolderSql(key: string, prefix: string): SqlCondition {
   return { sql: `substr(${key}, 1, ? + instr(substr(${key}, ?), '/'))`, values: [length, length + 1] };
 }
 
-/** The name of the age of a row, from its column `modified`. */
-export function ageSql(nowMs: number): SqlCondition {
-  const limits = objectAges.filter(({ days }) => Number.isFinite(days));
-  const cases = limits.map(() => `WHEN modified >= ? THEN ?`).join(' ');
-  return {
-    sql: `CASE WHEN modified IS NULL THEN '' ${cases} ELSE 'older' END`,
-    values: limits.flatMap(({ name, days }) => [nowMs - days * DAY_MS, name]),
-  };
+/** The condition of each age on the column `modified`; the empty name is that of rows without one. */
+export function ageConditions(nowMs: number): readonly (SqlCondition & { readonly name: string })[] {
+  const ages = objectAges.map(({ name, days }, at) => {
+    const before = at === 0 ? [] : [{ sql: 'modified < ?', value: nowMs - (objectAges[at - 1]?.days ?? 0) * DAY_MS }];
+    const from = Number.isFinite(days) ? [{ sql: 'modified >= ?', value: nowMs - days * DAY_MS }] : [];
+    return { name, sql: [...from, ...before].map(({ sql }) => sql).join(' AND '), values: [...from, ...before].map(({ value }) => value) };
+  });
+  return [{ name: '', sql: 'modified IS NULL', values: [] }, ...ages];
 }

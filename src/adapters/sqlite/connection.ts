@@ -190,7 +190,7 @@ interface OpenOptions {
 }
 
 /**
- * The memory for pages. A bulk request puts its keys at hundreds of places of two indexes, and the pages of these places, some
+ * The memory for pages. A bulk request puts its keys at hundreds of places of an index, and the pages of these places, some
  * 4 MB, come again in the next one. SQLite's 2 MB lose them between, and each is read from the file again.
  */
 const CACHE_KIB = 16_384;

@@ -13,7 +13,7 @@ import type { SortField, Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { conditionSql, DELETED_AT, matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
-import { documentOfRow } from './document.ts';
+import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { unlessEnded } from './functions.ts';
 
 /** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
@@ -26,11 +26,19 @@ const CHUNK_ROWS_MIN = 100;
 const COMMON = 10_000;
 /** The rows of the index that are read so before the documents with the words are: less than what these take. */
 const COMMON_ROWS_MAX = 20_000;
+/** The ranges of a search that are counted before fences part the rest: most searches end in these. */
+const COUNTED_RANGES = 2;
+/** To look at as many objects takes some 10 ms. An index of more than ten million objects has longer ranges. */
+const FENCES_MAX = 2_000;
 /** Tests that the columns of the index answer. */
 const ofIndex: ReadonlySet<Test['kind']> = new Set(['bucket', 'key', 'from', 'prefix', 'class', 'size', 'modified', 'deleted']);
 
 const bucketSchema = z.object({ name: z.string() });
+/** A large prime, whose multiples are spread evenly in any stride. */
+const SCATTER = 2_654_435_761;
+
 const keySchema = z.object({ key: z.string() });
+const latestSchema = z.object({ id: z.number() });
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
 type Found = z.infer<typeof foundSchema> & {
   /** The row with the document. */
@@ -42,7 +50,7 @@ export interface KeyRange {
   readonly bucket: string;
   /** The first bound, in the direction of the reading. */
   readonly conditions: readonly SqlCondition[];
-  /** The most rows that it has. */
+  /** The rows that it has: no more if they were counted, and about as many otherwise. */
   readonly rows: number;
   /** The key after which the next range begins; absent: there is none. */
   readonly last?: string;
@@ -66,7 +74,7 @@ export async function searchFiltered(
   const descending = by === 'key' && order === 'desc';
   await eachPart(
     connection,
-    { query, descending },
+    { query, descending, worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value) },
     (rows, session) => {
       found.push(...rows);
       keepFirst(found, query);
@@ -88,7 +96,7 @@ export async function countFiltered(
   let count = 0;
   await eachPart(
     connection,
-    { query: { ...filter, limit: max + 1 }, descending: false },
+    { query: { ...filter, limit: max + 1 }, descending: false, worst: () => undefined },
     (rows) => {
       count += rows.length;
       return count > max;
@@ -132,6 +140,8 @@ const VALUES: Readonly<Record<SortField, string>> = {
 interface Matching {
   readonly query: ObjectQuery;
   readonly descending: boolean;
+  /** The value of the last place of a page that is full: a row behind it needs no sorting. */
+  readonly worst: () => Found['value'] | undefined;
 }
 
 /** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
@@ -140,7 +150,7 @@ type Take = (places: Found[], session: SqliteSession) => boolean;
 /** Reads the places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
 async function eachPart(
   connection: SqliteConnection,
-  { query, descending }: Matching,
+  { query, descending, worst }: Matching,
   take: Take,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -162,7 +172,7 @@ async function eachPart(
   let rows = 0;
   for (const bucket of bucketsOf(connection, query, { descending, signal })) {
     for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      if (read(rangeStatement(query, range))) return;
+      if (read(rangeStatement(query, range, worst()))) return;
       rows += range.rows;
       if (words !== undefined && rows >= COMMON_ROWS_MAX && range.last !== undefined) {
         read(wordsStatement({ ...query, after: { bucket, key: range.last } }, words));
@@ -228,41 +238,72 @@ interface Chunked {
   readonly after: string | undefined;
 }
 
-/** Splits the keys of a bucket that a filter may match into ranges of at most CHUNK_ROWS rows. The event loop runs between two of them. */
+/** Splits the keys of a bucket that a filter may match into ranges of about CHUNK_ROWS rows. The event loop runs between two of them. */
 export async function* chunksOf(connection: SqliteConnection, chunked: Chunked, signal: AbortSignal | undefined): AsyncGenerator<KeyRange> {
   const { bucket, source } = chunked;
   const { within, prefix } = source.filter;
-  if (within === undefined) return yield* chunksBelow(connection, chunked, signal);
-  const parts = overlapping(within, { bucket, prefix });
+  const parts = within === undefined ? [{ prefix }] : overlapping(within, { bucket, prefix });
+  let sampled: readonly string[] | undefined;
+  const fences = (): readonly string[] => (sampled ??= fencesOf(connection, chunked, signal));
   for (const part of source.descending ? parts.toReversed() : parts) {
-    const filter = { ...source.filter, prefix: part.prefix };
-    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter } }, signal);
+    const filter = { ...source.filter, ...(part.prefix !== undefined && { prefix: part.prefix }) };
+    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter }, fences }, signal);
   }
 }
 
 async function* chunksBelow(
   connection: SqliteConnection,
-  { bucket, source: { filter, descending, from: index = indexOf(filter) }, after }: Chunked,
+  { bucket, source, after, fences }: Chunked & { readonly fences: () => readonly string[] },
   signal: AbortSignal | undefined,
 ): AsyncGenerator<KeyRange> {
+  const { filter, descending } = source;
   const rows = rowsOf(filter);
-  const direction = descending ? 'DESC' : 'ASC';
   let left = descending ? untilKey(boundsOf(filter), after, '<') : fromKey(boundsOf(filter), after, '>');
-  for (;;) {
+  let fencesLeft: string[] | undefined;
+  for (let ranges = 0; ; ranges += 1) {
     await letOthersRun();
+    if (ranges >= COUNTED_RANGES) fencesLeft ??= fences().filter((key) => isBetween(key, left));
     const conditions = placeConditions(bucket, filter, left);
-    const last = connection.use(({ statement }) => {
-      const row = statement(`SELECT key FROM ${index} AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1 OFFSET ?`).get(
-        ...valuesOf(conditions),
-        rows - 1,
-      );
-      return row === undefined ? undefined : keySchema.parse(row).key;
-    }, signal);
+    const last = fencesLeft === undefined ? countedEnd(connection, { source, conditions, rows }, signal) : fencesLeft.shift();
     const part = descending ? fromKey(left, last, '>=') : untilKey(left, last, '<=');
     yield { bucket, conditions: placeConditions(bucket, filter, part), rows, ...(last !== undefined && { last }) };
     if (last === undefined) return;
     left = descending ? untilKey(left, last, '<') : fromKey(left, last, '>');
   }
+}
+
+/** The last key of the next range, which has `rows` rows; undefined if there are fewer. */
+function countedEnd(
+  connection: SqliteConnection,
+  { source, conditions, rows }: { readonly source: Source; readonly conditions: readonly SqlCondition[]; readonly rows: number },
+  signal: AbortSignal | undefined,
+): string | undefined {
+  const { filter, descending, from = indexOf(filter) } = source;
+  const sql = `SELECT key FROM ${from} AND ${sqlOf(conditions)} ORDER BY key ${descending ? 'DESC' : 'ASC'} LIMIT 1 OFFSET ?`;
+  return connection.use(({ statement }) => {
+    const row = statement(sql).get(...valuesOf(conditions), rows - 1);
+    return row === undefined ? undefined : keySchema.parse(row).key;
+  }, signal);
+}
+
+/**
+ * Keys of sampled objects. They part a bucket into ranges of about as many rows as one call reads. Counting the rows of a range
+ * reads each row a second time, which is half of the time of a search that reads everything.
+ */
+function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked, signal: AbortSignal | undefined): readonly string[] {
+  const { filter, descending } = source;
+  // the order of the joins is fixed, because an index by key would be read as a whole
+  const sql = `SELECT DISTINCT key FROM (SELECT value AS sampled FROM json_each(?)) CROSS JOIN objects NOT INDEXED ON objects.id = sampled
+    WHERE bucket = ? AND deleted = ? ORDER BY key ${descending ? 'DESC' : 'ASC'}`;
+  return connection.use(({ statement }) => {
+    const { id } = latestSchema.parse(statement('SELECT ifnull(max(id), 0) AS id FROM objects').get());
+    const stride = Math.max(rowsOf(filter), Math.ceil(id / FENCES_MAX));
+    // scattered, since objects that came at equal distances may be of one folder
+    const sample = Array.from({ length: Math.floor(id / stride) }, (_, at) => at * stride + 1 + ((at * SCATTER) % stride));
+    return statement(sql)
+      .all(JSON.stringify(sample), bucket, filter.deleted === true ? 1 : 0)
+      .map((row) => keySchema.parse(row).key);
+  }, signal);
 }
 
 /**
@@ -294,6 +335,10 @@ function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<
   return isLower ? { ...bounds, upper: { operator, key } } : bounds;
 }
 
+function isBetween(key: string, { lower, upper }: KeyBounds): boolean {
+  return (lower === undefined || compareKeys(key, lower.key) > 0) && (upper === undefined || compareKeys(key, upper.key) < 0);
+}
+
 function placeConditions(bucket: string, filter: ObjectFilter, bounds: KeyBounds): readonly SqlCondition[] {
   return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
@@ -319,9 +364,15 @@ export function valuesOf(conditions: readonly SqlCondition[]): readonly SQLInput
   return conditions.flatMap(({ values }) => values);
 }
 
-function rangeStatement(query: ObjectQuery, { conditions }: KeyRange): SqlCondition {
+function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Found['value'] | undefined): SqlCondition {
   // the words last: they are found in the key itself, which takes longer than any other test
-  const all = [...conditions, ...otherConditions(query), ...afterConditions(query), ...wordConditions(query)];
+  const all = [
+    ...conditions,
+    ...otherConditions(query),
+    ...afterConditions(query),
+    ...untilConditions(query, worst),
+    ...wordConditions(query),
+  ];
   return {
     sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
     values: [...valuesOf(all), query.limit],
@@ -372,6 +423,12 @@ function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
   ];
 }
 
+/** Not behind the last place of a page that is full. */
+function untilConditions(query: ObjectQuery, worst: Found['value'] | undefined): readonly SqlCondition[] {
+  if (worst === undefined) return [];
+  return [{ sql: `${valueOf(query)} ${orderOf(query).order === 'asc' ? '<=' : '>='} ?`, values: [worst] }];
+}
+
 function timeText(ms: number): string {
   return ms < 0 ? '' : new Date(ms).toISOString();
 }
@@ -385,6 +442,6 @@ function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
 
 /** Reads the documents of the places that have none yet. */
 function readRows({ statement }: SqliteSession, found: readonly Found[]): void {
-  const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+  const byKey = statement(DOCUMENT_BY_KEY);
   for (const place of found) place.row ??= byKey.get(place.bucket, place.key);
 }

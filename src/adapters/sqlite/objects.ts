@@ -5,7 +5,7 @@ import { documentWords, type ObjectDocument } from '../../domain/documents/docum
 import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
-import { documentOfRow } from './document.ts';
+import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
 import { createFolderChanges, deleteFolders, type FolderChanges } from './folders.ts';
 import { latestChanges } from './changes.ts';
 import { countFiltered, searchFiltered } from './filtered.ts';
@@ -40,7 +40,7 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
 
     async getMany(bucket, keys, signal) {
       return connection.use(({ statement }) => {
-        const byKey = statement('SELECT document FROM objects WHERE bucket = ? AND key = ?');
+        const byKey = statement(DOCUMENT_BY_KEY);
         return keys.map((key) => {
           const row = byKey.get(bucket, key);
           return row === undefined ? undefined : documentOfRow(row);
@@ -117,10 +117,7 @@ function missingReason(bucket: string): string {
 }
 
 function writeOne(statement: Statement, { document, equalClock }: IndexWrite, sums: FolderChanges): IndexWriteAnswer {
-  const row = statement('SELECT id, clock, deleted, size, class, extension FROM objects WHERE bucket = ? AND key = ?').get(
-    document.bucket,
-    document.key,
-  );
+  const row = statement(HELD_BY_KEY).get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
@@ -193,7 +190,7 @@ function deleteSome({ statement, transaction }: SqliteSession, bucket: string): 
 }
 
 function deleteBatch(statement: Statement, bucket: string): number | bigint {
-  const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY key LIMIT ?';
+  const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY deleted, key LIMIT ?';
   statement(`DELETE FROM object_words WHERE rowid IN (${batch})`).run(bucket, REMOVAL_BATCH);
   const { changes } = statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH);
   return Number(changes) > 0 ? changes : deleteFolders(statement, bucket, REMOVAL_BATCH);

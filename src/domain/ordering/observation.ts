@@ -20,12 +20,6 @@ export interface ObservedWrite {
   readonly verdicts: readonly Verdict[];
 }
 
-interface WantedWrite {
-  readonly clock: number;
-  readonly equalClock: 'accept' | 'refuse';
-  readonly verdict: Verdict;
-}
-
 /**
  * Plans the single write for all hints of a key that were in hand when the look began. The write uses the highest of
  * their clocks; each hint keeps its own settle condition. `observedAtMs` is D: the answer's Date header minus the measured
@@ -39,7 +33,10 @@ export function planObservedWrite(hints: readonly (ResolveHint | ObserveHint)[],
   return { clock, settled: verdicts.every((verdict) => verdict.final), equalClock, leader, verdicts };
 }
 
-function wantedWriteOf(said: ResolveHint | ObserveHint, observedAtMs: number): WantedWrite {
+function wantedWriteOf(
+  said: ResolveHint | ObserveHint,
+  observedAtMs: number,
+): { readonly clock: number; readonly equalClock: 'accept' | 'refuse'; readonly verdict: Verdict } {
   if (said.kind === 'resolve') return { clock: said.clock, equalClock: 'refuse', verdict: { final: true } };
   const hint = confirmed(said, observedAtMs);
   const isSettled = observedAtMs - MARGIN_MS >= hint.settleFromMs + SETTLE_MS;

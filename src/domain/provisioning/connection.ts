@@ -4,9 +4,8 @@
  *   applying ──► applied ⇄ paused
  *       └────────────┴──────┴──► removing ──► (deleted)
  */
-import { defined } from '../defined.ts';
 import { z } from 'zod';
-import { bucketSources, enrichModes } from '../bucket.ts';
+import { wishSchema } from './wiring.ts';
 
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
@@ -37,37 +36,18 @@ const partSchema = z.object({
 export type ConnectionPart = z.infer<typeof partSchema>;
 
 /** What the names of parts follow from, and where they lead. */
-const earlierSchema = z.object({
-  source: z.enum(bucketSources),
-  topicArn: z.string().optional(),
-  queueArn: z.string(),
-  deadLetterArn: z.string().optional(),
-  installation: z.string(),
-  partsAccount: z.string().optional(),
+const earlierSchema = wishSchema.pick({
+  source: true,
+  topicArn: true,
+  queueArn: true,
+  deadLetterArn: true,
+  installation: true,
+  bucketAccount: true,
 });
 type Earlier = z.infer<typeof earlierSchema>;
 
-export const connectionSchema = z.object({
-  bucket: z.string(),
-  region: z.string(),
-  partition: z.string(),
-  /** Of the queues. */
-  account: z.string(),
-  bucketAccount: z.string(),
-  /** Of the topic and the rule, where it is another one. */
-  partsAccount: z.string().optional(),
-  installation: z.string(),
-  /** The registry that made the parts. */
-  registry: z.string(),
-  source: z.enum(bucketSources),
-  topicArn: z.string().optional(),
-  enrich: z.enum(enrichModes),
-  queueArn: z.string(),
-  deadLetterArn: z.string().optional(),
-  /** The rule has the transformer with the names of the specification. */
-  minimal: z.boolean().optional(),
-  trailArn: z.string().optional(),
-  trailBucket: z.string().optional(),
+/** What the record knows besides the wish. */
+export const madeSchema = z.object({
   state: z.enum(connectionStates),
   /** What it was before its source, its queue or the name of the installation was changed, as far as its parts may be left in AWS. */
   earlier: z.array(earlierSchema).optional(),
@@ -85,6 +65,9 @@ export const connectionSchema = z.object({
   pausedAtMs: z.number().optional(),
   lastCheckMs: z.number().optional(),
 });
+
+/** The wish that the parts were made for, by the registry that it names. */
+export const connectionSchema = wishSchema.extend(madeSchema.shape);
 export type ConnectionRecord = z.infer<typeof connectionSchema>;
 
 /** The name of this installation, and the id of this registry, each made once. An export and its import keep both. */
@@ -96,20 +79,11 @@ const EARLIER_MAX = 10;
 /** What is left over after a connection becomes another: what it was wired as, without what it is wired as now. */
 export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
   if (before === undefined) return [];
-  const { source, topicArn, queueArn, deadLetterArn, installation, partsAccount, earlier = [] } = before;
-  const last: Earlier = {
-    source,
-    queueArn,
-    installation,
-    ...defined({ topicArn, deadLetterArn, partsAccount }),
-  };
-  const isSame = (a: Earlier, b: Earlier): boolean =>
-    a.source === b.source &&
-    a.topicArn === b.topicArn &&
-    a.queueArn === b.queueArn &&
-    a.installation === b.installation &&
-    a.partsAccount === b.partsAccount;
-  return [...earlier.filter((each) => !isSame(each, last)), last].filter((each) => !isSame(each, now)).slice(-EARLIER_MAX);
+  const last = earlierSchema.parse(before);
+  const wayOf = ({ source, topicArn, queueArn, installation, bucketAccount }: Earlier): string =>
+    JSON.stringify([source, topicArn, queueArn, installation, bucketAccount]);
+  const others = (before.earlier ?? []).filter((each) => wayOf(each) !== wayOf(last));
+  return [...others, last].filter((each) => wayOf(each) !== wayOf(now)).slice(-EARLIER_MAX);
 }
 
 /** The name of a subscription among the parts: its ARN is not known before it is made. */

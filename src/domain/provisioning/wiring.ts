@@ -1,31 +1,38 @@
 /** What a source needs in AWS: the parts by which a bucket's events reach the bucket queue, computed from a wish alone. */
-import type { BucketSource, EnrichMode } from '../bucket.ts';
+import { z } from 'zod';
+import { bucketSources, enrichModes, type EnrichMode } from '../bucket.ts';
 import type { NotificationEntry } from './notification.ts';
 import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
 import { conditionValues, type Statement } from './policy.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues, and the region that of the bucket. */
-export interface Wish extends Place, Owner {
-  readonly bucket: string;
-  readonly bucketAccount: string;
-  /** The account of the topic and the rule, where it is not that of the queues. */
-  readonly partsAccount?: string;
-  readonly source: BucketSource;
+export const wishSchema = z.object({
+  bucket: z.string(),
+  region: z.string(),
+  partition: z.string(),
+  account: z.string(),
+  /** Of the topic and the rule as well. */
+  bucketAccount: z.string(),
+  installation: z.string(),
+  registry: z.string(),
+  source: z.enum(bucketSources),
   /** A topic of others: with the source `topic`, and with `routed` if the rule is to send to it instead of to a topic of Tally's. */
-  readonly topicArn?: string;
-  readonly enrich: EnrichMode;
-  readonly queueArn: string;
+  topicArn: z.string().exactOptional(),
+  enrich: z.enum(enrichModes),
+  queueArn: z.string(),
   /** Absent: the bucket queue has no redrive policy. */
-  readonly deadLetterArn?: string;
+  deadLetterArn: z.string().exactOptional(),
   /** The transformer with the names of the specification. */
-  readonly minimal?: boolean;
+  minimal: z.boolean().exactOptional(),
+  /** With the source `routed`: the trail that Tally may write to. */
+  trailArn: z.string().exactOptional(),
+  /** Else the bucket of the logs of a trail that Tally does not write to. */
+  trailBucket: z.string().exactOptional(),
+});
+export interface Wish extends Readonly<z.infer<typeof wishSchema>> {
   /** What an earlier installation of Tally configured on the bucket becomes this one's. It is agreed to for one plan, and never stored. */
   readonly adopt?: boolean;
-  /** With the source `routed`: the trail that Tally may write to. */
-  readonly trailArn?: string;
-  /** Else the bucket of the logs of a trail that Tally does not write to. */
-  readonly trailBucket?: string;
 }
 
 export interface Subscription {
@@ -97,8 +104,8 @@ export interface Sender {
 }
 
 /** Where the topic and the rule of a wish are: beside its bucket. */
-export function partsPlace({ partition, region, account, partsAccount = account }: Wish): Place {
-  return { partition, region, account: partsAccount };
+export function partsPlace({ partition, region, bucketAccount: account }: Wish): Place {
+  return { partition, region, account };
 }
 
 /** Whether the bucket queue is in another region or account than the parts beside the bucket. */

@@ -1,13 +1,10 @@
 /** What a reconcile does with a key, given the document that is stored now: ordering rules 6 and 7. */
-import type { DocumentSource, ObjectDocument, ObjectState, PresentState } from '../documents/document.ts';
-import { documentOf } from '../documents/document.ts';
+import { type DocumentSource, type ObjectDocument, type ObjectState, type PresentState, documentOf } from '../documents/document.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import { hintOfTie } from '../ordering/hint.ts';
-import type { ObservedWrite } from '../ordering/observation.ts';
-import { planObservedWrite } from '../ordering/observation.ts';
-import type { ComparedDocument, ComparedField } from './compare.ts';
-import { compareStored, isAgreement } from './compare.ts';
+import { type ObservedWrite, planObservedWrite } from '../ordering/observation.ts';
+import { type ComparedDocument, type ComparedField, compareStored, isAgreement } from './compare.ts';
 
 /** The fields of the stored document, which may be a tombstone, that decide. */
 export type StoredDocument = ComparedDocument & Pick<ObjectDocument, 'clock' | 'deleted'>;

@@ -1,6 +1,5 @@
 /** The audit: who did what, one row for each act. */
-import type { RequestTo } from './api.ts';
-import { call } from './api.ts';
+import { type RequestTo, call } from './api.ts';
 import { actsOf, type Act } from './audit-acts.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';

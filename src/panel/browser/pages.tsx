@@ -1,7 +1,6 @@
 /** The page of each address. Its script is loaded when it is first shown, so that none of them waits for the others. */
-import type { VNode } from 'preact';
+import type { VNode, ComponentChildren } from 'preact';
 import { useErrorBoundary, useEffect, useState } from 'preact/hooks';
-import type { ComponentChildren } from 'preact';
 import { connection, Problem, problemFrom, returned } from './api.ts';
 import { useObserved } from './observed.ts';
 import { Busy, Failure, Link } from './parts.tsx';

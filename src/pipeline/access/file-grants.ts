@@ -1,8 +1,7 @@
 /** The grants of TALLY_GRANTS_FILE: they exist as long as their lines do. */
 import { textOfGrant, type FileGrant, type Grant } from '../../domain/access/grant.ts';
 import type { Audited } from '../identity/audited.ts';
-import type { Actor } from '../../domain/identity/actor.ts';
-import { nameOfActor } from '../../domain/identity/actor.ts';
+import { type Actor, nameOfActor } from '../../domain/identity/actor.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StoredGrants } from './policy.ts';
 
@@ -21,7 +20,6 @@ interface FileGrantsDependencies {
  */
 export type ApplyFileGrants = (lines: readonly FileGrant[], actor: Actor, signal: AbortSignal) => Promise<void>;
 
-/** Creates the function. */
 export function createApplyFileGrants({ grants, audited, clock }: FileGrantsDependencies): ApplyFileGrants {
   return async function applyFileGrants(lines, actor, signal) {
     const wanted = new Map(lines.map((line) => [textOfGrant(line), line]));

@@ -5,9 +5,9 @@
 import type { Grant } from '../../domain/access/grant.ts';
 import { GRANTS_MAX, inOrder, POLICY_BYTES_MAX, policyOf, type Policy } from '../../domain/access/policy.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore, StateVersion } from '../ports/state.ts';
+import type { StateVersion } from '../ports/state.ts';
 import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A state index that was deleted and restored may count its versions from the beginning: what was read is read again after this time. */
 const KNOWN_MAX_MS = 60_000;
@@ -19,14 +19,7 @@ export interface StoredGrants {
   change(change: (grants: readonly Grant[]) => readonly Grant[]): Promise<void>;
 }
 
-/** Creates the functions. */
-export function createStoredGrants({
-  state,
-  clock,
-}: {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-}): StoredGrants {
+export function createStoredGrants({ state, clock }: WithPorts<'state' | 'clock'>): StoredGrants {
   let known: { readonly version: StateVersion | undefined; readonly readAtMs: number; readonly policy: Policy } | undefined;
 
   async function read(signal: AbortSignal | undefined): Promise<Policy> {

@@ -12,20 +12,17 @@ import { userRecordSchema } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Audited } from '../identity/audited.ts';
 import type { Users } from '../identity/users.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import { readPage } from '../records/pages.ts';
+import { readEntries } from '../records/pages.ts';
 import type { StoredGrants } from './policy.ts';
 import type { ReadableBy } from './readers.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 type AccessVerbs = Pick<Verbs, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess' | 'getOwnAccess'>;
 
-interface AccessDependencies {
+interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly grants: StoredGrants;
-  readonly state: StateStore;
   readonly users: Users;
   readonly rules: LoginRules;
-  readonly clock: Pick<Clock, 'nowMs'>;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
   /** Whether a file of grants is read at the start. Without one, what an earlier file granted is removed by commands. */
@@ -33,7 +30,6 @@ interface AccessDependencies {
   readonly readableBy: ReadableBy;
 }
 
-/** Creates the verbs. */
 export function createAccessVerbs({
   grants,
   state,
@@ -88,12 +84,7 @@ export function createAccessVerbs({
     async listReaders({ query: { where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);
       const at = grantsAt(policy, where);
-      const page = await readPage({
-        limit,
-        after: cursor === undefined ? undefined : ([decodeCursor(cursor, 1)[0] ?? ''] as const),
-        fetch: (count, position) => state.list('user', { limit: count, ...(position !== undefined && { after: position[0] }) }, signal),
-        positionOf: ({ id }): readonly [string] => [id],
-      });
+      const page = await readEntries(state, 'user', { limit, cursor }, signal);
       const people = page.items
         .flatMap(({ record }) => userRecordSchema.safeParse(record).data ?? [])
         .map((user) => knownUserOf(rules, user));

@@ -4,11 +4,11 @@
  */
 import { mayBeFedBy, type BucketRecord } from '../../domain/bucket.ts';
 import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-record.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { OpenCircuit } from '../serving/open-circuits.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How often open circuits are stored. */
 export const CIRCUITS_STORED_MS = 30_000;
@@ -17,9 +17,7 @@ const SHOWN_MS = 3 * CIRCUITS_STORED_MS;
 /** Records of workers that were killed are removed after this time. */
 const KEPT_MS = 86_400_000;
 
-interface CircuitRecordsDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface CircuitRecordsDependencies extends WithPorts<'state' | 'clock'> {
   readonly circuits: Pick<Circuits, 'all'>;
 }
 

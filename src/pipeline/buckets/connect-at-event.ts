@@ -14,10 +14,9 @@ import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { circuitOf, FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { dialectFacts, type ChangeRecord } from '../../domain/events/record.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime, withDeadline } from '../serving/async.ts';
 import type { ConnectBucket } from './connect.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How long a failure answers for its name. S3 gets two requests a minute for it, and a bucket is connected that soon after its cause has gone. */
 const FAILURE_AGE_MAX_MS = 30_000;
@@ -49,21 +48,18 @@ export interface Waits {
 /** Throws the faults of the index store as a whole, and the signal's reason. */
 export type ConnectAtEvent = (record: ChangeRecord, waits: Waits) => Promise<Found>;
 
-interface ConnectAtEventDependencies {
+interface ConnectAtEventDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly connect: Pick<ConnectBucket, 'autoConnect'>;
   /** The record of a bucket that is connected by now. */
   readonly lookup: (bucket: string) => Promise<BucketRecord | undefined>;
   /** Called when a bucket was connected. */
   readonly connected: (bucket: string) => void;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   /** How many buckets may be connected, however they were; 0: none is connected at its first event. */
   readonly max: number;
 }
 
 type Failure = Exclude<Found, { readonly kind: 'connected' }>;
 
-/** Creates the function. */
 export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): ConnectAtEvent {
   const { connect, lookup, connected, clock, telemetry, max } = dependencies;
   const turns = new PQueue({ concurrency: CONNECTS_MAX });
@@ -132,7 +128,7 @@ export function createConnectAtEvent(dependencies: ConnectAtEventDependencies): 
     const fault = faultOf(error);
     if (fault.code === 'bucket.missing') return { kind: 'unconnected' };
     if (circuitOf(fault.code) === 'cluster') throw error;
-    telemetry.requestFailed('connect a bucket at its first event', fault.code, fault.reason);
+    telemetry.requestFailed('connect a bucket at its first event', error);
     return { kind: 'unconnectable', fault };
   }
 

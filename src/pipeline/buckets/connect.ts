@@ -12,13 +12,11 @@ import { RequestError } from '../../domain/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap } from '../gaps/connection-gaps.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { TopicClient } from '../ports/queues.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The `createdBy` of a bucket that was connected at its first event. */
 const AUTO_CONNECT = 'auto-connect';
@@ -39,8 +37,7 @@ export interface ConnectBucket {
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
 
-interface ConnectDependencies {
-  readonly state: StateStore;
+interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly gaps: GapReports;
@@ -48,8 +45,6 @@ interface ConnectDependencies {
   readonly isEmbedded?: boolean;
   /** Absent if the existence of topics is not checked. */
   readonly topics?: Pick<TopicClient, 'isMissing'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
 }
 
 /** Creates the functions that connect buckets. */

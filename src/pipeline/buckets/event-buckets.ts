@@ -6,16 +6,14 @@
 import PQueue from 'p-queue';
 import { LRUCache } from 'lru-cache';
 import { isSubscribedAgain, type BucketRecord } from '../../domain/bucket.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { ConnectBucket } from './connect.ts';
 import { reportUnconnectedEvents, type GapReports, type ReportUnconnected } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How often the region of a bucket that S3 does not find is read again. */
 const REGION_READ_MS = 60_000;
@@ -44,14 +42,11 @@ export interface EventBuckets {
   readRegionAgain(bucket: string): void;
 }
 
-interface EventBucketsDependencies {
+interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly records: BucketRecordCache;
-  readonly state: StateStore;
-  readonly clock: Clock;
   readonly connect: ConnectBucket;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
-  readonly telemetry: Telemetry;
   /** How many buckets may be connected at their first event; 0: none. */
   readonly autoConnectMax: number;
 }
@@ -115,10 +110,7 @@ export function createEventBuckets({
     counting.set(bucket, pending + 1);
     // never before the event by SQS's clock: this machine's may be slow
     reportUnconnected(bucket, Math.max(clock.nowMs(), sentAtMs))
-      .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('count events of a bucket that is not connected', code, reason);
-      })
+      .catch((error: unknown) => telemetry.requestFailed('count events of a bucket that is not connected', error))
       .finally(() => {
         const left = (counting.get(bucket) ?? 1) - 1;
         if (left === 0) counting.delete(bucket);
@@ -189,7 +181,7 @@ interface CacheEntry {
 }
 
 /** Creates an empty cache. */
-export function createBucketRecordCache({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): BucketRecordCache {
+export function createBucketRecordCache({ state, clock }: WithPorts<'state' | 'clock'>): BucketRecordCache {
   const cache = new LRUCache<string, CacheEntry>({ max: ENTRIES_MAX });
   const reading = new Map<string, Promise<CacheEntry>>();
   const reads = new PQueue({ concurrency: READS_MAX });

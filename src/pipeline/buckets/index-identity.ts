@@ -3,19 +3,18 @@
  * its alias was moved. The bucket's record names the index that was compared last. Whatever makes an index, a gap is stored
  * before the record names it, so no crash leaves an index unnoticed that lacks documents.
  */
-import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
+import type { AllBuckets } from './all-buckets.ts';
 
-interface IdentityDependencies {
-  readonly state: StateStore;
+interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** What a record names where there is no index. */
@@ -54,10 +53,12 @@ async function isFirstOf(state: StateStore, { bucket, indexId }: BucketRecord): 
 }
 
 /** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */
-export function createWatchIndices(dependencies: IdentityDependencies): (signal: AbortSignal) => Promise<void> {
-  const { state, objects } = dependencies;
+export function createWatchIndices(
+  dependencies: IdentityDependencies & { readonly allBuckets: AllBuckets },
+): (signal: AbortSignal) => Promise<void> {
+  const { objects, allBuckets } = dependencies;
   return async function watchIndices(signal) {
-    const records = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const records = await allBuckets();
     if (records.length === 0) return;
     const found = await objects.identities(
       records.map(({ bucket }) => bucket),

@@ -5,10 +5,9 @@
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import { rhythmAfter } from '../../domain/rhythm.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface LastEvents {
   /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`. It only writes to memory. */
@@ -35,7 +34,7 @@ interface Note {
 }
 
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
-export function createLastEvents({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): LastEvents {
+export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>): LastEvents {
   const noted = new Map<string, Map<string, Note>>();
 
   async function storeOf(bucket: string, queue: EventQueue, happenedMs: Note['happenedMs']): Promise<void> {

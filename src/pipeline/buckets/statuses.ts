@@ -5,9 +5,8 @@ import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { circuitOfBucket, listCircuits } from './circuit-records.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 interface Known {
   readonly circuits: readonly CircuitRecord[];
@@ -42,13 +41,10 @@ export interface BucketStatuses {
   ofAll(records: readonly BucketRecord[], readable: Readable): Promise<readonly BucketStatus[]>;
 }
 
-interface StatusDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface StatusDependencies extends WithPorts<'state' | 'clock'> {
   readonly compareIntervalMs: number;
 }
 
-/** Creates the functions. */
 export function createBucketStatuses({ state, clock, compareIntervalMs }: StatusDependencies): BucketStatuses {
   const known = async (stored: Promise<readonly GapRecord[]>, readable: Readable): Promise<Known> => {
     const nowMs = clock.nowMs();

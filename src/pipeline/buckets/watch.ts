@@ -1,20 +1,17 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
-import { bucketRecordSchema } from '../../domain/bucket.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
+import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords } from '../records/stored.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;
@@ -23,10 +20,8 @@ const BUCKET_CHECK_AGE_MS = 86_400_000;
 /** Each check is two requests, and one that hangs takes 40 s: 300 buckets that hang are tried within a quarter of an hour. */
 const CHECKS_AT_ONCE = 16;
 
-interface StateWatchDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly allBuckets: AllBuckets;
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly compareIntervalMs: number;
@@ -38,7 +33,7 @@ interface StateWatchDependencies {
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
+  const { state, allBuckets, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
@@ -49,7 +44,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
       const ages = open.get(kind)?.map(({ firstSeenMs }) => clock.nowMs() - firstSeenMs) ?? [];
       telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...ages) / 1_000, { kind });
     }
-    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const buckets = await allBuckets();
     const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
     const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
     telemetry.setCounts('tally_connection_state', checks);
@@ -75,7 +70,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
   }
 
   async function checkBuckets(): Promise<void> {
-    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const buckets = await allBuckets();
     const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
     // those that hang must not delay the others
     const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });
@@ -94,8 +89,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
       await connect.refresh(bucket, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('check a bucket', code, reason);
+      telemetry.requestFailed('check a bucket', error);
     }
   }
 

@@ -29,6 +29,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { jobSlotSchema, listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { withDeadline } from '../serving/async.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (
@@ -44,13 +45,10 @@ export type StartJob = (
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
 
-interface CloseGapsDependencies {
-  readonly state: StateStore;
+interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly startJob: StartJob;
   readonly askToRepair: AskToRepair;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
   readonly requestsPerDay: number;
   /** Whether the circuit of the bucket or of its endpoint is open in this process. Default: of none. */
@@ -107,8 +105,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
         await forget(state, bucket, ofBucket);
       } catch (error) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('close the gaps of a bucket', code, reason);
+        telemetry.requestFailed('close the gaps of a bucket', error);
       }
       return 'done';
     });
@@ -360,12 +357,7 @@ export function createGapBudgets({
   scan,
   requestsPerDay,
   clock,
-}: {
-  readonly state: StateStore;
-  readonly scan: Pick<ObjectScan, 'countLive'>;
-  readonly requestsPerDay: number;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}) {
+}: WithPorts<'state' | 'clock'> & { readonly scan: Pick<ObjectScan, 'countLive'>; readonly requestsPerDay: number }) {
   const limits = (): Limits => ({ nowMs: clock.nowMs(), requestsPerDay });
 
   /** Estimates the LIST requests from the documents in the index. One page is read in any case. */

@@ -19,12 +19,10 @@ import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
 import type { BucketLifecycle } from '../ports/storage.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { LookAgain } from './look-again.ts';
 import { VISIT_MAX_MS, type Visit } from './sweep.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
 /** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
@@ -33,15 +31,12 @@ const PAGE_DOCUMENTS = 100;
 /** Documents that one visit reads: at 50 ms a page they take less than a minute, so that later buckets soon have their turn. */
 const VISIT_DOCUMENTS = 100_000;
 
-interface LifecycleDependencies {
-  readonly state: StateStore;
+interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly maintenance: Pick<ObjectMaintenance, 'expiring' | 'aged'>;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly lifecycle: BucketLifecycle;
   readonly lookAgain: LookAgain;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
 }
 
 /** Where a check is. */
@@ -154,9 +149,8 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     try {
       return await lifecycle.rulesOf(bucket, signal);
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      if (code !== 'lifecycle.denied') throw error;
-      telemetry.requestFailed('read the lifecycle rules of a bucket', code, reason);
+      if (faultOf(error).code !== 'lifecycle.denied') throw error;
+      telemetry.requestFailed('read the lifecycle rules of a bucket', error);
       return undefined;
     }
   }

@@ -1,17 +1,14 @@
 /** Records once a day how many objects and bytes each bucket has in the index. */
 import { dayOf, withDay, withoutDay, type GrowthDay, type MissedDay } from '../../domain/series/growth.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ObjectUsage } from '../ports/object-usage.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { DueOf, Visit } from './sweep.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface GrowthDependencies {
-  readonly state: StateStore;
+interface GrowthDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;
   readonly usage: Pick<ObjectUsage, 'usage'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 type Found = Omit<GrowthDay, 'day'> | Omit<MissedDay, 'day'>;

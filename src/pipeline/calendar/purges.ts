@@ -4,21 +4,21 @@ import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { VISIT_MAX_MS, type Visit } from './sweep.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { isPurged, keyRecordSchema } from '../../domain/identity/api-key.ts';
 import { forgetPurged } from '../identity/key-records.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateEntry } from '../ports/state.ts';
 import { hourOf, SERIES_KEPT_MS } from '../../domain/series/hour.ts';
-import { seriesIdOf } from '../records/stored.ts';
+import { seriesIdOf, pagesOf } from '../records/stored.ts';
 import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
+import type { AuditStore } from '../ports/audit.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** At most some 2,000 tombstones or audit records a second, or 800 keys: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
-/** One request lists this many records of an hour, or of a login. */
+/** One request lists this many records of an hour, of a login or of keys. */
 const PAGE = 200;
 
 /** One transaction of SQLite, which blocks all other work for about 10 ms. */
@@ -51,20 +51,15 @@ const DAY_MS = 86_400_000;
 /** The deletions of one run: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
 const BATCHES_MAX = 1_000;
 
-interface PurgeAuditDependencies {
-  readonly audit: Pick<AuditStore, 'purge'>;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'info'>;
-  readonly retentionDays: number;
-}
-
 /** Creates the work of one run on audit records. Throws the store's fault. */
 export function createPurgeAudit({
   audit,
   clock,
   telemetry,
   retentionDays,
-}: PurgeAuditDependencies): (signal: AbortSignal) => Promise<void> {
+}: WithPorts<'clock' | 'telemetry'> & { readonly audit: Pick<AuditStore, 'purge'>; readonly retentionDays: number }): (
+  signal: AbortSignal,
+) => Promise<void> {
   return async function purgeAudit(signal) {
     const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
     for (let batch = 0; batch < BATCHES_MAX; batch += 1) {
@@ -75,19 +70,15 @@ export function createPurgeAudit({
   };
 }
 
-/** Entries of one request to the store. */
-const ENTRIES = 200;
 /** The requests of one run: a million keys, in less than half an hour. The next run begins at the first key again, where the purged ones are gone. */
 const REQUESTS_MAX = 5_000;
 
-interface PurgeApiKeysDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'info'>;
-}
-
 /** Creates the work of one run on API keys, whose records are deleted 90 days after they ended or were revoked. Throws the store's fault. */
-export function createPurgeApiKeys({ state, clock, telemetry }: PurgeApiKeysDependencies): (signal: AbortSignal) => Promise<void> {
+export function createPurgeApiKeys({
+  state,
+  clock,
+  telemetry,
+}: WithPorts<'state' | 'clock' | 'telemetry'>): (signal: AbortSignal) => Promise<void> {
   /** Returns how many of the entries it deleted. */
   async function purge(entries: readonly StateEntry[], signal: AbortSignal): Promise<number> {
     const purged = new Map<string, Set<string>>();
@@ -104,61 +95,43 @@ export function createPurgeApiKeys({ state, clock, telemetry }: PurgeApiKeysDepe
 
   return async function purgeApiKeys(signal) {
     let count = 0;
-    let after: string | undefined;
-    for (let request = 0; request < REQUESTS_MAX; request += 1) {
-      const entries = await state.list('api-key', { limit: ENTRIES, ...(after !== undefined && { after }) }, signal);
+    let requests = 0;
+    for await (const entries of pagesOf(state, 'api-key', { limit: PAGE, signal })) {
       count += await purge(entries, signal);
-      after = entries.at(-1)?.id;
-      if (entries.length < ENTRIES) break;
-      await clock.sleep(PAUSE_MS, signal);
+      requests += 1;
+      if (requests === REQUESTS_MAX) break;
+      if (entries.length === PAGE) await clock.sleep(PAUSE_MS, signal);
     }
     if (count > 0) telemetry.info('API keys that ended 90 days ago are deleted', { count });
   };
 }
 
 /** Creates the work of one run on the hours of series, which are kept for a fortnight. Throws the store's fault. */
-export function createPurgeSeries({
-  state,
-  clock,
-}: {
-  readonly state: Pick<StateStore, 'list' | 'remove'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}): (signal: AbortSignal) => Promise<void> {
+export function createPurgeSeries({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
   return async function purgeSeries(signal) {
     // ids are in the order of their hours
     const firstKept = seriesIdOf(hourOf(clock.nowMs() - SERIES_KEPT_MS));
-    for (let after: string | undefined; ;) {
-      const entries = await state.list('series', { limit: PAGE, ...(after !== undefined && { after }) }, signal);
+    for await (const entries of pagesOf(state, 'series', { limit: PAGE, signal })) {
       const old = entries.filter(({ id }) => id < firstKept);
       for (const { id, version } of old) await state.remove(id, version, signal, 'soon');
       if (old.length < PAGE) return;
-      after = old.at(-1)?.id;
     }
   };
 }
 
-interface PurgeLoginsDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}
-
 /** Creates the work of one run on logins, sessions and grants of a role that have ended. Records of a newer version are left alone. Throws the store's fault. */
-export function createPurgeLogins({ state, clock }: PurgeLoginsDependencies): (signal: AbortSignal) => Promise<void> {
+export function createPurgeLogins({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
   async function purge<Schema extends z.ZodType>(
     kind: StateKind,
     schema: Schema,
     isEnded: (record: z.infer<Schema>, nowMs: number) => boolean,
     signal: AbortSignal,
   ): Promise<void> {
-    let after: string | undefined;
-    do {
-      const entries = await state.list(kind, { limit: PAGE, ...(after !== undefined && { after }) }, signal);
+    for await (const entries of pagesOf(state, kind, { limit: PAGE, signal }))
       for (const { id, record, version } of entries) {
         const parsed = schema.safeParse(record);
         if (parsed.success && isEnded(parsed.data, clock.nowMs())) await state.remove(id, version, signal, 'soon');
       }
-      after = entries.length < PAGE ? undefined : entries.at(-1)?.id;
-    } while (after !== undefined);
   }
 
   return async function purgeLogins(signal) {

@@ -6,12 +6,10 @@
 import { randomUUID } from 'node:crypto';
 import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createWatch, holdClaim, LEASE_MS } from '../records/lease.ts';
 import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface Schedule {
   /** The schedule's id and its name in logs. */
@@ -32,29 +30,32 @@ export interface Schedules {
   every(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): void;
 }
 
-interface SchedulesDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-}
-
 /** A schedule that this process runs now. */
 interface Claimed {
   readonly holder: string;
   readonly lease: ReturnType<typeof holdClaim>;
 }
 
-/** A check is one read by id: rare enough to be no load, frequent enough for work that is due every minute. */
+/** How often a worker checks whether it knows the work to be due later: frequent enough for work that is due every minute. */
 const CHECKS_PER_INTERVAL = 4;
 const CHECK_MIN_MS = 5_000;
 const CHECK_MAX_MS = 60_000;
 
 /** Creates the schedules. Nothing runs before a call. */
-export function createSchedules({ state, clock, telemetry }: SchedulesDependencies): Schedules {
+export function createSchedules({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): Schedules {
   const running = new Set<string>();
+  /** Until when (monotonic) each schedule is known not to be due: no worker makes it due sooner than its record says. */
+  const quietUntilMs = new Map<string, number>();
   const watch = createWatch(clock);
 
-  async function claim({ name, intervalMs }: Schedule, signal: AbortSignal): Promise<Claimed | undefined> {
+  /** At most one interval, as a clock may be wrong. While the claim of a worker stands, every check reads the record: that worker may die. */
+  function noteDue({ name, intervalMs }: Schedule, record: ScheduleRecord | undefined): void {
+    const waitMs = record === undefined || record.claim !== undefined ? 0 : Math.min(intervalMs, record.dueAtMs - clock.nowMs());
+    quietUntilMs.set(name, clock.monotonicMs() + waitMs);
+  }
+
+  async function claim(schedule: Schedule, signal: AbortSignal): Promise<Claimed | undefined> {
+    const { name, intervalMs } = schedule;
     const { id, kind, schema } = refs.schedule(name);
     const atMs = clock.monotonicMs();
     const entry = await state.get(id, signal);
@@ -62,6 +63,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
     const isUnchanged = entry !== undefined && watch(id, entry.version) >= LEASE_MS;
     const holder = randomUUID();
     const action = claimAction(current, { name, holder, nowMs: clock.nowMs(), intervalMs, isUnchanged });
+    if (action.kind === 'wait') noteDue(schedule, current);
     if (action.kind === 'wait') return undefined;
     const stored = await state.put({ id, kind, record: action.record }, entry?.version ?? null, signal);
     if (stored === 'conflict') return undefined;
@@ -71,9 +73,14 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
   }
 
   /** Ends the claim and stores what `change` returns, unless the claim was lost: then a later run decides when the work is due. */
-  async function endClaim(name: string, { holder, lease }: Claimed, change: (record: ScheduleRecord) => ScheduleRecord): Promise<void> {
+  async function endClaim(
+    schedule: Schedule,
+    { holder, lease }: Claimed,
+    change: (record: ScheduleRecord) => ScheduleRecord,
+  ): Promise<void> {
     await lease.release();
-    await updateRecord(state, refs.schedule(name), (current) => (current?.claim?.holder === holder ? change(current) : undefined));
+    const ref = refs.schedule(schedule.name);
+    noteDue(schedule, await updateRecord(state, ref, (current) => (current?.claim?.holder === holder ? change(current) : undefined)));
   }
 
   /** Runs the work; resolves with why it failed, or undefined. */
@@ -95,7 +102,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
       return undefined;
     } catch (thrown) {
       const fault = faultOf(thrown);
-      if (!signal.aborted) telemetry.requestFailed(name, fault.code, fault.reason);
+      if (!signal.aborted) telemetry.requestFailed(name, thrown);
       return `${fault.code}: ${fault.reason}`;
     } finally {
       ended.abort(new Error('the run ended'));
@@ -112,7 +119,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
       const error = await errorOf(schedule, work, { lease: claimed.lease, signal });
       // the process stopped during the run: the next worker that checks starts it over
       const isStopped = signal.aborted && error !== undefined;
-      await endClaim(name, claimed, (record) =>
+      await endClaim(schedule, claimed, (record) =>
         isStopped ? releasedRecord(record) : endedRecord(record, { nowMs: clock.nowMs(), intervalMs, error }),
       );
       return true;
@@ -126,7 +133,7 @@ export function createSchedules({ state, clock, telemetry }: SchedulesDependenci
     every(schedule, work, signal) {
       const intervalMs = Math.min(CHECK_MAX_MS, Math.max(CHECK_MIN_MS, schedule.intervalMs / CHECKS_PER_INTERVAL));
       repeat({ clock, telemetry }, { name: schedule.name, intervalMs, signal }, async (each) => {
-        await runIfDue(schedule, work, each);
+        if (clock.monotonicMs() >= (quietUntilMs.get(schedule.name) ?? 0)) await runIfDue(schedule, work, each);
       });
     },
   };

@@ -6,19 +6,14 @@ import { randomUUID } from 'node:crypto';
 import type { Actor } from '../../domain/identity/actor.ts';
 import { newAuditRecord, storeAuditRecord } from '../identity/audited.ts';
 import type { Observe } from '../looks/observer.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { IndexWrite, ObjectIndex } from '../ports/object-index.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A bulk request has 1,000 actions by default. With the longest keys these are 1 MiB; of the others only the number is recorded. */
 const KEYS_MAX = 1_000;
 
-interface SweepDeletesDependencies {
+interface SweepDeletesDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
-  readonly audit: Pick<AuditStore, 'append'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
   /** This process. */
   readonly actor: Actor;
 }

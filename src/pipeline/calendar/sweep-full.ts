@@ -5,18 +5,15 @@ import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/cal
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
-import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { createGapBudgets, type StartJob } from './close-gaps.ts';
 import type { DueOf, Visit } from './sweep.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface FullSweepDependencies {
-  readonly state: StateStore;
+interface FullSweepDependencies extends WithPorts<'state' | 'clock'> {
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly startJob: StartJob;
-  readonly clock: Clock;
   /** 0: no job is started. */
   readonly requestsPerDay: number;
   /** From one compare of a bucket to the next; 0: none is scheduled. */

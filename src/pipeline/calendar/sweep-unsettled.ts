@@ -8,9 +8,9 @@ import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { LookAgain } from './look-again.ts';
 import type { DueOf, Visit } from './sweep.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
 const UNSETTLED_AGE_MS = 600_000;
@@ -49,12 +49,7 @@ export function createVisitUnsettled({
   maintenance,
   lookAgain,
   clock,
-}: {
-  readonly state: StateStore;
-  readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
-  readonly lookAgain: LookAgain;
-  readonly clock: Clock;
-}): Visit {
+}: WithPorts<'state' | 'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>; readonly lookAgain: LookAgain }): Visit {
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 

@@ -3,13 +3,13 @@
  * that takes long ends after a visit, and the next run begins with the bucket after it: no bucket keeps later ones from their
  * turn. The place is stored, because any worker may do the next run. The buckets of a region that does not answer are visited last.
  */
-import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type FaultCode } from '../../domain/fault.ts';
+import { listBuckets, type AllBuckets } from '../buckets/all-buckets.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { LabelsOf } from '../ports/telemetry.ts';
+import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
@@ -26,17 +26,16 @@ export const VISIT_MAX_MS = 300_000;
 /** The jobs of the calendar that visit every bucket. */
 export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
 
-interface SweepDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly telemetry: Telemetry;
+interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  /** Default: each run lists them. */
+  readonly allBuckets?: AllBuckets;
   /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
   readonly runMaxMs: number;
 }
 
 /** Creates the sweep. Without `dueOf` each bucket is visited. It throws the store's fault when the buckets cannot be listed. */
 export function createSweep(
-  { state, clock, telemetry, runMaxMs }: SweepDependencies,
+  { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state) }: SweepDependencies,
   sweep: Sweep,
   visit: Visit,
   dueOf: DueOf = () => Promise.resolve(() => true),
@@ -54,10 +53,10 @@ export function createSweep(
       if (objects !== undefined) reportEnd(bucket.bucket, 'ok', objects);
     } catch (error) {
       signal.throwIfAborted();
-      const { code, reason } = faultOf(error);
+      const { code } = faultOf(error);
       regions.visited(bucket, code);
       reportEnd(bucket.bucket, code, 0);
-      telemetry.requestFailed(`sweep: ${sweep}`, code, reason);
+      telemetry.requestFailed(`sweep: ${sweep}`, error);
     }
   }
 
@@ -73,7 +72,7 @@ export function createSweep(
     const untilMs = clock.monotonicMs() + runMaxMs;
     const place = (await readRecord(state, ref, signal))?.place ?? '';
     const isDue = await dueOf(signal);
-    const buckets = beginningAfter(place, (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter(isDue));
+    const buckets = beginningAfter(place, (await allBuckets()).filter(isDue));
     const regions = createRegionNotes();
     let last = place;
     let isOver = false;

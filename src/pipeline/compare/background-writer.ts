@@ -19,10 +19,9 @@ import {
   type WriteAnswer,
   type WriteRequest,
 } from '../looks/bulk-writer.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime } from '../serving/async.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /**
  * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; a write
@@ -31,10 +30,8 @@ import { inTime } from '../serving/async.ts';
  */
 export type WriteAll = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
 
-interface BackgroundWriterDependencies {
+interface BackgroundWriterDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: IndexReports;
   readonly limits: Pick<BulkLimits, 'actionsMax' | 'bytesMax' | 'concurrency'>;
   /** Whether the live path has work waiting. */

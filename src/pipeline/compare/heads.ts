@@ -6,10 +6,9 @@ import { circuitOf, FaultError, faultOf, isFaultCode } from '../../domain/fault.
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { createEnricher, type EnricherDependencies, type TagsRead } from '../looks/enricher.ts';
 import { reportHead, type HeadResult } from '../looks/head-queue.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
 export interface Look extends Observation {
@@ -35,10 +34,8 @@ export type Head = (
  */
 export type TagsNeed = 'required' | 'wanted' | 'optional';
 
-interface HeadsDependencies {
+interface HeadsDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: Circuits;
   /** The number of HEADs that run at the same time over all turns of the process. The rest of the capacity is for the live path. */
   readonly concurrency: number;

@@ -14,10 +14,8 @@ import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/range-transitions.ts';
 import { withPlainFallbacks } from '../looks/enricher.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
@@ -25,6 +23,7 @@ import { createNextSlice, nearerEnd, type ComparedSlice } from './next-slice.ts'
 import { createListingFeed, createScanFeed, LISTING_PAGE, type EmptyPage, type FeedPage, type ScanFeed } from './page-feeds.ts';
 import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface TurnRequest {
   readonly bucket: BucketRecord;
@@ -64,14 +63,12 @@ export interface TurnControls {
 /** Runs one turn. Rejects only with the signal's reason. */
 export type ReconcileTurn = (request: TurnRequest, controls: TurnControls, signal: AbortSignal) => Promise<TurnEnd>;
 
-interface TurnDependencies {
+interface TurnDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
   readonly scan: ObjectScan;
   readonly listing: BucketListing;
   readonly storage: ObjectStorage;
   readonly writeAll: WriteAll;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: Circuits;
   /** The number of HEADs that run at the same time over all turns of the process. Default 48: fewer than the live path's default. */
   readonly headConcurrency?: number;

@@ -1,22 +1,19 @@
 /** Connects a bucket on request, and starts the first re-index of a bucket that is new. */
 import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
 import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { type ConnectBucket, topicAfter } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Look } from '../provision/watch.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { requireBucket } from '../buckets/list.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface AddBucketDependencies {
-  readonly state: StateStore;
+interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly look: Look;
   readonly jobs: Pick<ReindexJobs, 'request'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
 }
 
 interface Added {
@@ -32,7 +29,6 @@ interface Added {
 /** Throws as ConnectBucket.connect() does. */
 export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
 
-/** Creates the function. */
 export function createAddBucket({ state, connectBucket, look, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
@@ -57,8 +53,7 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
       signal?.throwIfAborted();
       // the embedded storage has no parts in AWS
       if (error instanceof RequestError) return;
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('look at the connection of a new bucket', code, reason);
+      telemetry.requestFailed('look at the connection of a new bucket', error);
     }
   }
 
@@ -73,8 +68,7 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
       return job.id;
     } catch (error) {
       signal?.throwIfAborted();
-      const { code, reason } = faultOf(error);
-      if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', code, reason);
+      if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', error);
       return undefined;
     }
   }
@@ -107,7 +101,6 @@ interface Changed {
 /** Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws. */
 type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, signal?: AbortSignal) => Promise<Changed>;
 
-/** Creates the function. */
 export function createChangeBucket({ state, connectBucket }: ChangeBucketDependencies): ChangeBucket {
   return async function changeBucket(bucket, request, by, signal) {
     const before = await requireBucket(state, bucket, signal);

@@ -7,7 +7,6 @@ import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { adviceAbout, isFaultCode } from '../../domain/fault.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
-import type { Clock } from '../ports/clock.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
@@ -15,19 +14,17 @@ import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { requireBucket } from '../buckets/list.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { Look } from '../provision/watch.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface ConnectionDependencies {
-  readonly state: StateStore;
+interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly look: Look;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -36,7 +33,6 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly adopt?: 'true' | 'false';
 }
 
-/** Creates the functions. */
 export function createConnections({ state, provisioning, connectBucket, look, clock }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {

@@ -8,21 +8,15 @@ import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
-import { readRecord, refs, removeRecord } from '../records/stored.ts';
+import { readRecord, refs, removeRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-/** The number of gaps that are read and removed at a time. */
-const GAPS_MAX = 1_000;
-
-interface DisconnectDependencies {
-  readonly state: StateStore;
+interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
   readonly jobs: Pick<ReindexJobs, 'cancelOf'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /**
@@ -65,13 +59,7 @@ export function createDisconnectBucket({
 
   /** Where documents stay, so do the deletions of them that wait for a person. */
   async function removeGaps(bucket: string, keepDocuments: boolean): Promise<void> {
-    const prefix = `gap:${bucket}:`;
-    for (let after = prefix; ;) {
-      const entries = await state.list('gap', { after, limit: GAPS_MAX });
-      const found = entries.filter(({ id }) => id.startsWith(prefix));
-      for (const { id } of found) if (!keepDocuments || !id.startsWith(heldIdsOf(bucket))) await removeRecord(state, id);
-      if (found.length < GAPS_MAX) return;
-      after = found.at(-1)?.id ?? after;
-    }
+    for await (const page of pagesOf(state, 'gap', { prefix: gapIdsOf(bucket) }))
+      for (const { id } of page) if (!keepDocuments || !id.startsWith(heldIdsOf(bucket))) await removeRecord(state, id);
   }
 }

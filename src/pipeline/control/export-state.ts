@@ -2,13 +2,13 @@
 import type { ExportRequest } from '../../api/state.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { exportedKinds, exportedRecordSchema, type ExportedRecord } from '../../domain/state-export.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readPage, type Page } from '../records/pages.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 type ExportState = (request: ExportRequest, signal?: AbortSignal) => Promise<Page<ExportedRecord>>;
 
 /** Creates the function. What is stored meanwhile may be on no page. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
-export function createExportState({ state }: { readonly state: Pick<StateStore, 'list'> }): ExportState {
+export function createExportState({ state }: WithPorts<'state'>): ExportState {
   async function fetch(
     count: number,
     position: readonly string[] | undefined,
@@ -33,7 +33,7 @@ export function createExportState({ state }: { readonly state: Pick<StateStore, 
   return async function exportState({ limit, cursor }, signal) {
     return readPage({
       limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 2),
+      after: decodeCursor(cursor, 2),
       fetch: (count, position) => fetch(count, position, signal),
       positionOf: ({ kind, id }) => [kind, id],
     });

@@ -22,22 +22,17 @@ import { growthRecordSchema } from '../../domain/series/growth.ts';
 import { exportedKinds, type ExportedKind, type ExportedRecord } from '../../domain/state-export.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import { createAudited } from '../identity/audited.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Store } from '../ports/store.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
-import { refs } from '../records/stored.ts';
+import { refs, pagesOf } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface ImportDependencies {
+interface ImportDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit' | 'setup'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
 }
 
 /** Imports the records of an export, and resolves with how many were written. */
 export type ImportState = (records: readonly ExportedRecord[], context: Context) => Promise<number>;
 
-/** The most entries that one request lists. */
-const LIST_MAX = 1_000;
 /** Jobs begin by the clock of S3, which has whole seconds and is not that of this machine. */
 const CLOCK_SLACK_MS = 5_000;
 
@@ -68,17 +63,14 @@ export function createImportState({ store, clock, telemetry }: ImportDependencie
   async function requireEmpty(records: readonly ExportedRecord[], signal: AbortSignal): Promise<void> {
     const byId = new Map(records.map((entry) => [entry.id, entry.record]));
     for (const kind of exportedKinds) {
-      let after: string | undefined;
-      do {
-        const stored = await state.list(kind, { limit: LIST_MAX, ...(after !== undefined && { after }) }, signal);
+      for await (const stored of pagesOf(state, kind, { signal })) {
         const foreign = stored.find(({ id, record }) => !isDeepStrictEqual(byId.get(id), record));
         if (foreign !== undefined)
           throw new RequestError(
             'state.conflict',
             `the store is not empty: it has the record ${foreign.id}, which the export does not have in this form. Import into a new index file or prefix`,
           );
-        after = stored.length < LIST_MAX ? undefined : stored.at(-1)?.id;
-      } while (after !== undefined);
+      }
     }
   }
 

@@ -11,14 +11,13 @@ import { RequestError } from '../../domain/request-error.ts';
 import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
 import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { reportJobEnd } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
 import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
@@ -62,12 +61,9 @@ export interface ReindexJobs {
   cancelOf(bucket: string): Promise<void>;
 }
 
-interface JobsDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-  /** Called when a job has something to do, for a worker in this process. Default: the next look of a worker finds it. */
-  readonly jobIsDue?: () => void;
+interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  /** Called when a job has something to do, or when this one was stored, for a worker in this process. Default: the next look of a worker finds it. */
+  readonly jobIsDue?: (jobId?: string) => void;
 }
 
 /** Creates the verbs of jobs. */
@@ -82,8 +78,9 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     // the record of the bucket's slot, which is stored next, waits until lists show both
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
+    // it may begin meanwhile: a worker that begins it looks whether it occupies its bucket
+    jobIsDue(job.id);
     if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
-    jobIsDue();
     return job;
   }
 
@@ -152,7 +149,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
         limit,
-        after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+        after: decodeCursor(cursor, 1),
         fetch: async (count, position) => {
           const after = position?.[0];
           const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);

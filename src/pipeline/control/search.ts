@@ -7,7 +7,6 @@ import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
 import { overlapping, type Readable, readsAll, touches } from '../../domain/access/readable.ts';
 import { requireReadable, requireBucket } from '../buckets/list.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
@@ -19,15 +18,14 @@ import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;
 export type Search = (request: SearchRequest, readable: Readable, signal?: AbortSignal) => Promise<SearchAnswer>;
 
-interface SearchDependencies {
+interface SearchDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
   /** Default: a week. */
   readonly compareIntervalMs?: number;
 }
@@ -158,15 +156,7 @@ function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs
 }
 
 /** Creates the function for the buckets that a search names. */
-export function createAsOf({
-  state,
-  clock,
-  compareIntervalMs,
-}: {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly compareIntervalMs: number;
-}) {
+export function createAsOf({ state, clock, compareIntervalMs }: WithPorts<'state' | 'clock'> & { readonly compareIntervalMs: number }) {
   async function asOfBucket(bucket: string, readable: Readable, signal: AbortSignal | undefined): Promise<AsOf> {
     const nowMs = clock.nowMs();
     const [record, circuits, all] = await Promise.all([
@@ -210,10 +200,8 @@ interface ChangesRequest {
   readonly limit: number;
 }
 
-interface ChangesDependencies {
-  readonly state: StateStore;
+interface ChangesDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'changes'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Creates the function. Throws `bucket.not-connected` and the store's faults. */

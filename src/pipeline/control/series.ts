@@ -11,17 +11,15 @@ import { daysSince, growthRecordSchema } from '../../domain/series/growth.ts';
 import { busiestIn, HOUR_MS, SERIES_KEPT_MS, stepMsOf, stepsOf, stepsOfBuckets, type Step } from '../../domain/series/hour.ts';
 import { percentileMs } from '../../domain/series/lags.ts';
 import { firstEntries, requireReadable } from '../buckets/list.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateEntry } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { refs } from '../records/stored.ts';
 import { createReadHours } from '../series/read.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 type GrowthAnswer = z.output<(typeof usageRows)['GET /v1/usage/growth']['answer']>;
 
-interface SeriesDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface SeriesDependencies extends WithPorts<'state' | 'clock'> {
   /** Whether TALLY_SERIES is on. */
   readonly recording: boolean;
 }

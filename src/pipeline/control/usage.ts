@@ -9,20 +9,17 @@ import { holds } from '../../domain/search/conditions.ts';
 import { objectAges, facetClause, type FacetName } from '../../domain/search/facets.ts';
 import { momentOfPart } from '../../domain/search/cursor.ts';
 import { timeOf } from '../../api/fields.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
 import type { ObjectUsage, UsageRow, FacetSums } from '../ports/object-usage.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { createUnderstand } from './search.ts';
 import type { Facet, Facets, FacetsRequest } from '../../api/facets.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 type UsageAnswer = z.output<(typeof usageRows)['GET /v1/usage']['answer']>;
 
-interface UsageDependencies {
+interface UsageDependencies extends WithPorts<'state' | 'clock'> {
   readonly usage: Pick<ObjectUsage, 'usage'>;
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Less than the 15 s of a request to OpenSearch. Ten million documents take about a second. */
@@ -113,10 +110,8 @@ function usageView({ name, objects, bytes, oldestMs, newestMs }: UsageRow, times
 
 /** Sums the results of a search in groups. */
 
-interface FacetsDependencies {
+interface FacetsDependencies extends WithPorts<'state' | 'clock'> {
   readonly usage: Pick<ObjectUsage, 'facets'>;
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** A person waits for them beside the results. */

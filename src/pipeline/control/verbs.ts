@@ -34,11 +34,9 @@ import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import { createUsers } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import { createLook } from '../provision/watch.ts';
@@ -53,14 +51,13 @@ import { createGetFacets, createGetUsage } from './usage.ts';
 import { createSeries } from './series.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface VerbDependencies {
+interface VerbDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly storage: ObjectStorage;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** Called when a job has something to do, for a worker in this process. */
-  readonly jobIsDue?: () => void;
+  readonly jobIsDue?: (jobId?: string) => void;
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;

@@ -39,6 +39,7 @@ export async function noteProof(
   // the bucket was changed meanwhile: this is the proof of another way
   if (now === undefined || now.source !== source || now.topicArn !== topicArn) return;
   await proveGap({ state, clock }, now);
+  if (now.provenAtMs !== undefined) return;
   await updateRecord(state, refs.bucket(bucket), (current) => {
     const isSameWay = current?.source === source && current.topicArn === topicArn;
     return isSameWay ? { ...current, provenAtMs: current.provenAtMs ?? nowMs } : undefined;

@@ -7,14 +7,11 @@
  *       │ an old message, or a stored time that is too old
  *       └──► gaps stored ──► time and report stored ──► receiving
  */
-import { faultOf } from '../../domain/fault.ts';
 import type { QueueRecord } from '../../domain/queue-record.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { bucketsFedBy, type GapReports } from './reports.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The part of the retention that may pass: what SQS deletes now was sent only a little earlier than this message. */
 const RETENTION_PART = 0.9;
@@ -38,11 +35,8 @@ export interface ExpiredMessages {
   received(messages: readonly QueueMessage[]): Promise<void> | undefined;
 }
 
-interface ExpiredDependencies {
-  readonly state: StateStore;
+interface ExpiredDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   /** Undefined while it is not known: then nothing is concluded. */
   readonly retentionMs: (queueUrl: string) => number | undefined;
   readonly bucketQueueUrls: readonly string[];
@@ -75,8 +69,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
   function check(queueUrl: string, queue: QueueMemory): Promise<void> {
     queue.running ??= checkNow(queueUrl, queue)
       .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('store when a queue was last received from', code, reason);
+        telemetry.requestFailed('store when a queue was last received from', error);
         queue.storeAtMs = clock.monotonicMs() + RETRY_MS;
       })
       .finally(() => {

@@ -15,13 +15,11 @@ import type { LostChange } from '../../domain/messages/outcome.ts';
 import { gapId, gapSchema, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { factsOf, warnOfGap } from './reports.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore, StateVersion } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
-import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import type { StateEntry, StateVersion } from '../ports/state.ts';
+import { parseEntry, refs, updateRecord, gapIdsOf } from '../records/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { repeat } from '../serving/repeat.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** From one write of a gap to the next: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;
@@ -53,10 +51,7 @@ export interface Folding {
   fold(record: FoldedRecord, signal?: AbortSignal): Promise<void>;
 }
 
-interface FoldingDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface FoldingDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly permission: Pick<FoldingPermission, 'isPermitted'>;
 }
 
@@ -219,15 +214,15 @@ interface Known {
 }
 
 /** Creates an empty memory of the key gaps of all buckets. */
-export function createKeyGaps({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): KeyGaps {
+export function createKeyGaps({ state, clock }: WithPorts<'state' | 'clock'>): KeyGaps {
   const buckets = new LRUCache<string, Known>({ max: BUCKETS_MAX });
 
   async function knownOf(bucket: string): Promise<Known> {
     const known = buckets.get(bucket);
     if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known;
-    const start = `gap:${bucket}:`;
-    const entries = await state.list('gap', { after: start, limit: READ_MAX });
-    const ids = entries.filter((entry) => entry.id.startsWith(start) && isOpenKeyGap(entry)).map(({ id }) => id);
+    const prefix = gapIdsOf(bucket);
+    const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
+    const ids = entries.filter((entry) => entry.id.startsWith(prefix) && isOpenKeyGap(entry)).map(({ id }) => id);
     const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
     buckets.set(bucket, read);
     return read;
@@ -264,10 +259,7 @@ export interface FoldingPermission {
   watch(signal: AbortSignal): Promise<void>;
 }
 
-interface PermissionDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface PermissionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
   readonly requestsPerDay: number;
 }
@@ -300,10 +292,7 @@ export function createFoldingPermission(dependencies: PermissionDependencies): F
     async watch(signal) {
       if (!areGapsClosed) return;
       repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: READ_MS, signal }, read);
-      await read().catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('read whether a re-index worker is there', code, reason);
-      });
+      await read().catch((error: unknown) => telemetry.requestFailed('read whether a re-index worker is there', error));
     },
   };
 }

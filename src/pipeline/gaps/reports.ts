@@ -12,20 +12,19 @@ import {
   type GapRecord,
   type GapSighting,
   type SightingFacts,
+  gapSchema,
 } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;
-/** How many gaps one request to the store reads during a search for gaps of one state. */
-const SCAN_MAX = 1_000;
 
 export interface GapReports {
   /**
@@ -46,12 +45,6 @@ export interface GapReports {
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
-interface ReportDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-}
-
 interface SightingSum {
   /** The latest sighting. */
   readonly sighting: GapSighting;
@@ -60,7 +53,7 @@ interface SightingSum {
 }
 
 /** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
-export function createGapReports({ state, clock, telemetry }: ReportDependencies): GapReports {
+export function createGapReports({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
   const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
 
   async function writeGap(id: string, sum: SightingSum): Promise<void> {
@@ -156,7 +149,7 @@ export function createReportUnconnected({
   clock,
   telemetry,
   gaps,
-}: ReportDependencies & { readonly gaps: GapReports }): ReportUnconnected {
+}: WithPorts<'state' | 'clock' | 'telemetry'> & { readonly gaps: GapReports }): ReportUnconnected {
   const write = createCoalescingWriter<UnconnectedSum>({
     clock,
     merge: (earlier, later) => ({
@@ -191,7 +184,7 @@ export function createReportUnconnected({
  * before the name is removed, so a crash in between repeats both.
  */
 export async function absorbUnconnected(
-  { state, clock, gaps }: { readonly state: StateStore; readonly clock: Clock; readonly gaps: GapReports },
+  { state, clock, gaps }: WithPorts<'state' | 'clock'> & { readonly gaps: GapReports },
   bucket: string,
 ): Promise<void> {
   const { id, schema } = refs.unconnected(bucket);
@@ -208,41 +201,20 @@ function reportEarlyEvents(gaps: GapReports, bucket: string, seenAtMs: number): 
 export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;
 
 /** Creates the list of gaps, in the order of bucket, kind and prefix. */
-export function createListGaps({ state }: { readonly state: StateStore }): ListGaps {
-  return async function listGaps({ limit, cursor, ...filter }, signal) {
-    return readPage({
-      limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
-      fetch: (count, position) => gapsAfter({ state, filter, count }, position?.[0], signal),
-      positionOf: ({ id }) => [id],
-    });
+export function createListGaps({ state }: WithPorts<'state'>): ListGaps {
+  return async function listGaps({ limit, cursor, bucket, state: wanted }, signal) {
+    const prefix = gapIdsOf(bucket);
+    async function fetch(count: number, [position = '']: readonly string[] = []): Promise<readonly GapRecord[]> {
+      const found: GapRecord[] = [];
+      for await (const page of pagesOf(state, 'gap', { prefix, after: position > prefix ? position : prefix, signal })) {
+        const gaps = page.map((entry) => parseEntry(entry, gapSchema));
+        found.push(...gaps.filter((gap) => wanted === undefined || gap.state === wanted));
+        if (found.length >= count) break;
+      }
+      return found.slice(0, count);
+    }
+    return readPage({ limit, after: decodeCursor(cursor, 1), fetch, positionOf: ({ id }) => [id] });
   };
-}
-
-interface GapScan {
-  readonly state: StateStore;
-  readonly filter: { readonly bucket?: string | undefined; readonly state?: GapRecord['state'] | undefined };
-  readonly count: number;
-}
-
-/** Reads the next `count` gaps that pass the filter. The ids of a bucket's gaps have a common prefix, `gap:<bucket>:`. */
-async function gapsAfter(
-  { state, filter, count }: GapScan,
-  position: string | undefined,
-  signal?: AbortSignal,
-): Promise<readonly GapRecord[]> {
-  const prefix = filter.bucket === undefined ? 'gap:' : `gap:${filter.bucket}:`;
-  const found: GapRecord[] = [];
-  let after = position !== undefined && position > prefix ? position : prefix;
-  for (;;) {
-    const entries = await state.list('gap', { after, limit: SCAN_MAX }, signal);
-    const inRange = entries.filter((entry) => entry.id.startsWith(prefix));
-    const gaps = inRange.map((entry) => parseEntry(entry, refs.gap(entry.id).schema));
-    found.push(...gaps.filter((gap) => filter.state === undefined || gap.state === filter.state));
-    const isEnd = inRange.length < SCAN_MAX;
-    if (isEnd || found.length >= count) return found.slice(0, count);
-    after = inRange.at(-1)?.id ?? after;
-  }
 }
 
 /** Warns that a gap is open. */

@@ -6,7 +6,7 @@ import { gapSchema, type GapRecord } from '../../domain/gaps/gap.ts';
 import { awaitsConsent, heldGapId, withHeld, type HeldBack, type Keys } from '../../domain/gaps/held-deletes.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
-import { listAllEntries, refs, updateRecord } from '../records/stored.ts';
+import { gapIdsOf, listAllEntries, pagesOf, refs, updateRecord } from '../records/stored.ts';
 import { factsOf } from './reports.ts';
 
 /**
@@ -24,20 +24,9 @@ export async function isAnyHeld(state: StateStore, keys: Keys): Promise<boolean>
   return (await gapsOf(state, keys.bucket)).some((gap) => awaitsConsent(gap, keys));
 }
 
-/** How many gaps one request to the store reads. */
-const PAGE_GAPS = 1_000;
-
 /** Lists the gaps of one bucket, in any state. Throws the store's fault. */
 export async function gapsOf(state: StateStore, bucket: string, signal?: AbortSignal): Promise<readonly GapRecord[]> {
-  const prefix = `gap:${bucket}:`;
-  const found: GapRecord[] = [];
-  let after = prefix;
-  for (;;) {
-    const entries = (await state.list('gap', { after, limit: PAGE_GAPS }, signal)).filter(({ id }) => id.startsWith(prefix));
-    found.push(...entries.map(shownGap));
-    if (entries.length < PAGE_GAPS) return found;
-    after = entries.at(-1)?.id ?? after;
-  }
+  return (await Array.fromAsync(pagesOf(state, 'gap', { prefix: gapIdsOf(bucket), signal }))).flat().map(shownGap);
 }
 
 /** Lists all gaps, in any state. Throws the store's fault. */

@@ -6,17 +6,16 @@
  *
  * A process that is killed loses at most the windows that are open.
  */
+import { FaultError } from '../../domain/fault.ts';
 import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { inTime } from '../serving/async.ts';
 import { newAuditRecord, storeAuditRecord } from './audited.ts';
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;
@@ -24,12 +23,6 @@ const WINDOWS_MAX = 10_000;
 const WAITING_MAX = 10_000;
 /** A small part of what the store takes, so that there is room for everything else. */
 const WRITES = 8;
-
-interface AuditWindowDependencies {
-  readonly audit: Pick<AuditStore, 'append'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
-}
 
 interface Happened {
   readonly event: AuditEvent;
@@ -60,7 +53,7 @@ interface Window {
 }
 
 /** Creates windows of one length. */
-function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies, windowMs: number): AuditWindows {
+function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number): AuditWindows {
   /** In the order in which they began. */
   const open = new Map<string, Window>();
   const waiting: AuditRecord[] = [];
@@ -75,7 +68,10 @@ function createAuditWindows({ audit, clock, telemetry }: AuditWindowDependencies
       return;
     }
     telemetry.audited(record);
-    telemetry.requestFailed('store an audit record', 'index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`);
+    telemetry.requestFailed(
+      'store an audit record',
+      new FaultError('index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`),
+    );
   }
 
   async function writeAll(): Promise<void> {
@@ -158,12 +154,11 @@ export interface FailedAttempts extends StoresWindows {
 
 const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
 
-interface FailedAttemptsDependencies extends AuditWindowDependencies {
+interface FailedAttemptsDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
   /** The name of this machine. */
   readonly host: string;
 }
 
-/** Creates the recorder. */
 export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
   const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
   return {
@@ -203,8 +198,7 @@ export interface KeyUses extends StoresWindows {
   used(actor: KeyActor & { readonly address?: string }, operation: string): void;
 }
 
-/** Creates the recorder. */
-export function createKeyUses(dependencies: AuditWindowDependencies): KeyUses {
+export function createKeyUses(dependencies: WithPorts<'audit' | 'clock' | 'telemetry'>): KeyUses {
   const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
   return {
     ...windows,

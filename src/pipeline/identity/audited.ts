@@ -14,16 +14,8 @@ import type { AnyRequest } from '../../api/row.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { auditRecordOf, type AuditEvent, type AuditFacts, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AuditStore } from '../ports/audit.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { AuditUser } from './sessions.ts';
-
-interface AuditedDependencies {
-  readonly audit: Pick<AuditStore, 'append'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
-}
+import type { WithPorts } from '../ports/ports.ts';
 
 type Verb<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
 
@@ -37,15 +29,14 @@ export type Audited = <Request extends AnyRequest, Answer>(
   came?: (answer: Answer) => AuditParameters,
 ) => Verb<Request, Answer>;
 
-/** Creates the function. */
-export function createAudited({ audit, clock, telemetry }: AuditedDependencies): Audited {
+export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): Audited {
   async function storeIntent(record: AuditRecord, signal: AbortSignal): Promise<void> {
     try {
       await audit.append(record, signal);
     } catch (error) {
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
-      telemetry.requestFailed('store an audit record', code, reason);
+      telemetry.requestFailed('store an audit record', error);
       const detail = `the audit record of ${record.eventname} could not be stored, so nothing was done (${code}: ${reason})`;
       throw new FaultError('audit.unavailable', detail, { cause: error });
     }
@@ -88,15 +79,14 @@ export function newAuditRecord(facts: AuditFacts): AuditRecord {
  * no signal, because what has happened is recorded even if its caller has left.
  */
 export async function storeAuditRecord(
-  { audit, telemetry }: Pick<AuditedDependencies, 'audit' | 'telemetry'>,
+  { audit, telemetry }: Pick<WithPorts<'audit' | 'clock' | 'telemetry'>, 'audit' | 'telemetry'>,
   record: AuditRecord,
 ): Promise<void> {
   telemetry.audited(record);
   try {
     await audit.append(record);
   } catch (error) {
-    const { code, reason } = faultOf(error);
-    telemetry.requestFailed('store an audit record', code, reason);
+    telemetry.requestFailed('store an audit record', error);
   }
 }
 
@@ -113,14 +103,7 @@ function reasonOf(error: unknown): string {
   return `${code}: ${reason}`;
 }
 
-interface AuditUserDependencies {
-  readonly audit: Pick<AuditStore, 'append'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'audited' | 'requestFailed'>;
-}
-
-/** Creates the function. */
-export function createAuditUser({ audit, clock, telemetry }: AuditUserDependencies): AuditUser {
+export function createAuditUser({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): AuditUser {
   return async function auditUser(event, who, { origin: { address, requestId }, parameters }) {
     const { userId, email, role } = who;
     const isUnverified = who.isUnverified === true || who.emailVerified === false;

@@ -14,14 +14,11 @@ import {
 } from '../../domain/identity/api-key.ts';
 import { effectiveScopes } from '../../domain/identity/key-scopes.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
 import { type AbuseLimits, createCounter } from './limits.ts';
 import type { LiveKey, LiveKeys } from './live-keys.ts';
-import { faultOf } from '../../domain/fault.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
 type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-not-allowed' | 'owner-unknown';
@@ -35,11 +32,8 @@ type KeyVerdict =
       readonly key?: FailedKey;
     };
 
-interface KeyAuthDependencies {
-  readonly state: StateStore;
+interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly liveKeys: Pick<LiveKeys, 'read'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed' | 'warn'>;
   readonly rule: ExpiryRule;
   /** Absent: requests of a key are not limited. */
   readonly limits?: Pick<AbuseLimits, 'requested'>;
@@ -48,7 +42,6 @@ interface KeyAuthDependencies {
 /** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
 type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
-/** Creates the function. */
 export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
   const notes = createKeyNotes({ state, clock, telemetry });
 
@@ -145,19 +138,12 @@ const WRITES_MAX = 100;
 /** Once a day is enough to be read, and does not fill the log. */
 const WARNED_EVERY_MS = 86_400_000;
 
-interface KeyNotesDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed' | 'warn'>;
-}
-
 interface KeyNotes {
   /** Notes that the key was used now. Never throws. */
   used(record: KeyRecord, actor: KeyActor): void;
 }
 
-/** Creates the function. */
-function createKeyNotes({ state, clock, telemetry }: KeyNotesDependencies): KeyNotes {
+function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyNotes {
   const writing = new Set<string>();
   /** This process's own writes, because the record that callers have may be some seconds older. */
   const isWrittenAlready = createCounter(clock, { windowMs: USED_EVERY_MS, countMax: 1 });
@@ -182,10 +168,7 @@ function createKeyNotes({ state, clock, telemetry }: KeyNotesDependencies): KeyN
     if (isWrittenAlready(id) !== undefined) return;
     writing.add(id);
     write(id, email)
-      .catch((error: unknown) => {
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('store when an API key was last used', code, reason);
-      })
+      .catch((error: unknown) => telemetry.requestFailed('store when an API key was last used', error))
       .finally(() => writing.delete(id));
   }
 

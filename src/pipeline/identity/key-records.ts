@@ -16,23 +16,16 @@ import {
   type KeyRecord,
   type UserKeys,
 } from '../../domain/identity/api-key.ts';
-import { faultOf, FaultError } from '../../domain/fault.ts';
+import { FaultError } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How many records are read at the same time: a list of 500 keys takes 32 rounds, and other requests have room beside it. */
 const READS = 16;
 /** How long another process may take between the two writes of a creation. */
 const CREATION_MAX_MS = 60_000;
-
-interface KeyRecordsDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
-}
 
 export interface KeyRecords {
   /** Stores a new key. Throws `api-key.limit` if its user has no room for it, and the store's faults. */
@@ -45,8 +38,7 @@ export interface KeyRecords {
   revoke(id: string): Promise<KeyRecord | undefined>;
 }
 
-/** Creates the functions. */
-export function createKeyRecords({ state, clock, telemetry }: KeyRecordsDependencies): KeyRecords {
+export function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyRecords {
   /** Adds the id of a key to its user. Returns what leaves no room for it. */
   async function reserve({ id, userId, createdAtMs, expiresAtMs }: KeyRecord): Promise<string | undefined> {
     let mistake: string | undefined;
@@ -78,8 +70,7 @@ export function createKeyRecords({ state, clock, telemetry }: KeyRecordsDependen
       });
       for (const each of dropped) await removeRecord(state, refs.apiKey(each).id);
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('remove a revoked API key from the list of its user', code, reason);
+      telemetry.requestFailed('remove a revoked API key from the list of its user', error);
     }
   }
 

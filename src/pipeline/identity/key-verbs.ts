@@ -19,9 +19,7 @@ import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/iden
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore, StateEntry } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { StateEntry } from '../ports/state.ts';
 import type { Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './audit-windows.ts';
@@ -29,6 +27,7 @@ import { createKeyRecords, type KeyRecords, readMany } from './key-records.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { newKeySecret } from './random-texts.ts';
 import type { Users } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 type KeyVerbs = Pick<
   Verbs,
@@ -42,11 +41,8 @@ type KeyVerbs = Pick<
   | 'revokeAnyApiKey'
 >;
 
-interface KeyVerbsDependencies {
-  readonly state: StateStore;
+interface KeyVerbsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly users: Users;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly audited: Audited;
   readonly rule: ExpiryRule;
   /** What an owner may read at this moment. */
@@ -57,7 +53,6 @@ interface KeyVerbsDependencies {
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-/** Creates the verbs. */
 export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys }: KeyVerbsDependencies): KeyVerbs {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
@@ -273,10 +268,8 @@ const LOOKED_AT_MAX = 20_000;
 /** Owners that one page reads before it ends, for the same reason. */
 const OWNERS_MAX = 1_000;
 
-interface ListAllKeysDependencies {
-  readonly state: Pick<StateStore, 'list'>;
+interface ListAllKeysDependencies extends WithPorts<'state' | 'clock'> {
   readonly users: Users;
-  readonly clock: Pick<Clock, 'nowMs'>;
   readonly rule: ExpiryRule;
 }
 
@@ -291,7 +284,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
     for (let looked = 0; ;) {
       const { items, last } = page;
       const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
-      const entries = await dependencies.state.list('api-key', { limit: wanted, ...(last !== undefined && { after: last }) }, signal);
+      const entries = await dependencies.state.list('api-key', { limit: wanted, after: last }, signal);
       const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
       looked += entries.length;
       if (!hasMore && entries.length < wanted) return { items };
@@ -302,7 +295,7 @@ function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
 
 /** The id after which a page begins. */
 function afterOf(cursor: string | undefined): string | undefined {
-  return cursor === undefined ? undefined : decodeCursor(cursor, 1)[0];
+  return decodeCursor(cursor, 1)?.[0];
 }
 
 interface FillingPage {

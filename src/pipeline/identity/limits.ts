@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const SECOND_MS = 1_000;
 /** Far more than a script needs; a loop that runs away takes no more of the store than this. */
@@ -46,7 +47,7 @@ export interface AbuseLimits {
 }
 
 /** Creates the limits of a process. All doors share one of them. */
-export function createAbuseLimits({ clock }: { readonly clock: Pick<Clock, 'monotonicMs'> }): AbuseLimits {
+export function createAbuseLimits({ clock }: WithPorts<'clock'>): AbuseLimits {
   const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
   return {
     requested(keyId) {

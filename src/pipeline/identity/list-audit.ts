@@ -18,7 +18,7 @@ export function createListAudit({ audit }: { readonly audit: Pick<AuditStore, 'l
     };
     return readPage({
       limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
+      after: decodeCursor(cursor, 1),
       fetch: (count, position) => {
         const before = position?.[0];
         return audit.list({ ...query, ...(before !== undefined && { before }), limit: count }, signal);

@@ -6,11 +6,10 @@
 import { LRUCache } from 'lru-cache';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { inTime } from '../serving/async.ts';
 import type { Users } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Revocations count within 5 s. The rest is for what stays open and asks again once a second, such as event streams. */
 const KNOWN_MS = 3_500;
@@ -32,10 +31,8 @@ export interface LiveKeys {
   forgetAll(): void;
 }
 
-interface LiveKeysDependencies {
-  readonly state: StateStore;
+interface LiveKeysDependencies extends WithPorts<'state' | 'clock'> {
   readonly users: Users;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 /** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */

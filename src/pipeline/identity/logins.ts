@@ -24,14 +24,13 @@ import { matchedRules, notAllowedReason, refusedText, type LoginRules, type Know
 import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import type { FailedAttempts } from './audit-windows.ts';
 import { loginFacts, type AuditUser, type Origin, type Sessions, type StartedSession } from './sessions.ts';
 import type { SignIns, Users } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Where a login continues after the issuer answered. */
 export type Answered =
@@ -73,9 +72,7 @@ export interface Logins {
   sharedKey(): Promise<string>;
 }
 
-interface LoginDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface LoginDependencies extends WithPorts<'state' | 'clock'> {
   readonly issuer: Issuer;
   readonly users: SignIns;
   readonly sessions: Pick<Sessions, 'start' | 'end'>;
@@ -236,9 +233,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : 'the login failed';
 }
 
-interface RedeemDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface RedeemDependencies extends WithPorts<'state' | 'clock'> {
   readonly users: Users;
   readonly sessions: Pick<Sessions, 'start' | 'end'>;
   readonly audit: AuditUser;
@@ -262,7 +257,6 @@ function invalidGrant(): RequestError {
   return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
 }
 
-/** Creates the function. */
 function createRedeemCode({ state, clock, users, sessions, audit, attempts }: RedeemDependencies): RedeemCode {
   /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
   async function redeemOf(record: LoginRecord, user: KnownUser, redemption: Redemption, origin: Origin): Promise<StartedSession> {

@@ -1,7 +1,13 @@
 /** What administrators do about users: list, disable, enable, and appoint other administrators. */
-import type { AppointmentAnswer, AppointmentRequest, AppointmentsRequest, User, UsersRequest } from '../../api/users.ts';
-import { appointmentView, userView } from '../../api/users.ts';
-import { decodeCursor } from '../../domain/cursor.ts';
+import {
+  type AppointmentAnswer,
+  type AppointmentRequest,
+  type AppointmentsRequest,
+  type User,
+  type UsersRequest,
+  appointmentView,
+  userView,
+} from '../../api/users.ts';
 import {
   appointeesOf,
   appointmentNameOf,
@@ -12,12 +18,12 @@ import {
 import { isOfIssuer, knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
-import { readPage, type Page } from '../records/pages.ts';
+import { type Page, readEntries } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { createSignIns } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
+import { omit } from '../../domain/defined.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
@@ -33,14 +39,11 @@ export interface People {
   withdraw(appointee: AppointmentRequest): Promise<AppointmentAnswer>;
 }
 
-interface PeopleDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
   readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
-/** Creates the functions. */
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
   const signIns = createSignIns({ state, clock, rules });
 
@@ -79,27 +82,11 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     );
   }
 
-  function entriesOf(kind: 'user' | 'appointment', { limit, cursor }: UsersRequest, signal: AbortSignal): Promise<Page<StateEntry>> {
-    return readPage({
-      limit,
-      after: cursor === undefined ? undefined : decodeCursor(cursor, 1),
-      fetch: (count, position) => {
-        const after = position?.[0];
-        return state.list(kind, { limit: count, ...(after !== undefined && { after }) }, signal);
-      },
-      positionOf: ({ id }) => [id],
-    });
-  }
-
-  const enable = (userId: string): Promise<User> =>
-    change(userId, (user) => {
-      const { disabledAtMs: _, ...enabled } = user;
-      return enabled;
-    });
+  const enable = (userId: string): Promise<User> => change(userId, (user) => omit(user, 'disabledAtMs'));
 
   return {
     async list(request, signal) {
-      const { items, ...rest } = await entriesOf('user', request, signal);
+      const { items, ...rest } = await readEntries(state, 'user', request, signal);
       return { ...rest, items: items.map((entry) => userView(knownUserOf(rules, parseEntry(entry, userRecordSchema)))) };
     },
     async disable(userId) {
@@ -127,7 +114,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       return { ...appointmentView(record), user_id: appointed?.roleSource === 'appointment' ? appointed.userId : undefined };
     },
     async listAppointments(request, signal) {
-      const { items, ...rest } = await entriesOf('appointment', request, signal);
+      const { items, ...rest } = await readEntries(state, 'appointment', request, signal);
       const records = items.map((entry) => parseEntry(entry, appointmentSchema));
       return { ...rest, items: records.filter((record) => !isAppointmentOver(record, clock.nowMs())).map(appointmentView) };
     },

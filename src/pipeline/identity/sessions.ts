@@ -5,11 +5,10 @@ import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from '../../domain/identity/session.ts';
 import { isToken, recordNameOf, type TokenKind } from '../../domain/identity/tokens.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { randomSecret } from './random-texts.ts';
 import type { Users } from './users.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export type SessionActor = Extract<Actor, { kind: 'session' }>;
 
@@ -55,9 +54,7 @@ export interface Sessions {
   endByCookie(cookie: string): Promise<void>;
 }
 
-interface SessionDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface SessionDependencies extends WithPorts<'state' | 'clock'> {
   readonly users: Users;
   /** How long sessions of programs last. */
   readonly days: number;

@@ -3,9 +3,9 @@ import { groupsOf, type Claims, type Identity } from '../../domain/identity/clai
 import { appointeesOf, appointmentNameOf, isAppointmentOver, type Appointment } from '../../domain/identity/appointment.ts';
 import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface Users {
   /** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */
@@ -34,13 +34,10 @@ export interface SignIns extends Users {
   takeAppointments(userId: string): Promise<UserRecord | undefined>;
 }
 
-interface SignInDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface SignInDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
 }
 
-/** Creates the functions. */
 export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 

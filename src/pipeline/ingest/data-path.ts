@@ -9,8 +9,7 @@
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
-import type { Fault, FaultCode } from '../../domain/fault.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { type Fault, type FaultCode, FaultError, faultOf } from '../../domain/fault.ts';
 import { deferDelayS, settlementOf, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
@@ -176,7 +175,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
     if (await waiting.afterStoreFault(fault, hand)) return false;
-    telemetry.requestFailed('send a dead letter', fault.code, fault.reason);
+    telemetry.requestFailed('send a dead letter', new FaultError(fault.code, fault.reason));
     settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)), fault.code);
     return true;
   }
@@ -184,7 +183,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   /** Returns the message to its queue, because the process stops or an unexpected error occurred. */
   async function giveBack(hand: InHand, error: unknown): Promise<void> {
     const isStop = hand.signal.aborted;
-    if (!isStop) telemetry.requestFailed('ingest a message', 'internal.unexpected', faultOf(error).reason);
+    if (!isStop) telemetry.requestFailed('ingest a message', error);
     const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
     settled(hand, 'give-back', isDone, isStop ? undefined : 'internal.unexpected');
   }

@@ -1,6 +1,5 @@
 /** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
-import type { BucketRecord } from '../../domain/bucket.ts';
-import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
+import { type BucketRecord, bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';

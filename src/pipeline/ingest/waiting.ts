@@ -6,7 +6,7 @@
  * All of it follows from the message's own attributes, so restarts and the circuits of other workers change nothing. The
  * index store as a whole is waited for in hand, because then no gap could be stored and nothing is received.
  */
-import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
+import { faultOf, circuitOf, type Fault } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { LostChange, Outcome } from '../../domain/messages/outcome.ts';
 import type { FoldedRecord, Folding } from '../gaps/folding.ts';
@@ -173,7 +173,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     } catch (error) {
       hand.signal.throwIfAborted();
       const { code, reason } = faultOf(error);
-      telemetry.requestFailed('fold a record', code, reason);
+      telemetry.requestFailed('fold a record', error);
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }

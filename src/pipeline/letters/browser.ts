@@ -4,7 +4,6 @@
  * each other; another process can still hide letters from it.
  */
 import PQueue from 'p-queue';
-import { faultOf } from '../../domain/fault.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 
@@ -64,8 +63,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
       }
     } catch (error) {
       // the letters become visible again without this
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('give dead letters back', code, reason);
+      telemetry.requestFailed('give dead letters back', error);
     }
   }
 

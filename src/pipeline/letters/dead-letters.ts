@@ -9,17 +9,16 @@ import {
   type DeadLetterRecord,
   type LetterNotes,
 } from '../../domain/messages/dead-letter.ts';
-import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
+import { FaultError, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { lossesOf } from './moved.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../queues/watch.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /**
  * A queue with more letters than this gets no further records of letters: its letters are too many to be read one by one, and
@@ -69,12 +68,9 @@ export interface LettersTaken {
   readonly remaining: number;
 }
 
-interface DeadLetterDependencies {
+interface DeadLetterDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly queues: QueueClient;
-  readonly state: StateStore;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  readonly telemetry: Telemetry;
   readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
   /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
   readonly bucketQueueUrls: readonly string[];
@@ -269,8 +265,7 @@ function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 's
       await updateRecord(state, refs.deadLetter(record.messageId), () => record);
     } catch (error) {
       // the letter is in its queue already: an error now would make the caller send it twice
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('keep the reason of a dead letter', code, reason);
+      telemetry.requestFailed('keep the reason of a dead letter', error);
     }
   }
 

@@ -6,18 +6,15 @@
 import { LRUCache } from 'lru-cache';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
-import { faultOf } from '../../domain/fault.ts';
 import type { GapSighting } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from '../gaps/reports.ts';
 import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { DeadLetterQueue } from '../queues/watch.ts';
 import { createTakeLease } from '../records/lease.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const MOVED = { fault: 'message.moved', reason: 'SQS moved the message after its last permitted receive' } as const;
 
@@ -36,16 +33,12 @@ const RECORD_LATE_MS = 60_000;
 const RECORD_NEW_MS = 3_600_000;
 /** The longest retention of SQS, and a day for clocks that differ. */
 const RECORD_LIFE_MS = 15 * 86_400_000;
-const PAGE_MAX = 1_000;
 /** How many letters are remembered, so that their records are not read again each time: several full readings. */
 const KNOWN_MAX = 10_000;
 
-interface MovedLettersDependencies {
+interface MovedLettersDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly browse: BrowseLetters;
-  readonly state: StateStore;
   readonly gaps: GapReports;
-  readonly clock: Clock;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly deadLetterQueues: () => readonly DeadLetterQueue[];
   readonly bucketQueueUrls: readonly string[];
 }
@@ -132,16 +125,12 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
 
   /** Removes the records that `isGone` names, and those that are older than any letter can be. */
   async function removeRecords(isGone: (record: DeadLetterRecord) => boolean): Promise<void> {
-    let after: string | undefined;
-    do {
-      const entries = await state.list('dead-letter', { limit: PAGE_MAX, ...(after !== undefined && { after }) });
-      for (const entry of entries) {
+    for await (const page of pagesOf(state, 'dead-letter'))
+      for (const entry of page) {
         const record = parseEntry(entry, deadLetterRecordSchema);
         const { keptAtMs = Date.parse(record.context.firstReceived) } = record;
         if (isGone(record) || clock.nowMs() - keptAtMs > RECORD_LIFE_MS) await removeRecord(state, entry.id);
       }
-      after = entries.length < PAGE_MAX ? undefined : entries.at(-1)?.id;
-    } while (after !== undefined);
   }
 
   return async function reportMovedLetters(signal) {
@@ -153,8 +142,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
         await look(queue, attributes.visible + attributes.inFlight, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const { code, reason } = faultOf(error);
-        telemetry.requestFailed('look for letters that SQS moved', code, reason);
+        telemetry.requestFailed('look for letters that SQS moved', error);
       }
     }
   };

@@ -14,10 +14,9 @@
 import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Absences of one bucket in one minute. A re-index restores this many documents in a second, if they should prove to be wrong. */
 const ABSENT_MAX = 100;
@@ -47,11 +46,9 @@ export interface AbsenceLimit {
   judge(absence: UnreportedAbsence): Promise<'believed' | 'repeat'>;
 }
 
-interface AbsenceLimitDependencies {
+interface AbsenceLimitDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'observe' | 'firstKey'>;
   readonly index: { readonly objects: Pick<ObjectIndex, 'getMany'>; readonly scan: Pick<ObjectScan, 'scan'> };
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly telemetry: Pick<Telemetry, 'requestFailed'>;
   readonly stopped: AbortSignal;
 }
 
@@ -119,7 +116,7 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
     const { bucket } = absence.bucket;
     if (await showsAnObject(absence)) return { atMs: clock.monotonicMs() };
     const reason = `many objects of ${bucket} are gone that no event reported as deleted, and the bucket shows no other object`;
-    telemetry.requestFailed('delete documents whose objects are gone', 'bucket.unproven', reason);
+    telemetry.requestFailed('delete documents whose objects are gone', new FaultError('bucket.unproven', reason));
     return { atMs: clock.monotonicMs(), fault: new FaultError('bucket.unproven', reason) };
   }
 

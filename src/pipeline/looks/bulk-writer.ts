@@ -9,20 +9,18 @@ import { sameContent, type ObjectDocument } from '../../domain/documents/documen
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../ports/object-index.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
 import { enrichedBytes } from '../../domain/enrichment.ts';
 import { labelOf } from '../ports/series.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { noTracing, type Tracing } from '../ports/tracing.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Writes one document. Never rejects. */
 export type WriteDocument = (request: WriteRequest) => Promise<WriteAnswer>;
 
-interface WriterDependencies {
+interface WriterDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly objects: ObjectIndex;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: IndexReports;
   readonly limits: BulkLimits;
   /** The load of the live path; absent: the writer serves something else. */
@@ -306,10 +304,8 @@ interface Unfinished<Entry> {
 /** What a bulk request shows about the index store. */
 export type IndexReports = Pick<Circuits, 'accepted' | 'indexFailed' | 'clusterAnswered' | 'clusterFailed'>;
 
-interface SenderDependencies {
+interface SenderDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly objects: Pick<ObjectIndex, 'write'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: IndexReports;
 }
 

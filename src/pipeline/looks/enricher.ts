@@ -21,7 +21,6 @@ import {
   type EnrichResult,
 } from '../../domain/enrichment.ts';
 import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Traced } from '../ports/tracing.ts';
@@ -29,6 +28,7 @@ import { enrichmentCircuits, type Circuits } from '../serving/circuits.ts';
 import type { Place } from '../serving/waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;
@@ -59,12 +59,10 @@ export interface Enricher {
   ofLook(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
 }
 
-export interface EnricherDependencies {
+export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
   readonly circuits: Pick<Circuits, 'take' | 'looked' | 'openOf'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** Aborted at the deadline of the stop; running requests count as late then. */
   readonly stopped: AbortSignal;
 }

@@ -13,13 +13,12 @@ import { createAbsenceLimit, type AbsenceLimit } from './absence-limit.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
 import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { NO_TRACES, type Traces } from '../ports/tracing.ts';
 import type { Store } from '../ports/store.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface LookRequest {
   readonly bucket: BucketRecord;
@@ -48,11 +47,9 @@ export type LookAnswer =
 
 export type Observe = (request: LookRequest) => Promise<LookAnswer>;
 
-interface ObserverDependencies {
+interface ObserverDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly write: WriteDocument;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly heads: HeadQueue;
   readonly circuits: Pick<Circuits, 'looked'>;
   readonly enricher: Pick<Enricher, 'ofLook'>;
@@ -185,12 +182,10 @@ function tracesOf(members: readonly Member[]): Traces {
 
 // ── the parts joined ───────────────────────────────────────────────────────────────────────────────────────────────
 
-interface LooksDependencies {
+interface LooksDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly index: Pick<Store, 'objects' | 'scan'>;
   readonly write: WriteDocument;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly circuits: Circuits;
   /** How many HEADs and enrichment requests may run at the same time. */
   readonly concurrency: number;

@@ -39,9 +39,17 @@ export interface StateStore {
    */
   remove(id: string, expected: StateVersion, signal?: AbortSignal, listed?: Listed): Promise<'removed' | 'conflict'>;
   /** Returns at most `limit` (1 to 1,000) entries of one kind after the given id, in id order (UTF-8 bytes). */
-  list(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly StateEntry[]>;
+  list(
+    kind: StateKind,
+    page: { readonly after?: string | undefined; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly StateEntry[]>;
   /** Returns the ids of the entries that list() returns. Their records are not read: lists of thousands come every few seconds. */
-  ids(kind: StateKind, page: { readonly after?: string; readonly limit: number }, signal?: AbortSignal): Promise<readonly string[]>;
+  ids(
+    kind: StateKind,
+    page: { readonly after?: string | undefined; readonly limit: number },
+    signal?: AbortSignal,
+  ): Promise<readonly string[]>;
   /**
    * Finds at most `limit` jobs and ranges whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`:
    * jobs first, otherwise in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.

@@ -2,7 +2,6 @@
  * Telemetry: the metrics of the table (series.ts) and the log. Where something happens, it is counted and logged there. Labels
  * are closed sets and never contain keys or ids; those are fields of log lines. Nothing is decided by what is recorded here.
  */
-import type { FaultCode } from '../../domain/fault.ts';
 import type { AuditRecord } from '../../domain/identity/audit.ts';
 import type { seriesTable } from './series.ts';
 
@@ -44,7 +43,7 @@ export interface Telemetry {
    */
   warnOnce(message: string, subject: string, fields: LogFields, intervalMs?: number): void;
   /** Logs that a request failed, with advice. The same failure is logged at most once in ten minutes. */
-  requestFailed(operation: string, code: FaultCode, reason: string): void;
+  requestFailed(operation: string, error: unknown): void;
   /** An audit record. It is logged whatever the log level is: the log is the second copy of the audit. */
   audited(record: AuditRecord): void;
 }

@@ -13,6 +13,7 @@ import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonica
 import {
   connectionSchema,
   earlierAfter,
+  madeSchema,
   madeSubscription,
   subscriptionName,
   type ConnectionPart,
@@ -26,9 +27,8 @@ import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing, isTargetRight } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -41,6 +41,7 @@ import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts';
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Below the 30 s after which the listener ends a verb. */
 const PASS_MS = 20_000;
@@ -76,10 +77,8 @@ export type Applied =
  */
 export type Apply = (wish: Wish, options: ApplyOptions, signal?: AbortSignal) => Promise<Applied>;
 
-interface ApplyDependencies {
-  readonly state: StateStore;
+interface ApplyDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
-  readonly clock: Clock;
   readonly observe: Observe;
   readonly underLock: UnderLock;
   readonly makeParts: ReturnType<typeof createMakeParts>;
@@ -105,7 +104,6 @@ interface Seen {
 
 const ANOTHER = 'another change of a connection';
 
-/** Creates the function. */
 export function createApply({ state, clock, observe, underLock, makeParts, writeNotification }: ApplyDependencies): Apply {
   return async function apply(wish, options, signal) {
     const endsMs = clock.monotonicMs() + PASS_MS;
@@ -171,11 +169,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   /** Stores what is about to be made, before it is made. */
   async function begin({ plan, observed: { notification }, connection: before }: Seen): Promise<ConnectionRecord> {
     const { changes, token } = plan;
-    const wish = storedWish(plan.wish);
+    // what was agreed to for one plan only is not stored
+    const wish = wishSchema.parse(plan.wish);
     const nowMs = clock.nowMs();
     const changesPolicy = changes.some(({ part }) => part === 'topic-policy');
     const next: ConnectionRecord = {
-      ...withoutWish(before),
+      ...(before && madeSchema.parse(before)),
       ...wish,
       earlier: earlierAfter(before, wish),
       state: 'applying',
@@ -224,12 +223,12 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
 
   /** The gap is stored first: a process that is killed in between opens it again. */
   async function finish({ plan, observed: { subscription }, connection: before }: Seen): Promise<Applied> {
-    const wish = storedWish(plan.wish);
+    const wish = wishSchema.parse(plan.wish);
     const unproven = unprovenBy(plan.findings);
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish);
-    const { token: _, pausedAtMs: __, parts = [], ...kept } = withoutWish(before) ?? {};
+    const { token: _, pausedAtMs: __, parts = [], ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
     const next: ConnectionRecord = {
       ...kept,
       ...wish,
@@ -279,21 +278,6 @@ function isShownLate(made: string, { changes: [change], wiring: { topic, rule } 
   return rule !== undefined && made === `rule ${rule.arn}` && isUntagged(existing(observed.rule));
 }
 
-/** What was agreed to for one plan only is not stored. */
-function storedWish(wish: Wish): Wish {
-  const { adopt: _, ...stored } = wish;
-  return stored;
-}
-
-/** The record without what only some wishes have. */
-function withoutWish(
-  record: ConnectionRecord | undefined,
-): Omit<ConnectionRecord, 'topicArn' | 'deadLetterArn' | 'partsAccount' | 'minimal' | 'trailArn' | 'trailBucket'> | undefined {
-  if (record === undefined) return undefined;
-  const { topicArn: _, deadLetterArn: __, minimal: ___, trailArn: ____, trailBucket: _____, partsAccount: ______, ...rest } = record;
-  return rest;
-}
-
 function waiting(waitingFor: string): Applied {
   return { state: 'applying', waitingFor, retryAfterMs: RETRY_AFTER_MS };
 }
@@ -305,7 +289,7 @@ function isFor(wish: Wish, connection: ConnectionRecord): boolean {
 
 /** Whether a removal of another bucket knows by the record what this one needs. */
 function isCounted(wish: Wish, connection: ConnectionRecord | undefined): boolean {
-  return connection !== undefined && isFor(storedWish(wish), connection);
+  return connection !== undefined && isFor(wishSchema.parse(wish), connection);
 }
 
 const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
@@ -362,7 +346,7 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
 
 /** Opens the gaps of the other buckets whose events the change lets pass again. */
 async function openGapsOfOthers(
-  dependencies: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> },
+  dependencies: WithPorts<'state' | 'clock'>,
   plan: Pick<Plan, 'wish' | 'wiring'>,
   change: Change,
 ): Promise<void> {

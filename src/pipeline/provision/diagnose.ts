@@ -7,7 +7,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { degraded, clockSkew, type Finding } from '../../domain/provisioning/checks/finding.ts';
+import { degraded, clockSkew, type Finding, broken } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -16,25 +16,22 @@ import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/pl
 import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
 import { withRole, type Roles, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import { type ReadBucketQueue, atQueue, wishOfConnection, type WishOf } from './wishes.ts';
 import { ownedBucket, type Observe } from './observe.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
 /** The watch looks 5 and 30 s after a write. What is changed later is a matter of others. */
 const LOST_MS = 120_000;
 
-interface DiagnoseDependencies {
-  readonly state: StateStore;
+interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Pick<AwsReads, 'notificationOf'>;
   readonly readBucketQueue: ReadBucketQueue;
   readonly storage: Pick<ObjectStorage, 'versioningOf'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;
@@ -42,10 +39,9 @@ interface DiagnoseDependencies {
   readonly roles: Roles;
 }
 
-/** Throws `connect.embedded` only. */
-export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+/** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
+export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
 
-/** Creates the function. */
 export function createDiagnose({
   state,
   aws,
@@ -57,8 +53,8 @@ export function createDiagnose({
   observe,
   roles,
 }: DiagnoseDependencies): Diagnose {
-  return async function diagnose(record, signal) {
-    const connection = await readable(record, diagnoseConnection, signal);
+  return async function diagnose(record, signal, known) {
+    const connection = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
     if (!connection.isRead) return connection.findings;
     return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings].map(withItsRole);
@@ -72,7 +68,7 @@ export function createDiagnose({
   /** What the read finds; a read that fails is a finding. */
   async function readable(
     record: BucketRecord,
-    read: Diagnose,
+    read: (record: BucketRecord, signal: AbortSignal | undefined) => Promise<readonly Finding[]>,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly isRead: boolean; readonly findings: readonly Finding[] }> {
     try {
@@ -84,8 +80,12 @@ export function createDiagnose({
     }
   }
 
-  async function diagnoseConnection(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
-    const connection = await readRecord(state, refs.connection(record.bucket), signal);
+  async function diagnoseConnection(
+    record: BucketRecord,
+    signal: AbortSignal | undefined,
+    known: ConnectionRecord | undefined,
+  ): Promise<readonly Finding[]> {
+    const connection = known ?? (await readRecord(state, refs.connection(record.bucket), signal));
     if (connection === undefined) return diagnoseHandMade(record, signal);
     if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
     const wish = await asReceived(connection, signal);
@@ -177,16 +177,9 @@ function lostFindings(connection: ConnectionRecord, { notification }: Observed, 
 /** No process receives what the old queue still holds. */
 function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish): readonly Finding[] {
   if (queueArn === wish.queueArn) return [];
-  return [
-    {
-      code: 'connect.queue-changed',
-      severity: 'broken',
-      what: `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`,
-      why: 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read',
-      fix: commandOf('bucket apply', bucket),
-      blocks: false,
-    },
-  ];
+  const what = `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`;
+  const why = 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read';
+  return [broken('connect.queue-changed', what, why, commandOf('bucket apply', bucket))];
 }
 
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {

@@ -21,7 +21,6 @@ interface Dependencies {
   readonly observe: Observe;
 }
 
-/** Creates the function. */
 export function createEmit({ aws, observe }: Dependencies): Emit {
   /** The AWS CLI drops what it does not know, so the script would delete it. Where Tally may not read, the person must look. */
   async function refuseUnknown(wish: Wish, signal?: AbortSignal): Promise<void> {

@@ -6,9 +6,8 @@
  */
 import PQueue from 'p-queue';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { createTakeLease, type Lease } from '../records/lease.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Others hold the shared lease for a second or two. */
 const LOOK_MS = 250;
@@ -32,8 +31,7 @@ export interface PassEnd {
 /** Runs work under the lease of the bucket; `held` if another process has it. */
 export type UnderLock = <Result>(bucket: string, end: PassEnd, work: (lock: Lock) => Promise<Result>) => Promise<Result | 'held'>;
 
-/** Creates the function. */
-export function createConnectLock({ state, clock }: { readonly state: StateStore; readonly clock: Clock }): UnderLock {
+export function createConnectLock({ state, clock }: WithPorts<'state' | 'clock'>): UnderLock {
   const takeLease = createTakeLease({ state, clock });
   /** Of this process one waits at the store, and the others in their order. */
   const turns = new PQueue({ concurrency: 1 });

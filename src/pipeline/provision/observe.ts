@@ -33,7 +33,6 @@ type MembersOf = (ruleName: string) => Promise<readonly string[]>;
 /** The configuration of a bucket without any. */
 const NONE = '<NotificationConfiguration/>';
 
-/** Creates the function. */
 export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
     const { queues, undelivered } = wiringOf(wish);
@@ -190,7 +189,6 @@ async function unlessGone(reading: Promise<string>): Promise<string> {
   }
 }
 
-/** Creates the function. */
 export function createMembersOf(state: StateStore): MembersOf {
   return async function membersOf(ruleName) {
     const connections = await listAllRecords(state, 'connection', connectionSchema);

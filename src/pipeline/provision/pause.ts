@@ -8,7 +8,6 @@ import { markOf } from '../../domain/provisioning/names.ts';
 import { notificationRemoval } from '../../domain/provisioning/removal.ts';
 import { wiringOf } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Apply, Applied } from './apply.ts';
@@ -17,14 +16,13 @@ import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const PASS_MS = 20_000;
 /** Each round takes our notification away, or finds that others have changed the configuration meanwhile. */
 const ROUNDS_MAX = 20;
 
-interface PauseDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
+interface PauseDependencies extends WithPorts<'state' | 'clock'> {
   readonly observe: Observe;
   readonly underLock: UnderLock;
   readonly apply: Apply;

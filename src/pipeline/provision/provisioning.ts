@@ -1,18 +1,14 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
-import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
+import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
-import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
-import { applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
@@ -25,15 +21,14 @@ import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createWriteNotification } from './write-notification.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface ProvisionDependencies {
-  readonly state: StateStore;
+interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   /** For what plans, applies and removes. */
   readonly aws: Provisioner;
   /** For checks, which the daemon makes by itself. Default: the same. */
   readonly reads?: AwsReads;
   readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf'>;
-  readonly clock: Clock;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */
@@ -73,12 +68,11 @@ export interface Provisioning {
   /** Takes away what is left of the sources that the bucket had before. */
   clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
-  diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+  readonly diagnose: Diagnose;
   /** The same for the watch, by what buckets share as it was up to a minute ago. */
-  diagnoseSharing(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+  readonly diagnoseSharing: Diagnose;
 }
 
-/** Creates the functions. */
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
@@ -172,8 +166,8 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
 }
 
 /** Another account has its own topics and rules, and no policy of those lets the process make any. */
-function refuseWithoutRole({ bucket, bucketAccount, account, partsAccount, source }: Wish, roles: Roles): void {
-  if (partsAccount === undefined || source === 'topic' || roles.has(partsAccount)) return;
+function refuseWithoutRole({ bucket, bucketAccount, account, source }: Wish, roles: Roles): void {
+  if (bucketAccount === account || source === 'topic' || roles.has(bucketAccount)) return;
   throw new RequestError(
     'connect.no-role',
     `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,

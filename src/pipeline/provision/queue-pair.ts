@@ -47,7 +47,6 @@ interface Dependencies {
 const SEEN_AFTER_MS = 1_000;
 const READS_MAX = 60;
 
-/** Creates the functions. */
 export function createQueuePair({ aws, clock, region }: Dependencies): QueuePair {
   async function planned(wanted: WantedQueue, signal?: AbortSignal): Promise<PlannedQueue> {
     const found = await aws.queueNamed(wanted.name, signal);

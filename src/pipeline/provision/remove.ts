@@ -11,7 +11,6 @@ import { removalOf, type Kept, type Made, type Removal } from '../../domain/prov
 import { placedWiring } from '../../domain/provisioning/shared-rule.ts';
 import { wiringOf, type Wish, partsPlace, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -19,19 +18,19 @@ import type { Lock, UnderLock } from './lock.ts';
 import type { createMakeParts } from './make.ts';
 import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait } from './patience.ts';
-import { earlierWishes, wishOfConnection, partsBeside } from './wishes.ts';
+import { earlierWishes, wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
+import type { WithPorts } from '../ports/ports.ts';
+import { omit } from '../../domain/defined.ts';
 
 const PASS_MS = 20_000;
 /** A wish has at most eight parts. Each round takes one away. */
 const ROUNDS_MAX = 20;
 
-interface RemoveDependencies {
-  readonly state: StateStore;
+interface RemoveDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: AwsReads;
-  readonly clock: Clock;
   readonly observe: Observe;
   readonly underLock: UnderLock;
   readonly makeParts: ReturnType<typeof createMakeParts>;
@@ -65,7 +64,6 @@ interface Pass {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Creates the functions. */
 export function createRemoveParts({
   state,
   aws,
@@ -219,7 +217,6 @@ interface UnrecordedDependencies {
 /** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
 type UnrecordedWishes = (like: Wish, recorded: ReadonlySet<string>, signal?: AbortSignal) => Promise<readonly Wish[]>;
 
-/** Creates the function. */
 function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): UnrecordedWishes {
   return async function unrecordedWishes(like, recorded, signal) {
     const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
@@ -277,17 +274,15 @@ function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
 
 /** The wish by which the bucket would have been connected. Queues and installation are those of the other one. */
 function wishLike(like: Wish, { bucket, region, account, source, topicArn, enrich }: BucketRecord): Wish {
-  const { topicArn: _, minimal: __, partsAccount: ___, ...place } = like;
   const bucketAccount = account ?? like.account;
   // the record of a bucket that was wired by hand names its topic, whosever it is
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
   const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
   return {
-    ...place,
+    ...omit(like, 'topicArn', 'minimal'),
     bucket,
     region,
     bucketAccount,
-    ...partsBeside(bucketAccount, like),
     enrich,
     ...(isByTopic ? { source: 'topic', topicArn } : { source, ...(routed !== undefined && { topicArn: routed }) }),
   };

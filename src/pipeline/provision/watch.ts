@@ -3,34 +3,31 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
-import { connectionSchema } from '../../domain/provisioning/connection.ts';
+import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { afterLook, isBeingMade, lookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
-interface WatchDependencies {
-  readonly state: StateStore;
+interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly provisioning: Pick<Provisioning, 'diagnose'>;
   readonly gaps: Pick<GapReports, 'report'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly telemetry: Telemetry;
 }
 
-/** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. */
-export type Look = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+/** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
+export type Look = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
 
 /** Creates the look. What follows from it is stored first: a process that is killed in between opens the gap again. */
 export function createLook({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): Look {
-  return async function look(record, signal) {
+  return async function look(record, signal, known) {
     const { bucket } = record;
-    const connection = await readRecord(state, refs.connection(bucket), signal);
-    const findings = await provisioning.diagnose(record, signal);
+    const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
+    const findings = await provisioning.diagnose(record, signal, connection);
     const nowMs = clock.nowMs();
     // parts are missing rightfully
     if (isBeingMade(connection, nowMs)) return findings;
@@ -68,7 +65,7 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
 }
 
 /** Creates the function that decides, by one list of all connections, which buckets are to be looked at in a run. */
-export function createConnectionsDue({ state, clock }: { readonly state: StateStore; readonly clock: Pick<Clock, 'nowMs'> }): DueOf {
+export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'clock'>): DueOf {
   return async () => {
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
     return (record) => lookDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';
@@ -94,7 +91,7 @@ export function createVisitConnection({
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const due = record === undefined ? 'no' : lookDue(record, connection, clock.nowMs());
     if (record === undefined || due === 'no') return undefined;
-    const findings = await (due === 'hourly' ? lookSharing : look)(record, signal);
+    const findings = await (due === 'hourly' ? lookSharing : look)(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
     return 0;

@@ -1,11 +1,11 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
-import { defined } from '../../domain/defined.ts';
+import { defined, omit } from '../../domain/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
-import { routedTopic, type Wish } from '../../domain/provisioning/wiring.ts';
+import { routedTopic, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -33,7 +33,6 @@ export interface Wished {
 /** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for a wish that cannot be, and what reading the queue and the region throws. */
 export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
 
-/** Creates the function. */
 export function createWishOf(dependencies: WishDependencies): WishOf {
   const { state, readBucketQueue, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
@@ -51,7 +50,6 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       ...place,
       region,
       bucketAccount,
-      ...partsBeside(bucketAccount, place),
       ...owner,
       ...choiceOf(request, record, owner.installation),
       ...queues,
@@ -85,11 +83,6 @@ function refusePartition(bucket: string, region: string, queueArn: string): void
     'connect.partition',
     `${bucket} is in ${region}, of the partition ${partition} of AWS, and the bucket queue is ${queueArn}: nothing is delivered from one partition to another, so this bucket needs an installation of Tally with a queue there`,
   );
-}
-
-/** The topic and the rule are made in the account of the bucket, which need not be that of the queues. */
-export function partsBeside(bucketAccount: string, { account }: Pick<Wish, 'account'>): Pick<Wish, 'partsAccount'> {
-  return bucketAccount === account ? {} : { partsAccount: bucketAccount };
 }
 
 function flagsOf({ minimal, adopt }: WishRequest, connection: ConnectionRecord | undefined): Pick<Wish, 'minimal' | 'adopt'> {
@@ -155,47 +148,22 @@ function standardTopic(topicArn: string): string {
 
 /** The wish that a connection was made with. */
 export function wishOfConnection(connection: ConnectionRecord): Wish {
-  const { bucket, region, partition, account, bucketAccount, source, topicArn, enrich, queueArn, deadLetterArn } = connection;
-  const { installation, registry, minimal, trailArn, trailBucket, partsAccount } = connection;
-  return {
-    bucket,
-    region,
-    partition,
-    account,
-    bucketAccount,
-    ...defined({ partsAccount }),
-    installation,
-    registry,
-    source,
-    enrich,
-    queueArn,
-    ...defined({ topicArn, deadLetterArn }),
-    ...(minimal === true && { minimal }),
-    ...defined({ trailArn, trailBucket }),
-  };
+  return wishSchema.parse(connection);
 }
 
 /** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  return (connection.earlier ?? []).map(({ source, topicArn, queueArn, deadLetterArn, installation, partsAccount }) => {
-    const { topicArn: _, minimal: __, partsAccount: ___, ...wish } = wishOfConnection(connection);
-    const { partition, account } = parseArn(queueArn) ?? wish;
-    return { ...wish, partition, account, source, installation, queueArn, ...defined({ topicArn, deadLetterArn, partsAccount }) };
+  const wish = omit(wishOfConnection(connection), 'topicArn', 'minimal');
+  return (connection.earlier ?? []).map((earlier) => {
+    const { partition, account } = parseArn(earlier.queueArn) ?? wish;
+    return { ...wish, partition, account, ...earlier };
   });
 }
 
 /** The wish with another bucket queue. */
 export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
-  if (arn === wish.queueArn) return { ...withoutQueue(wish), queueArn: arn, ...defined({ deadLetterArn }) };
-  const { partsAccount: _, ...rest } = withoutQueue(wish);
   const { partition, account } = parseArn(arn) ?? wish;
-  const beside = partsBeside(wish.bucketAccount, { account });
-  return { ...rest, partition, account, ...beside, queueArn: arn, ...defined({ deadLetterArn }) };
-}
-
-function withoutQueue(wish: Wish): Omit<Wish, 'deadLetterArn'> {
-  const { deadLetterArn: _, ...rest } = wish;
-  return rest;
+  return { ...omit(wish, 'deadLetterArn'), partition, account, queueArn: arn, ...defined({ deadLetterArn }) };
 }
 
 /**
@@ -222,7 +190,6 @@ interface Dependencies {
   readonly deadLetterUrl: string | undefined;
 }
 
-/** Creates the function. */
 export function createReadBucketQueue({ aws, deadLetterUrl }: Dependencies): ReadBucketQueue {
   return async function readBucketQueue(queueUrl, connection, signal) {
     const { arn, deadLetterArn: target } = await aws.queueAt(queueUrl, signal);
@@ -260,7 +227,6 @@ interface OwnerDependencies {
   readonly newRegistryId?: (() => string) | undefined;
 }
 
-/** Creates the function. */
 export function createOwner({ state, named, newRegistryId = randomId }: OwnerDependencies): OwnerOf {
   return async function ownerOf(signal) {
     const { installation, registry } = (await readRecord(state, refs.installation, signal)) ?? (await make());

@@ -46,7 +46,6 @@ interface Dependencies {
   readonly clock: Clock;
 }
 
-/** Creates the function. */
 export function createWriteNotification({ aws, clock }: Dependencies): WriteNotification {
   return async function writeNotification(write, signal) {
     await clock.sleep(CALM_MS, signal);

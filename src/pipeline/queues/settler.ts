@@ -5,11 +5,10 @@
  *
  *   hold ──► held (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► settled
  */
+import { FaultError } from '../../domain/fault.ts';
 import PQueue from 'p-queue';
-import { faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
@@ -40,10 +39,8 @@ export interface Settler {
   close(): void;
 }
 
-interface SettlerDependencies {
+interface SettlerDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly queues: QueueClient;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly visibilityS: number;
 }
 
@@ -153,8 +150,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
       const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
       return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
-      const { code, reason } = faultOf(error);
-      telemetry.requestFailed('settle messages', code, reason);
+      telemetry.requestFailed('settle messages', error);
       // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
@@ -172,7 +168,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   function endOfFailure({ senderFault, code }: BatchFailure): EntryEnd {
     // the receipt handle has expired or is foreign, so the message is visible again already
     if (!senderFault) return 'failed';
-    telemetry.requestFailed('settle messages', 'queue.unreachable', `SQS refused an entry of a batch: ${code}`);
+    telemetry.requestFailed('settle messages', new FaultError('queue.unreachable', `SQS refused an entry of a batch: ${code}`));
     return 'refused';
   }
 

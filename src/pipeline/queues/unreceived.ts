@@ -3,18 +3,15 @@
  * ingest, no worker could say so. It is stored like an open circuit, so that the status of each bucket has it.
  */
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { QueueWatch } from './watch.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 const MINUTE_MS = 60_000;
 /** A worker that receives says so once a minute. One that starts again, or is replaced, needs some minutes. */
 const SILENT_MS = 10 * MINUTE_MS;
 
-interface UnreceivedDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+interface UnreceivedDependencies extends WithPorts<'state' | 'clock'> {
   readonly queueWatch: Pick<QueueWatch, 'visibleIn'>;
   readonly bucketQueueUrls: readonly string[];
 }

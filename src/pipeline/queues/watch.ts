@@ -1,10 +1,8 @@
 /** Reads the attributes of the queues: depths for metrics and back-pressure, redrive policies for settlement, and retentions. */
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueAttributes, QueueClient } from '../ports/queues.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import { repeat } from '../serving/repeat.ts';
-import type { Fault } from '../../domain/fault.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;
@@ -45,10 +43,8 @@ export interface QueueWatch {
   fault(): Fault | undefined;
 }
 
-interface WatchDependencies {
+interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly queues: QueueClient;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly bucketQueueUrls: readonly string[];
   /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
@@ -95,7 +91,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     } catch (error) {
       signal.throwIfAborted();
       const fault = faultOf(error);
-      telemetry.requestFailed('read queue attributes', fault.code, fault.reason);
+      telemetry.requestFailed('read queue attributes', error);
       return fault;
     }
   }

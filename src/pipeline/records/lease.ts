@@ -9,7 +9,8 @@ import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
 import { z } from 'zod';
 import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateStore, StateVersion } from '../ports/state.ts';
+import type { StateEntry, StateVersion } from '../ports/state.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How long a lease lives after its last renewal: what the work of a process that was killed waits for. */
 export const LEASE_MS = 45_000;
@@ -55,16 +56,11 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-interface LeaseDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-}
-
 /** Takes the lease of this name; undefined while another process has it. Throws the store's fault. */
 export type TakeLease = (name: string, signal?: AbortSignal) => Promise<Lease | undefined>;
 
 /** Creates the function. One for the whole process, so that each call continues the watch of the call before it. */
-export function createTakeLease({ state, clock }: LeaseDependencies): TakeLease {
+export function createTakeLease({ state, clock }: WithPorts<'state' | 'clock'>): TakeLease {
   const watch = createWatch(clock);
   return async function takeLease(name, signal) {
     const id = `lease:${name}`;
@@ -88,7 +84,7 @@ export function createTakeLease({ state, clock }: LeaseDependencies): TakeLease 
 }
 
 /** The lease that is the claim in the record of `entry`, which was stored at `atMs` (monotonic) or later. What else is in the record stays; the release leaves the claim. */
-export function holdClaim({ state, clock }: LeaseDependencies, entry: StateEntry, { holder }: Claim, atMs: number) {
+export function holdClaim({ state, clock }: WithPorts<'state' | 'clock'>, entry: StateEntry, { holder }: Claim, atMs: number) {
   const { id, kind } = entry;
   const lost = new AbortController();
   const released = new AbortController();

@@ -1,5 +1,7 @@
 /** Pages of lists: one item more than the page has is read, to know whether there is a next page. */
-import { encodeCursor } from '../../domain/cursor.ts';
+import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
+import type { StateKind } from '../../domain/state-kind.ts';
+import type { StateEntry, StateStore } from '../ports/state.ts';
 
 /** One page of a list; `next` is absent on the last page. */
 export interface Page<Item> {
@@ -29,4 +31,19 @@ export async function readPage<Item, Position extends readonly string[]>(source:
   // a page of the largest size leaves no room to fetch one item more
   const hasMore = fetched.length > limit || (limit === LIMIT_MAX && (await fetch(1, positionOf(last))).length > 0);
   return hasMore ? { items, next: encodeCursor(positionOf(last)) } : { items };
+}
+
+/** Reads one page of the stored records of a kind, in the order of their ids. Throws `request.invalid` for a cursor that no page returned. */
+export function readEntries(
+  state: Pick<StateStore, 'list'>,
+  kind: StateKind,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+  signal?: AbortSignal,
+): Promise<Page<StateEntry>> {
+  return readPage({
+    limit,
+    after: decodeCursor(cursor, 1),
+    fetch: (count, position) => state.list(kind, { limit: count, after: position?.[0] }, signal),
+    positionOf: ({ id }) => [id],
+  });
 }

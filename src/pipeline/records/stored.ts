@@ -44,6 +44,11 @@ export function seriesIdOf(ms: number): string {
   return `series:${ms}`;
 }
 
+/** The beginning of the ids of a bucket's gaps; without a bucket, of all. */
+export function gapIdsOf(bucket?: string): string {
+  return bucket === undefined ? 'gap:' : `gap:${bucket}:`;
+}
+
 /** The reference to a record of each kind. */
 export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
@@ -136,30 +141,41 @@ export async function listAllRecords<Schema extends z.ZodObject>(
 }
 
 /** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
-export function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
-  return allPages(
-    (page) => state.ids(kind, page),
-    (id) => id,
-  );
-}
-
-export function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
-  return allPages(
-    (page) => state.list(kind, page),
-    ({ id }) => id,
-  );
-}
-
-async function allPages<Entry>(
-  read: (page: { readonly after?: string; readonly limit: number }) => Promise<readonly Entry[]>,
-  idOf: (entry: Entry) => string,
-): Promise<readonly Entry[]> {
-  const all: Entry[] = [];
+export async function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
+  const all: string[] = [];
   for (;;) {
-    const last = all.at(-1);
-    const entries = await read({ limit: LIST_MAX, ...(last !== undefined && { after: idOf(last) }) });
-    all.push(...entries);
-    if (entries.length < LIST_MAX) return all;
+    const ids = await state.ids(kind, { limit: LIST_MAX, after: all.at(-1) });
+    all.push(...ids);
+    if (ids.length < LIST_MAX) return all;
+  }
+}
+
+export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
+  return (await Array.fromAsync(pagesOf(state, kind))).flat();
+}
+
+interface Walk {
+  /** Only entries whose ids begin with this. */
+  readonly prefix?: string;
+  /** Only entries after this id. */
+  readonly after?: string;
+  /** The most entries of one page; 1 to 1,000. */
+  readonly limit?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Reads the entries of a kind page by page, in id order. What has been read may be removed meanwhile. */
+export async function* pagesOf(
+  state: Pick<StateStore, 'list'>,
+  kind: StateKind,
+  { prefix = '', after = prefix, limit = LIST_MAX, signal }: Walk = {},
+): AsyncGenerator<readonly StateEntry[], void> {
+  for (let last = after === '' ? undefined : after, isWhole = true; isWhole;) {
+    const entries = await state.list(kind, { after: last, limit }, signal);
+    const found = entries.filter(({ id }) => id.startsWith(prefix));
+    yield found;
+    isWhole = found.length === limit;
+    last = found.at(-1)?.id;
   }
 }
 

@@ -30,8 +30,7 @@ import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
 import { answerAtStart, FAULT_WAIT_MS, waitMs, answerTo } from '../../domain/reindex/range-transitions.ts';
 import type { HeldJob } from './held-job.ts';
 import { hasPassedMore, passedPages, placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
 const FLOOR_SLACK_MS = 3_000;
@@ -255,7 +254,7 @@ export function createTakeStep(dependencies: AdvanceDependencies, aborted: Abort
       return end !== 'over' && (end.hasMadeDue === true || againMs === 0);
     } catch (error) {
       const { code, reason } = faultOf(error);
-      if (!aborted.aborted) telemetry.requestFailed('start a re-index job', code, reason);
+      if (!aborted.aborted) telemetry.requestFailed('start a re-index job', error);
       // the store may be what fails
       await afterFault(held, { code, reason }).catch(() => undefined);
       return false;
@@ -315,10 +314,8 @@ interface Wanted {
   readonly waitUntilMs: number;
 }
 
-interface FirstPageDependencies {
-  readonly state: StateStore;
+interface FirstPageDependencies extends WithPorts<'state' | 'clock'> {
   readonly listing: BucketListing;
-  readonly clock: Clock;
 }
 
 /** The first page of the job's listing, as one request. */

@@ -6,10 +6,9 @@
 import { randomBytes } from 'node:crypto';
 import { asleep, claimOf, heldBy, RENEW_MS, type Claim } from '../../domain/reindex/claims.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { LeaseWatch } from './lease-watch.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Every request of a step has its own time-out, and a step is bounded. One that hangs nevertheless keeps the job from others for this long. */
 const STEP_STUCK_MS = 600_000;
@@ -24,9 +23,7 @@ export interface HeldJob {
   release(change: (job: JobRecord) => JobRecord): Promise<void>;
 }
 
-interface HeldJobDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
+interface HeldJobDependencies extends WithPorts<'state' | 'clock'> {
   readonly watch: LeaseWatch;
   readonly worker: string;
 }

@@ -10,7 +10,6 @@ import { rewound } from '../../domain/reindex/range-transitions.ts';
 import { sumOf } from '../../domain/reindex/job-view.ts';
 import { faults } from '../../domain/fault.ts';
 import { jobSchema, type JobFault, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
@@ -20,6 +19,7 @@ import { keepHeld } from '../gaps/stored-gaps.ts';
 import { noteCompared } from './compared.ts';
 import { keepExamples, transitionJob, sumsNow } from './job-records.ts';
 import { ensureCutRange, ensureRange, freshRange, listRanges, removeRanges, writeEach, listRangesAfter } from './range-records.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Lists may show a range as open, or not at all, that is done. Such ranges are read by their ids, this many at a time, until one is found open. */
 const READS_AT_ONCE = 16;
@@ -37,11 +37,7 @@ export interface JobEnds {
   completeSplit(range: RangeRecord): Promise<boolean>;
 }
 
-export interface EndsDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
-}
+export type EndsDependencies = WithPorts<'state' | 'clock' | 'telemetry'>;
 
 /** Creates the functions that end jobs. */
 export function createJobEnds({

@@ -40,7 +40,7 @@ async function keepHeldOf(state: StateStore, id: string, { sums, atMs }: { reado
 
 /** Stores the examples of a job that is about to end. Throws the store's fault. */
 export async function keepExamples(state: StateStore, jobId: string, { examples = {} }: JobSums): Promise<void> {
-  if (Object.keys(examples).length > 0) await updateRecord(state, refs.jobExamples(jobId), () => ({ jobId, examples }));
+  if (Object.keys(examples).length > 0) await updateRecord(state, refs.jobExamples(jobId), () => ({ jobId, examples }), 'soon');
 }
 
 /** Removes a job that has ended. Its examples are removed first, so that none remain without their job. Throws the store's fault. */

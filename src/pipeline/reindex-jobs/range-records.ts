@@ -5,7 +5,7 @@
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { rangeSchema, type JobRecord, type RangeRecord } from '../../domain/reindex/job.ts';
 import type { StateStore } from '../ports/state.ts';
-import { parseEntry, readRecord, refs, removeRecord } from '../records/stored.ts';
+import { parseEntry, readRecord, refs, removeRecord, pagesOf } from '../records/stored.ts';
 
 /**
  * The most ranges of one job, those that are done included. 64 workers compare 512 at once, and parts that were cut without
@@ -23,9 +23,6 @@ export interface RangeLimits {
 
 /** One listing compares 10,000 documents in about a second, so a smaller range is not worth its overhead; 1,000 keys are one page. */
 export const RANGE_LIMITS: RangeLimits = { rangeDocumentsMin: 10_000, splitKeysMin: 1_000 };
-
-/** Records in one request to the store. */
-const LIST_MAX = 1_000;
 
 /** The bounds of a new range. */
 interface Bounds {
@@ -113,13 +110,8 @@ export async function readRanges(state: StateStore, job: Pick<JobRecord, 'id' | 
 
 /** A job's range records as listed, which may be a second behind, in the order of their numbers; at most RANGES_MAX. Throws the store's fault. */
 export async function listRanges(state: StateStore, jobId: string, signal?: AbortSignal): Promise<readonly RangeRecord[]> {
-  const all: RangeRecord[] = [];
-  let page: readonly RangeRecord[];
-  do {
-    page = await listRangesAfter(state, jobId, { number: all.at(-1)?.number ?? -1, limit: LIST_MAX }, signal);
-    all.push(...page);
-  } while (page.length === LIST_MAX);
-  return all;
+  const pages = await Array.fromAsync(pagesOf(state, 'range', { prefix: `range:${jobId}:`, signal }));
+  return pages.flat().map((entry) => parseEntry(entry, rangeSchema));
 }
 
 /** A page of a job's range records as listed: at most `limit` (1 to 1,000) with greater numbers than this one. Throws the store's fault. */
@@ -140,16 +132,9 @@ export async function listRangesAfter(
  * a list of ranges alone: waiting for each removal to be listed took 26 s for 2,048 ranges. Throws the store's fault.
  */
 export async function removeRanges(state: StateStore, jobId: string): Promise<void> {
-  const ofJob = `range:${jobId}:`;
-  let after = ofJob;
-  for (let isWhole = true; isWhole;) {
-    const entries = await state.list('range', { after, limit: LIST_MAX });
-    const own = entries.filter(({ id }) => id.startsWith(ofJob));
-    await writeEach(own, async ({ id, version }) => {
+  for await (const page of pagesOf(state, 'range', { prefix: `range:${jobId}:` }))
+    await writeEach(page, async ({ id, version }) => {
       // the list may be behind, or a worker holds the range
       if ((await state.remove(id, version, undefined, 'soon')) === 'conflict') await removeRecord(state, id);
     });
-    isWhole = own.length === LIST_MAX;
-    after = own.at(-1)?.id ?? after;
-  }
 }

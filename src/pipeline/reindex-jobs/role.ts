@@ -78,8 +78,8 @@ export interface ReindexParts {
 
 export interface ReindexRole {
   start(): void;
-  /** Looks at once: this process has stored a job. */
-  readonly wake: () => void;
+  /** Looks at once: this process has made a job due. One that it has stored, whose id is given, it begins without a look, which would not find it yet. */
+  readonly wake: (jobId?: string) => void;
   /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
   stop(deadline: AbortSignal): Promise<void>;
   /** The fault of the last look; undefined if it succeeded. */
@@ -108,9 +108,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   let soon: readonly number[] = [];
   let sleeping = new AbortController();
 
-  function wake(): void {
+  function wake(jobId?: string): void {
     soon = LOOK_SOON_MS;
     sleeping.abort(new Error('something is due'));
+    if (jobId === undefined || slots.isFull || stopping.signal.aborted || circuits.openOf(['cluster']) !== undefined) return;
+    void claim.job(jobId).catch((error: unknown) => report('claim re-index work', error));
   }
 
   function turnEnded(hasMadeDue: boolean): void {
@@ -157,14 +159,13 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   /** Claims its share of what was found. Resolves with how many were claimed. */
   async function claimSome(found: readonly DueEntry[]): Promise<number> {
     const { items, wanted } = shareOf(found, { free: slots.free, ranges: rangesWanted() });
-    const tryOne = (entry: DueEntry): Promise<boolean> => claim(entry).catch((error: unknown) => report('claim re-index work', error));
+    const tryOne = (entry: DueEntry): Promise<boolean> => claim.due(entry).catch((error: unknown) => report('claim re-index work', error));
     return takeSome(inTurns(items, slots.workedOn, random), wanted, async (entry) => !stopping.signal.aborted && tryOne(entry));
   }
 
   function report(operation: string, error: unknown): false {
     if (aborting.signal.aborted) return false;
-    const { code, reason } = faultOf(error);
-    telemetry.requestFailed(operation, code, reason);
+    telemetry.requestFailed(operation, error);
     return false;
   }
 
@@ -231,7 +232,7 @@ type WorkDependencies = Parameters<typeof createClaimJob>[0] &
   Parameters<typeof createRunRange>[0] &
   Parameters<typeof createTakeStep>[0];
 
-/** Creates the function that claims a job or a range, and works on it in a slot. It resolves with whether it was claimed, and throws the store's fault. */
+/** Creates the functions that claim a job or a range, and work on it in a slot. They resolve with whether it was claimed, and throw the store's fault. */
 function createClaim(work: WorkDependencies, { slots, wake, turnEnded, report, stopping, aborting }: ClaimParts) {
   const claimJob = createClaimJob(work);
   const claimRange = createClaimRange(work);
@@ -251,7 +252,7 @@ function createClaim(work: WorkDependencies, { slots, wake, turnEnded, report, s
     );
   }
 
-  return async function claim({ record }: DueEntry): Promise<boolean> {
+  async function due({ record }: DueEntry): Promise<boolean> {
     const range = rangeSchema.safeParse(record);
     if (range.success) {
       const claimed = await claimRange(range.data);
@@ -259,18 +260,23 @@ function createClaim(work: WorkDependencies, { slots, wake, turnEnded, report, s
       return claimed !== undefined;
     }
     // one that a newer version wrote is left to its workers
-    const job = jobSchema.safeParse(record);
-    const claimed = job.success ? await claimJob(job.data.id) : undefined;
-    if (claimed?.kind === 'poisonous') await work.ends.fail(claimed.job, diedAtStep);
-    if (claimed?.kind !== 'taken') return false;
-    const { id } = claimed.held.job;
+    const found = jobSchema.safeParse(record);
+    return found.success && job(found.data.id);
+  }
+
+  async function job(id: string): Promise<boolean> {
+    const claimed = await claimJob(id);
+    if (claimed.kind === 'poisonous') await work.ends.fail(claimed.job, diedAtStep);
+    if (claimed.kind !== 'taken') return false;
     slots.run({ jobId: id }, async () => {
       if (!(await takeStep(claimed.held))) return;
       wake();
       await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
     });
     return true;
-  };
+  }
+
+  return { due, job };
 }
 
 /** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */

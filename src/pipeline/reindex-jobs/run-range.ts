@@ -129,7 +129,7 @@ export function createRunRange(
 
   /** Does what follows a stored turn. */
   async function follow({ job, range }: ClaimedRange, { fault, done }: TurnEnd): Promise<void> {
-    if (fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', fault.code, fault.reason);
+    if (fault !== undefined) telemetry.requestFailed('compare a range of a re-index job', new FaultError(fault.code, fault.reason));
     if (fault !== undefined && isGivenUp(fault.code, range.record)) {
       await ends.fail(job, { code: fault.code, reason: fault.reason, range: rangeName(range.record) });
     } else if (done) {

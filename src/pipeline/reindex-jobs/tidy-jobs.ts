@@ -1,11 +1,10 @@
 /** Removes the records that jobs leave behind: ended jobs after a while, ranges that a crash left, and bucket slots of buckets that are gone. One worker runs it every minute. */
 import { hasEnded, jobSchema, rangeSchema, type JobRecord } from '../../domain/reindex/job.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { listAllIds, listAllRecords, readRecord, refs } from '../records/stored.ts';
 import { removeJob } from './job-records.ts';
 import { createOccupancy } from './occupancy.ts';
 import { removeRanges } from './range-records.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How long a job is kept after it has ended. */
 const KEPT_MS = 30 * 86_400_000;
@@ -13,13 +12,7 @@ const KEPT_MS = 30 * 86_400_000;
 const KEPT_MAX = 1_000;
 
 /** Creates the function that runs once over all jobs. It throws the store's fault; the next run continues. */
-export function createTidyJobs({
-  state,
-  clock,
-}: {
-  readonly state: StateStore;
-  readonly clock: Clock;
-}): (signal: AbortSignal) => Promise<void> {
+export function createTidyJobs({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
   const occupancy = createOccupancy(state);
 
   /** Removes the ranges of jobs that have ended: the process that ended one may have died before it did. */

@@ -1,9 +1,7 @@
 /** The slots of this worker. Each works on one claimed range or job; meanwhile the jobs of the ranges are watched and ranges chosen to be split. */
 import { phaseOf } from '../../domain/reindex/job-transitions.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A younger turn is not split, because it may be about to end. */
 const TURN_MIN_MS = 1_500;
@@ -46,10 +44,7 @@ export interface WorkerSlots {
   wantSplits(count: number): void;
 }
 
-interface SlotsDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface SlotsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly slotsMax: number;
   readonly stopping: AbortSignal;
 }

@@ -1,9 +1,8 @@
 /** Reads the records of the hours of all processes. Hours that are over are read once by each process, and kept condensed. */
 import { LRUCache } from 'lru-cache';
 import { condensed, HOUR_MS, hourOf, hourRecordSchema, type HourRecord } from '../../domain/series/hour.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import { seriesIdOf } from '../records/stored.ts';
+import { seriesIdOf, pagesOf } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A record has some kilobytes, so that a page has a few megabytes at most. */
 const PAGE = 200;
@@ -21,13 +20,8 @@ interface Window {
 /** Reads what the steps of a time are made of. One record that this version cannot read is left out. Throws the store's fault. */
 export type ReadHours = (window: Window, signal?: AbortSignal) => Promise<readonly HourRecord[]>;
 
-interface Dependencies {
-  readonly state: Pick<StateStore, 'list'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}
-
 /** Creates the function. It keeps hours that are complete. */
-export function createReadHours({ state, clock }: Dependencies): ReadHours {
+export function createReadHours({ state, clock }: WithPorts<'state' | 'clock'>): ReadHours {
   const kept = new LRUCache<number, HourRecord>({ maxSize: KEPT_MAX, sizeCalculation: ({ busiest }) => busiest.length + 1 });
 
   return async function readHours({ fromMs, toMs, stepMs }, signal) {
@@ -51,18 +45,16 @@ export function createReadHours({ state, clock }: Dependencies): ReadHours {
 
 /** The records of the hours that a time touches. */
 async function readRecords(
-  state: Dependencies['state'],
+  state: WithPorts<'state' | 'clock'>['state'],
   { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
   signal?: AbortSignal,
 ): Promise<readonly HourRecord[]> {
   const records: HourRecord[] = [];
   // ids are in the order of their hours, and the id of an hour alone is before those of its processes
-  for (let after = seriesIdOf(fromMs); ;) {
-    const entries = await state.list('series', { after, limit: PAGE }, signal);
+  for await (const entries of pagesOf(state, 'series', { after: seriesIdOf(fromMs), limit: PAGE, signal })) {
     const parsed = entries.flatMap(({ record }) => hourRecordSchema.safeParse(record).data ?? []);
     records.push(...parsed.filter(({ hourMs }) => hourMs < toMs));
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < PAGE || last.id >= seriesIdOf(toMs)) return records;
-    after = last.id;
+    if ((entries.at(-1)?.id ?? '') >= seriesIdOf(toMs)) break;
   }
+  return records;
 }

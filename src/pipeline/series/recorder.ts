@@ -3,9 +3,8 @@
  * that a process has not stored when it ends is lost.
  */
 import { createHourCounts, HOUR_MS, hourOf, type HourCounts } from '../../domain/series/hour.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { refs, updateRecord } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface SeriesRecorder {
   /** An event arrived. `lagMs`: how long it took until a search found it; absent: it is not known. It only writes to memory. */
@@ -19,9 +18,7 @@ export interface SeriesRecorder {
 /** What records nothing. */
 export const noSeries: SeriesRecorder = { event: () => undefined, statuses: () => undefined, store: () => Promise.resolve() };
 
-interface RecorderDependencies {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+interface RecorderDependencies extends WithPorts<'state' | 'clock'> {
   /** The name of this process, which no other one has or had. */
   readonly worker: string;
 }

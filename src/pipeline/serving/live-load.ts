@@ -3,8 +3,7 @@
  * re-index yields to the path while it is busy. Work that is done at once does not count, or a bucket that changes all the time
  * would never be re-indexed.
  */
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** Half of the second by which re-index may make an event later. */
 const SLOW_MS = 500;
@@ -23,9 +22,7 @@ export interface LiveLoad {
   held(messages: number): void;
 }
 
-interface LoadDependencies {
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+interface LoadDependencies extends WithPorts<'clock' | 'telemetry'> {
   /** The limits of the live path. */
   readonly heldMax: number;
   readonly bulkConcurrency: number;

@@ -15,6 +15,7 @@ import {
   type LineDependencies,
   type Place,
 } from './waiting-line.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
 const PROBE_MIN_MS = 1_000;
@@ -59,9 +60,7 @@ export interface OpenCircuits {
   stillFails(id: CircuitId): void;
 }
 
-export interface CircuitsDependencies {
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
+export interface CircuitsDependencies extends WithPorts<'clock' | 'telemetry'> {
   /** Reads and swaps a record of the state index; throws the fault that every write would meet. */
   readonly probeCluster: (signal: AbortSignal) => Promise<void>;
   /** Aborted when the process stops. */

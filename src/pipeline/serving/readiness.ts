@@ -115,9 +115,9 @@ export function createReceiveFault(operation: string, telemetry: Pick<Telemetry,
     polled() {
       last = undefined;
     },
-    failed({ code, reason }) {
-      if (last?.reason !== reason) telemetry.requestFailed(operation, code, reason);
-      last = { code, reason };
+    failed(fault) {
+      if (last?.reason !== fault.reason) telemetry.requestFailed(operation, fault);
+      last = fault;
     },
     current: () => last,
   };

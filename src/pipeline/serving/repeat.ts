@@ -1,6 +1,5 @@
 import { faultOf } from '../../domain/fault.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface Repetition {
   /** What the work does, for the log line of a failure. */
@@ -11,7 +10,7 @@ export interface Repetition {
 
 /** Runs `work` again and again until the signal is aborted, with this interval between an end and the next start. A failure is only reported. */
 export function repeat(
-  { clock, telemetry }: { readonly clock: Clock; readonly telemetry: Telemetry },
+  { clock, telemetry }: WithPorts<'clock' | 'telemetry'>,
   { name, intervalMs, signal }: Repetition,
   work: (signal: AbortSignal) => Promise<void>,
 ): void {
@@ -19,9 +18,7 @@ export function repeat(
     while (!signal.aborted) {
       await clock.sleep(intervalMs, signal);
       await work(signal).catch((error: unknown) => {
-        if (signal.aborted) return;
-        const fault = faultOf(error);
-        telemetry.requestFailed(name, fault.code, fault.reason);
+        if (!signal.aborted) telemetry.requestFailed(name, error);
       });
     }
   };

@@ -3,10 +3,7 @@
  * and a metadata service of this test. The SDK does the work; what is shown is who is asked, in which region, for how
  * long, and what the fault says.
  */
-import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -15,6 +12,7 @@ import { createCredentials, type CredentialsProvider } from '../../../src/adapte
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
 import { faultOf, type Fault } from '../../../src/domain/fault.ts';
+import { startScripted, type ScriptedAnswer, type ScriptedRequest } from '../../support/servers/scripted.ts';
 
 interface Seen {
   readonly path: string;
@@ -24,7 +22,7 @@ interface Seen {
   readonly body: string;
 }
 
-type Answer = { readonly status?: number; readonly body: string } | 'none';
+type Answer = ScriptedAnswer | 'none';
 
 const clock = { monotonicMs: () => performance.now() };
 const bucket = { bucket: 'photos', region: 'eu-west-1' };
@@ -49,7 +47,6 @@ const keysJson = (key: string) =>
 
 describe('the credentials', () => {
   let folder: string;
-  let server: Server;
   let url: string;
   let seen: Seen[];
   let answer: (request: Seen) => Answer;
@@ -60,17 +57,12 @@ describe('the credentials', () => {
     seen = [];
     opened = [];
     answer = answerAsAws;
-    server = createServer((incoming, outgoing) => {
-      void seenOf(incoming).then((request) => {
-        seen.push(request);
-        const answered = answer(request);
-        if (answered === 'none') return;
-        outgoing.writeHead(answered.status ?? 200, { date: new Date().toUTCString() }).end(answered.body);
-      });
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    ({ url } = await startScripted((request) => {
+      const asked = seenOf(request);
+      seen.push(asked);
+      const answered = answer(asked);
+      return answered === 'none' ? undefined : answered;
+    }));
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_PROFILE', 'AWS_REGION'])
       vi.stubEnv(name, undefined);
     vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', join(folder, 'none'));
@@ -82,8 +74,6 @@ describe('the credentials', () => {
   afterEach(async () => {
     for (const clients of opened) clients.close();
     vi.unstubAllEnvs();
-    server.closeAllConnections();
-    server.close();
     await rm(folder, { recursive: true });
   });
 
@@ -149,42 +139,33 @@ region = eu-west-3
     ]);
   });
 
-  it('are those of a role whose source is the environment, for the region of the process', async () => {
-    await configure(`
-[profile daemon]
-role_arn = arn:aws-us-gov:iam::123456789012:role/DAEMON
-credential_source = Environment
-`);
+  it.each([
+    [
+      'the environment, for the region of the process',
+      'Environment',
+      { AWS_ACCESS_KEY_ID: 'BASE', AWS_SECRET_ACCESS_KEY: 'secret' },
+      ['BASE/eu-central-1/sts'],
+    ],
+    ['the container', 'EcsContainer', {}, ['unsigned', 'CONTAINER/eu-central-1/sts token-of-CONTAINER']],
+  ])('are those of a role whose source is %s', async (_, source, environment, before) => {
+    await configure(`[profile daemon]\nrole_arn = arn:aws-us-gov:iam::123456789012:role/DAEMON\ncredential_source = ${source}\n`);
     vi.stubEnv('AWS_PROFILE', 'daemon');
-    vi.stubEnv('AWS_ACCESS_KEY_ID', 'BASE');
-    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${url}/container`);
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     vi.spyOn(console, 'warn').mockImplementation(() => undefined);
-    expect((await askedWith(clientsWith(chain()))).slice(0, 2)).toEqual([
-      'BASE/eu-central-1/sts',
-      'DAEMON/eu-central-1/s3 token-of-DAEMON',
-    ]);
+    const asked = await askedWith(clientsWith(chain()));
+    expect(asked.slice(0, before.length + 1)).toEqual([...before, 'DAEMON/eu-central-1/s3 token-of-DAEMON']);
     vi.restoreAllMocks();
   });
 
-  it('are those of a role whose source is the container', async () => {
-    await configure(`
-[profile daemon]
-role_arn = arn:aws:iam::123456789012:role/DAEMON
-credential_source = EcsContainer
-`);
-    vi.stubEnv('AWS_PROFILE', 'daemon');
-    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${url}/container`);
-    expect((await askedWith(clientsWith(chain()))).slice(0, 3)).toEqual([
-      'unsigned',
-      'CONTAINER/eu-central-1/sts token-of-CONTAINER',
-      'DAEMON/eu-central-1/s3 token-of-DAEMON',
-    ]);
-  });
-
-  it('are those of a web identity, as a pod has it', async () => {
+  async function webIdentity(): Promise<void> {
     await writeFile(join(folder, 'token'), 'identity');
     vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', join(folder, 'token'));
     vi.stubEnv('AWS_ROLE_ARN', 'arn:aws-cn:iam::123456789012:role/POD');
+  }
+
+  it('are those of a web identity, as a pod has it', async () => {
+    await webIdentity();
     expect(await askedWith(clientsWith(chain()))).toEqual([
       'unsigned',
       'POD/eu-central-1/s3 token-of-POD',
@@ -201,11 +182,6 @@ credential_source = EcsContainer
     await configure(`[profile daemon]\ncredential_process = ${path} --password hunter2\n`);
     vi.stubEnv('AWS_PROFILE', 'daemon');
   }
-
-  it('are those that a credential process prints', async () => {
-    await configureProcess(`echo '${keysJson('PROCESS')}'`);
-    expect((await askedWith(clientsWith(chain())))[0]).toBe('PROCESS/eu-central-1/s3 token-of-PROCESS');
-  });
 
   it('of a credential process that never answers are a fault that names it; the process ends, and the next one is asked', async () => {
     const keys = join(folder, 'keys.json');
@@ -244,11 +220,6 @@ credential_source = EcsContainer
     expect(fault.reason).not.toContain('hunter2');
   });
 
-  const webIdentity = async (): Promise<void> => {
-    await writeFile(join(folder, 'token'), 'identity');
-    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', join(folder, 'token'));
-    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/POD');
-  };
   const ofSts = (request: Seen): boolean => request.body.includes('Action=AssumeRole');
 
   it('of an STS that never answers are a fault that names it', async () => {
@@ -304,11 +275,8 @@ async function isRunning(pid: number): Promise<boolean> {
   return state !== '' && !/\) [ZX] /.test(state);
 }
 
-async function seenOf(incoming: IncomingMessage): Promise<Seen> {
-  let body = '';
-  for await (const chunk of incoming.setEncoding('utf8')) body += String(chunk);
-  const { url = '', headers } = incoming;
+function seenOf({ path, headers, body }: ScriptedRequest): Seen {
   const signedBy = /Credential=([^/]+)\/\d+\/([^/]+\/[^/]+)\//.exec(headers.authorization ?? '');
   const token = headers['x-amz-security-token'];
-  return { path: url, signedBy: signedBy?.slice(1, 3).join('/'), token: Array.isArray(token) ? token[0] : token, body };
+  return { path, signedBy: signedBy?.slice(1, 3).join('/'), token: Array.isArray(token) ? token[0] : token, body };
 }

@@ -6,31 +6,24 @@
  */
 import { EventBridgeClient, TagResourceCommand } from '@aws-sdk/client-eventbridge';
 import { PutBucketNotificationConfigurationCommand, type NotificationConfiguration } from '@aws-sdk/client-s3';
-import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import { shortRegistry, tagsOf } from '../../../src/domain/provisioning/names.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
 import { parsePolicy, type Policy } from '../../../src/domain/provisioning/policy.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createObserve } from '../../../src/pipeline/provision/observe.ts';
-import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { JQ } from '../../docs/page-shell.ts';
 import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { AWS_CLI, openAwsCli, type AwsCli } from '../../support/servers/aws-cli.ts';
 import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
 import { MOTO, startMoto } from '../../support/servers/moto.ts';
 
 /** Waits for AWS's patience, which an emulator does not need. */
@@ -47,13 +40,8 @@ async function hasStacks(endpoint: string): Promise<boolean> {
 
 /** A bucket, its queues with somebody's statement, and what connects it. */
 async function startWorld(aws: TestAws, source: BucketSource) {
-  const installation = randomBytes(4).toString('hex');
-  const letters = await aws.createQueue();
-  const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
-  const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
-  const Attributes = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }) };
-  await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes }));
-  const bucket = await aws.createBucket();
+  const { bucket, queue, letters, installation, provisioner, provisioning } = await connectedBucket(aws);
+  await addStatement(aws, queue);
   const topicArn = source === 'topic' ? await aws.createTopic() : undefined;
   const NotificationConfiguration: NotificationConfiguration = {
     QueueConfigurations: [{ Id: 'theirs', QueueArn: letters.arn, Events: ['s3:ObjectTagging:*'] }],
@@ -62,24 +50,7 @@ async function startWorld(aws: TestAws, source: BucketSource) {
     }),
   };
   await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
-  const store = createMemoryStore();
-  const clock = systemClock;
-  const telemetry = createFakeTelemetry();
-  const clients = aws.clients();
-  const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
-  const gaps = createGapReports({ ...store, clock, telemetry });
-  await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
-  const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
   const observe = createObserve(provisioner, async () => []);
-  const provisioning = createProvisioning({
-    state: store.state,
-    aws: provisioner,
-    storage,
-    clock,
-    queueUrl: queue.url,
-    installation,
-    isEmbedded: false,
-  });
   const request = { bucket, source, ...(topicArn !== undefined && { topic_arn: topicArn }) };
   const { wish, wiring } = (await provisioning.plan(request)).plan;
   const { rule } = wiringOf(wish);
@@ -131,6 +102,17 @@ async function startWorld(aws: TestAws, source: BucketSource) {
       return JSON.parse(canonicalJson(JSON.parse(named(text)))) as Record<string, unknown>;
     },
     changes: async () => (await provisioning.plan(request)).plan.changes,
+    /** Raw delivery and a filter, which an apply takes away again. */
+    async spoilSubscription(): Promise<void> {
+      const { topicArn: TopicArn, queueArn } = (await provisioning.plan(request)).plan.wiring.subscription!;
+      const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn }));
+      const SubscriptionArn = Subscriptions.find(({ Endpoint }) => Endpoint === queueArn)?.SubscriptionArn;
+      for (const [AttributeName, AttributeValue] of [
+        ['RawMessageDelivery', 'true'],
+        ['FilterPolicy', '{"a":["b"]}'],
+      ] as const)
+        await aws.sns.send(new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue }));
+    },
   };
 }
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -139,6 +121,12 @@ async function applied(world: World): Promise<World> {
   const { plan } = await world.provisioning.plan(world.request);
   expect((await world.provisioning.apply(world.request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
   return world;
+}
+
+/** What is left when nothing is Tally's: the entries and the statements of others. */
+function theirsIn({ configuration, queues }: Readonly<Record<string, unknown>>): unknown {
+  const { entries } = configuration as { readonly entries: unknown };
+  return { entries, policies: (queues as readonly { readonly policy?: unknown }[]).map(({ policy }) => policy) };
 }
 
 /** A shell with the AWS CLI and jq before an emulator. */
@@ -194,11 +182,19 @@ describe.skipIf(awsEndpoint() === undefined || !runs)('on LocalStack', { timeout
   });
 
   it.each(['notification', 'topic', 'eventbridge', 'routed'] as const)(
-    'the script ends in the state of an apply for %s',
+    'the script ends in the state of an apply for %s, also when it is run again, and an apply takes over what it made',
     async (source) => {
       const [byApply, byScript] = [await applied(await startWorld(aws, source)), await startWorld(aws, source)];
-      await shell.run(await byScript.provisioning.emit(byScript.request, 'aws-cli'));
+      const before = theirsIn(await byScript.state());
+      const script = await byScript.provisioning.emit(byScript.request, 'aws-cli');
+      await shell.run(script);
       expect(await byScript.state()).toEqual(await byApply.state());
+      if (source === 'notification' || source === 'routed') await byScript.spoilSubscription();
+      await shell.run(script);
+      expect(await byScript.changes()).toEqual([]);
+      await applied(byScript);
+      await byScript.provisioning.remove(byScript.wish.bucket, { keepAws: false });
+      expect(theirsIn(await byScript.state())).toEqual(before);
     },
   );
 

@@ -37,27 +37,11 @@ const queues: readonly QueueCase[] = [
   { what: 'GovCloud', origin: 'https://sqs.us-gov-west-1.amazonaws.com', region: 'us-gov-west-1' },
   { what: 'China', origin: 'https://sqs.cn-north-1.amazonaws.com.cn', region: 'cn-north-1' },
   { what: 'the partition ISO', origin: 'https://sqs.us-iso-east-1.c2s.ic.gov', region: 'us-iso-east-1' },
-  { what: 'the partition ISO-B', origin: 'https://sqs.us-isob-east-1.sc2s.sgov.gov', region: 'us-isob-east-1' },
-  { what: 'the European Sovereign Cloud', origin: 'https://sqs.eusc-de-east-1.amazonaws.eu', region: 'eusc-de-east-1' },
-  {
-    what: 'a regular host with the FIPS switch',
-    origin: 'https://sqs.us-east-2.amazonaws.com',
-    switches: ['fips'],
-    asked: 'https://sqs-fips.us-east-2.amazonaws.com',
-    region: 'us-east-2',
-  },
   {
     what: 'GovCloud with the FIPS switch, whose regular endpoints conform',
     origin: 'https://sqs.us-gov-west-1.amazonaws.com',
     switches: ['fips'],
     region: 'us-gov-west-1',
-  },
-  {
-    what: 'a regular host with the dual-stack switch',
-    origin: 'https://sqs.eu-central-1.amazonaws.com',
-    switches: ['dualstack'],
-    asked: 'https://sqs.eu-central-1.api.aws',
-    region: 'eu-central-1',
   },
   {
     what: 'a regular host with both switches',
@@ -73,17 +57,9 @@ const queues: readonly QueueCase[] = [
     asked: 'https://sqs.cn-northwest-1.api.amazonwebservices.com.cn',
     region: 'cn-northwest-1',
   },
-  { what: 'a FIPS host', origin: 'https://sqs-fips.us-gov-west-1.amazonaws.com', region: 'us-gov-west-1' },
   { what: 'a FIPS host with the switch', origin: 'https://sqs-fips.us-east-1.amazonaws.com', switches: ['fips'], region: 'us-east-1' },
-  { what: 'a dual-stack host', origin: 'https://sqs.eu-central-1.api.aws', region: 'eu-central-1' },
   { what: 'a dual-stack host with the switch', origin: 'https://sqs.eu-north-1.api.aws', switches: ['dualstack'], region: 'eu-north-1' },
-  { what: 'a VPC endpoint', origin: vpce, region: 'ap-south-1' },
   { what: 'a VPC endpoint with both switches', origin: vpce, switches: ['fips', 'dualstack'], region: 'ap-south-1' },
-  {
-    what: 'a VPC endpoint of one zone',
-    origin: 'https://vpce-0a1b2c3d-4e5f-ap-south-1a.sqs.ap-south-1.vpce.amazonaws.com',
-    region: 'ap-south-1',
-  },
   {
     what: 'a VPC endpoint of FIPS in China’s domain',
     origin: 'https://vpce-0a1b2c3d-4e5f.sqs-fips.cn-north-1.vpce.amazonaws.com.cn',
@@ -100,13 +76,6 @@ const queues: readonly QueueCase[] = [
     origin: 'https://sa-east-1.queue.amazonaws.com',
     asked: 'https://sqs.sa-east-1.amazonaws.com',
     region: 'sa-east-1',
-  },
-  {
-    what: 'a legacy host of a region with the FIPS switch',
-    origin: 'https://ca-central-1.queue.amazonaws.com',
-    switches: ['fips'],
-    asked: 'https://sqs-fips.ca-central-1.amazonaws.com',
-    region: 'ca-central-1',
   },
   {
     what: 'a legacy host in China',
@@ -155,16 +124,12 @@ const buckets: readonly BucketCase[] = [
   { what: 'a region', region: 'eu-west-1', asked: 'https://photos.s3.eu-west-1.amazonaws.com' },
   { what: 'GovCloud', region: 'us-gov-east-1', asked: 'https://photos.s3.us-gov-east-1.amazonaws.com' },
   { what: 'China', region: 'cn-north-1', asked: 'https://photos.s3.cn-north-1.amazonaws.com.cn' },
-  { what: 'the partition ISO', region: 'us-iso-east-1', asked: 'https://photos.s3.us-iso-east-1.c2s.ic.gov' },
-  { what: 'FIPS', region: 'us-gov-west-1', switches: ['fips'], asked: 'https://photos.s3-fips.us-gov-west-1.amazonaws.com' },
-  { what: 'dual-stack', region: 'eu-central-1', switches: ['dualstack'], asked: 'https://photos.s3.dualstack.eu-central-1.amazonaws.com' },
   {
     what: 'FIPS and dual-stack',
     region: 'us-east-2',
     switches: ['fips', 'dualstack'],
     asked: 'https://photos.s3-fips.dualstack.us-east-2.amazonaws.com',
   },
-  { what: 'a VPC endpoint', region: 'eu-west-1', endpoint: vpcS3, asked: `${vpcS3}/photos` },
   {
     what: 'a VPC endpoint with both switches',
     region: 'eu-west-1',
@@ -177,7 +142,6 @@ const buckets: readonly BucketCase[] = [
 
 const topics = [
   { what: 'a region', region: 'eu-west-1', asked: 'https://sns.eu-west-1.amazonaws.com' },
-  { what: 'China', region: 'cn-north-1', asked: 'https://sns.cn-north-1.amazonaws.com.cn' },
   { what: 'FIPS', region: 'us-east-2', switches: ['fips'], asked: 'https://sns-fips.us-east-2.amazonaws.com' },
   { what: 'dual-stack', region: 'eu-central-1', switches: ['dualstack'], asked: 'https://sns.eu-central-1.api.aws' },
   {
@@ -281,13 +245,6 @@ describe('requests to AWS', () => {
     expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`${asked}/`, `${region}/sns`]]);
   });
 
-  it('about a queue are sent by one client, and receives by another', () => {
-    const clients = clientsWith({});
-    const queueUrl = `https://sqs.us-west-2.amazonaws.com/${account}/events`;
-    expect(clients.sqsFor(queueUrl)).toBe(clients.sqsFor(queueUrl));
-    expect(clients.sqsFor(queueUrl)).not.toBe(clients.sqsReceivingFor(queueUrl));
-  });
-
   it('about the redrive target go where the queue itself is reached, although SQS names its regular host', async () => {
     const client = createSqsClient({ clientFor: clientsWith({}).sqsFor, clock });
     proxy.answer = ({ headers }) => {
@@ -304,9 +261,8 @@ describe('requests to AWS', () => {
 
   it.each([
     { what: 'a web page', answer: { body: '<html>Sign in</html>' } },
-    { what: 'a web page in the words of an error', answer: { status: 404, body: '<html>Not found</html>' } },
     { what: 'JSON of another kind', answer: { body: '{"ok":true}' } },
-    { what: 'nothing', answer: { body: '' } },
+    { what: 'an error page', answer: { status: 404, body: '<html>Not found</html>' } },
   ])('that reach another server than SQS, which answers with $what, are a fault; another queue is read meanwhile', async ({ answer }) => {
     const client = createSqsClient({ clientFor: clientsWith({}).sqsFor, clock });
     proxy.answer = (ask) => (ask.url.startsWith('https://queues.example.com') ? answer : attributesAnswer());
@@ -318,18 +274,11 @@ describe('requests to AWS', () => {
     if (!('status' in answer)) expect(reason).toContain('the answer is not one of SQS: ');
   });
 
-  it('about a bucket of another region are not redirected: the region that S3 names is found, once, for the bucket’s record', async () => {
+  it('about a bucket of another region are not redirected', async () => {
     const storage = createS3Storage({ clientFor: clientsWith({}).s3For, region: 'eu-west-1', clock });
     proxy.answer = () => ({ status: 301, headers: { 'x-amz-bucket-region': 'eu-central-1' } });
-    expect(await storage.regionOf('photos')).toBe('eu-central-1');
-    await expect(storage.observe({ bucket: 'photos', region: 'eu-west-1' }, 'a')).rejects.toMatchObject({
-      code: 'bucket.missing',
-      reason: expect.stringContaining('the bucket is in eu-central-1, not in eu-west-1'),
-    });
-    expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([
-      ['https://photos.s3.eu-west-1.amazonaws.com/', 'eu-west-1/s3'],
-      ['https://photos.s3.eu-west-1.amazonaws.com/a', 'eu-west-1/s3'],
-    ]);
+    await storage.observe({ bucket: 'photos', region: 'eu-west-1' }, 'a').catch(() => undefined);
+    expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([['https://photos.s3.eu-west-1.amazonaws.com/a', 'eu-west-1/s3']]);
     // and the neighbour's requests, with the region that was found
     proxy.answer = answerOf;
     await storage.observe({ bucket: 'photos', region: 'eu-central-1' }, 'a').catch(() => undefined);

@@ -2,21 +2,17 @@
  * What the product's clients, with the real SDK, send where AWS refuses a write of a document that others share. A proxy before
  * LocalStack refuses; at that moment another team writes. Each write that reaches AWS has a read of the same document right before it.
  */
-import { randomBytes } from 'node:crypto';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
-import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { createProvisioning, type Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { newRecord } from '../../pipeline/provision/world.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
 import { startFaultProxy, type FaultProxy, type PassingRequest, type Reply } from '../../support/servers/fault-proxy.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
 
 const s3Error = (code: string): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>refused here</Message><RequestId>1</RequestId></Error>`;
@@ -51,22 +47,8 @@ describe.skipIf(!awsEndpoint())('a write that AWS refuses', () => {
   afterEach(() => clients.close());
 
   async function startWorld() {
-    const letters = await aws.createQueue();
-    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
     const theirs = await aws.createQueue();
-    const bucket = await aws.createBucket();
-    const { state } = createMemoryStore();
-    await updateRecord(state, refs.bucket(bucket), () => ({ ...newRecord(bucket, systemClock.nowMs()), region: aws.region }));
-    const provisioning = createProvisioning({
-      state,
-      aws: createProvisioner({ aws: clients, queueUrl: queue.url, clock: systemClock }),
-      storage: createS3Storage({ clientFor: clients.s3For, region: aws.region, clock: systemClock }),
-      clock: systemClock,
-      queueUrl: queue.url,
-      installation: randomBytes(4).toString('hex'),
-      isEmbedded: false,
-    });
-    return { bucket, queue, theirs, provisioning };
+    return { ...(await connectedBucket(aws, { clients })), theirs };
   }
 
   /** Watches requests without touching them, in their order. */
@@ -146,9 +128,7 @@ describe.skipIf(!awsEndpoint())('a write that AWS refuses', () => {
 
   it('with 503 on the policy of the queue is read again before the next write, and the statement of others stays', async () => {
     const { bucket, queue, provisioning } = await startWorld();
-    const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
-    const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
-    const writing = () => aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy } }));
+    const writing = () => addStatement(aws, queue);
     const isOfQueue = (request: PassingRequest): boolean => request.body.includes(queue.url);
     const refusing = refuseFirst((request) => isPolicy(request) && isOfQueue(request), writing, { status: 503, body: jsonError });
     const watched = watch((request) => /QueueAttributes/.test(request.operation) && isOfQueue(request));

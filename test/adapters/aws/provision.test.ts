@@ -2,36 +2,18 @@
  * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
  * refusals are tested with a fake (test/pipeline/provision) and by their texts.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
-import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import {
-  GetTopicAttributesCommand,
-  ListSubscriptionsByTopicCommand,
-  paginateListTopics,
-  SetSubscriptionAttributesCommand,
-} from '@aws-sdk/client-sns';
-import { randomBytes } from 'node:crypto';
-import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { GetTopicAttributesCommand, paginateListTopics } from '@aws-sdk/client-sns';
+import { defined } from '../../../src/domain/defined.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import { type Subscription, minimalTransformer } from '../../../src/domain/provisioning/wiring.ts';
-import { JQ } from '../../docs/page-shell.ts';
-import { canRun, findProgram, runProgram } from '../../docs/programs.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeTelemetry } from '../../support/fakes/ports.ts';
-import { AWS_CLI, openAwsCli, type AwsCli } from '../../support/servers/aws-cli.ts';
+import { minimalTransformer } from '../../../src/domain/provisioning/wiring.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
 
 describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   let aws: TestAws;
@@ -41,13 +23,11 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   afterAll(() => aws.dispose());
 
   /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
-  async function startWorld({ installation = randomBytes(4).toString('hex'), bucket: present = '' } = {}) {
-    const [letters, theirs] = [await aws.createQueue(), await aws.createQueue()];
-    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
-    const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: queue.arn };
-    const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
-    await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy } }));
-    const bucket = present === '' ? await aws.createBucket() : present;
+  async function startWorld({ installation, bucket: present }: { readonly installation?: string; readonly bucket?: string } = {}) {
+    const theirs = await aws.createQueue();
+    const world = await connectedBucket(aws, defined({ installation, bucket: present }));
+    const { bucket, queue, provisioner, provisioning, store } = world;
+    await addStatement(aws, queue);
     const theirEntry = {
       Id: 'theirs',
       QueueArn: theirs.arn,
@@ -55,41 +35,28 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
     };
     const NotificationConfiguration = { QueueConfigurations: [theirEntry] };
-    if (present === '') await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
-    const store = createMemoryStore();
-    const clock = systemClock;
-    const telemetry = createFakeTelemetry();
-    const clients = aws.clients();
-    const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
-    const gaps = createGapReports({ ...store, clock, telemetry });
-    await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
-    const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
-    const provisioning = createProvisioning({
-      state: store.state,
-      aws: provisioner,
-      storage,
-      clock,
-      queueUrl: queue.url,
-      installation,
-      isEmbedded: false,
-    });
+    if (present === undefined)
+      await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     const policyOf = async (url: string): Promise<string | undefined> =>
       (await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }))).Attributes?.['Policy'];
     return {
       bucket,
       queue,
       provisioning,
-      installation,
+      installation: world.installation,
       store,
       policy: () => policyOf(queue.url),
       /** Everything that Tally has made for the bucket, with its policies, tags and targets. */
       everything: async () => {
         const { $metadata: _, ...configuration } = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
-        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${installation}-events`;
+        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${world.installation}-events`;
         return {
           configuration,
           policy: await policyOf(queue.url),
-          rule: await provisioner.ruleOf({ account: '000000000000', region: aws.region }, ruleNameOf(installation, bucket, 'eventbridge')),
+          rule: await provisioner.ruleOf(
+            { account: '000000000000', region: aws.region },
+            ruleNameOf(world.installation, bucket, 'eventbridge'),
+          ),
           topic: await provisioner.topicOf(arn, queue.arn),
           tags: await provisioner.topicTags(arn),
         };
@@ -104,40 +71,38 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         // other tests make topics too, and a page has a hundred
         const found: (string | undefined)[] = [];
         for await (const { Topics = [] } of paginateListTopics({ client: aws.sns }, {}))
-          found.push(...Topics.map(({ TopicArn }) => TopicArn).filter((arn) => arn?.includes(installation)));
+          found.push(...Topics.map(({ TopicArn }) => TopicArn).filter((arn) => arn?.includes(world.installation)));
         return found;
       },
     };
   }
 
   // each source, whole: flow/connections-story.test.ts
-  it.each(['notification'] as const)(
-    'of another deployment with the same name stays as it is for %s, and both can be told apart',
-    async (source) => {
-      const production = await startWorld();
-      const { bucket, installation } = production;
-      const { plan } = await production.provisioning.plan({ bucket, source });
-      await production.provisioning.apply({ bucket, source }, { token: plan.token });
-      const staging = await startWorld({ installation, bucket });
-      const parts = async () => ({ ...(await production.everything()), policy: await staging.policy() });
-      const before = await parts();
-      const { plan: theirs } = await staging.provisioning.plan({ bucket, source });
-      expect(theirs.wish.registry).not.toBe(plan.wish.registry);
-      const code = 'connect.topic-foreign';
-      expect(theirs.findings).toContainEqual(
-        expect.objectContaining({ code, blocks: true, what: expect.stringContaining(plan.wish.registry) }),
-      );
-      await expect(staging.provisioning.apply({ bucket, source }, { token: theirs.token })).rejects.toMatchObject({
-        code: 'connect.blocked',
-        extra: { finding: code },
-      });
-      expect(await staging.provisioning.remove(bucket, { keepAws: false })).toBeUndefined();
-      expect(await parts()).toEqual(before);
-      expect((await production.provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
-      await production.provisioning.remove(bucket, { keepAws: false });
-      expect(await production.topics()).toEqual([]);
-    },
-  );
+  it('of another deployment with the same name stays as it is, and both can be told apart', async () => {
+    const source = 'notification';
+    const production = await startWorld();
+    const { bucket, installation } = production;
+    const { plan } = await production.provisioning.plan({ bucket, source });
+    await production.provisioning.apply({ bucket, source }, { token: plan.token });
+    const staging = await startWorld({ installation, bucket });
+    const parts = async () => ({ ...(await production.everything()), policy: await staging.policy() });
+    const before = await parts();
+    const { plan: theirs } = await staging.provisioning.plan({ bucket, source });
+    expect(theirs.wish.registry).not.toBe(plan.wish.registry);
+    const code = 'connect.topic-foreign';
+    expect(theirs.findings).toContainEqual(
+      expect.objectContaining({ code, blocks: true, what: expect.stringContaining(plan.wish.registry) }),
+    );
+    await expect(staging.provisioning.apply({ bucket, source }, { token: theirs.token })).rejects.toMatchObject({
+      code: 'connect.blocked',
+      extra: { finding: code },
+    });
+    expect(await staging.provisioning.remove(bucket, { keepAws: false })).toBeUndefined();
+    expect(await parts()).toEqual(before);
+    expect((await production.provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
+    await production.provisioning.remove(bucket, { keepAws: false });
+    expect(await production.topics()).toEqual([]);
+  });
 
   it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
     const { bucket, provisioning, queue, topics, store } = await startWorld();
@@ -189,45 +154,6 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect((await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }))).TopicConfigurations).toHaveLength(1);
   });
 
-  describe.runIf(canRun('the script of a plan', [AWS_CLI, JQ]))('by its script', () => {
-    let awsCli: AwsCli;
-    beforeAll(async () => {
-      awsCli = await openAwsCli();
-    });
-    afterAll(() => awsCli.dispose());
-
-    it.each(['notification', 'eventbridge', 'routed'] as const)(
-      'is what an apply would make for %s, and again when it is run again',
-      async (source) => {
-        const { bucket, provisioning, foreign } = await startWorld();
-        const before = await foreign();
-        const script = await provisioning.emit({ bucket, source }, 'aws-cli');
-        for (let run = 0; run < 2; run += 1) {
-          if (run === 1 && source !== 'eventbridge')
-            await spoilSubscription((await provisioning.plan({ bucket, source })).plan.wiring.subscription!);
-          await runScript(script, awsCli);
-          expect((await provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
-          expect(await foreign()).toEqual(before);
-        }
-        // an apply takes over what the script made, and a removal takes it away
-        expect((await provisioning.apply({ bucket, source }, {})).applied).toMatchObject({ state: 'applied' });
-        await provisioning.remove(bucket, { keepAws: false });
-        expect(await foreign()).toEqual(before);
-      },
-    );
-  });
-
-  /** Raw delivery and a filter, which an apply takes away again. */
-  async function spoilSubscription({ topicArn, queueArn }: Subscription): Promise<void> {
-    const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }));
-    const SubscriptionArn = Subscriptions.find(({ Endpoint }) => Endpoint === queueArn)?.SubscriptionArn;
-    for (const [AttributeName, AttributeValue] of [
-      ['RawMessageDelivery', 'true'],
-      ['FilterPolicy', '{"a":["b"]}'],
-    ] as const)
-      await aws.sns.send(new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue }));
-  }
-
   /** Test events may come before it, or together with it. */
   async function eventArrives(queueUrl: string): Promise<void> {
     const kinds: string[] = [];
@@ -235,22 +161,5 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       kinds.push(...(await aws.takeBodies(queueUrl, 1)).map((body) => unwrap(body).kind));
       return kinds.includes('records');
     });
-  }
-
-  /** Runs a script by bash, with an AWS CLI that sends everything to the emulator. */
-  async function runScript(script: string, { command }: AwsCli): Promise<void> {
-    const folder = await mkdtemp(join(tmpdir(), 'tally-script-'));
-    try {
-      const cli = `#!/bin/sh\nexec ${command} --endpoint-url '${awsEndpoint() ?? ''}' "$@"\n`;
-      await writeFile(join(folder, 'aws'), cli, { mode: 0o755 });
-      await writeFile(join(folder, 'script.sh'), script);
-      const PATH = [folder, dirname(findProgram(JQ) ?? ''), process.env['PATH']].join(delimiter);
-      const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_DEFAULT_REGION: aws.region };
-      const env = { PATH, HOME: process.env['HOME'], TMPDIR: folder, ...credentials };
-      const { code, stdout, stderr } = await runProgram('/bin/bash', [join(folder, 'script.sh')], { env });
-      expect({ code, text: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, text: '' });
-    } finally {
-      await rm(folder, { recursive: true });
-    }
   }
 });

@@ -1,20 +1,19 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { faultOf } from '../../../src/domain/fault.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { errorBody, scriptedS3, target } from './scripted-s3.ts';
 
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
 const location = { bucket: 'some-bucket', region: 'us-east-1' };
 
-function storageOn(aws: TestAws, s3TimeoutMs = 60_000): ObjectStorage {
-  const { s3For } = aws.clients({ s3TimeoutMs });
-  return createS3Storage({ clientFor: s3For, region: aws.region, clock: { monotonicMs: () => performance.now() } });
+function storageOn(aws: TestAws): ObjectStorage {
+  return createS3Storage({ clientFor: aws.clients().s3For, region: aws.region, clock: { monotonicMs: () => performance.now() } });
 }
 
 describe.skipIf(!awsEndpoint())('versions on LocalStack', () => {
@@ -100,122 +99,74 @@ describe.skipIf(!awsEndpoint())('versions on LocalStack', () => {
   });
 });
 
-interface Answer {
-  readonly status?: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
-const errorBody = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message></Error>`;
-const HEAD: Answer = { headers: { etag: '"abc"', 'content-length': '5', 'x-amz-version-id': 'v1' } };
+const HEAD = { headers: { etag: '"abc"', 'content-length': '5', 'x-amz-version-id': 'v1' } };
 
 describe('a version', () => {
-  const open: { readonly server: Server; readonly aws: TestAws }[] = [];
-  afterEach(async () => {
-    for (const { server, aws } of open.splice(0)) {
-      await aws.dispose();
-      server.closeAllConnections();
-      server.close();
-    }
-  });
-
-  /** A storage on an S3 that always answers so; `undefined`: never. */
-  async function answering(answer: Answer | undefined) {
-    const requests: { readonly url: string; readonly ifMatch: string | undefined }[] = [];
-    const server = createServer((request, response) => {
-      requests.push({ url: `${request.method ?? ''} ${request.url ?? ''}`, ifMatch: request.headers['if-match'] });
-      if (answer !== undefined) response.writeHead(answer.status ?? 200, answer.headers ?? {}).end(answer.body ?? '');
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    const aws = createTestAws(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    open.push({ server, aws });
-    return { storage: storageOn(aws, answer === undefined ? 200 : 60_000), requests };
-  }
+  const codeOf = (reading: Promise<unknown>): Promise<unknown> => reading.catch((error: unknown) => faultOf(error).code);
 
   it('is asked for by its id and its etag, in one HEAD', async () => {
-    const { storage, requests } = await answering(HEAD);
-    expect(await storage.readVersion(location, { key: 'a b', versionId: 'v1', etag: 'abc' })).toMatchObject({
-      etag: 'abc',
-      versionId: 'v1',
-    });
-    expect(requests).toEqual([{ url: 'HEAD /some-bucket/a%20b?versionId=v1', ifMatch: '"abc"' }]);
+    const { storage, asked } = await scriptedS3(() => HEAD);
+    const named = { versionId: 'v1', etag: 'abc' };
+    expect(await storage.readVersion(target, { key: 'a b', ...named })).toMatchObject(named);
+    expect(asked).toMatchObject([{ method: 'HEAD', path: '/some-bucket/a%20b?versionId=v1', headers: { 'if-match': '"abc"' } }]);
   });
 
   it('is gone where the answer is about another one, as of an S3 that knows no conditions or no versions', async () => {
-    const { storage } = await answering(HEAD);
-    expect(await storage.readVersion(location, { key: 'k', etag: 'other' })).toBe('gone');
-    expect(await storage.readVersion(location, { key: 'k', versionId: 'v2' })).toBe('gone');
-    expect(await storage.readVersion(location, { key: 'k', versionId: 'null' })).toBe('gone');
-    const unversioned = await answering({ headers: { etag: '"abc"' } });
-    expect(await unversioned.storage.readVersion(location, { key: 'k', versionId: 'v2' })).toBe('gone');
-    expect(await unversioned.storage.readVersion(location, { key: 'k', versionId: 'null' })).toMatchObject({ etag: 'abc' });
+    const { storage } = await scriptedS3(() => HEAD);
+    for (const named of [{ etag: 'other' }, { versionId: 'v2' }, { versionId: 'null' }])
+      expect(await storage.readVersion(target, { key: 'k', ...named })).toBe('gone');
+    const unversioned = await scriptedS3(() => ({ headers: { etag: '"abc"' } }));
+    expect(await unversioned.storage.readVersion(target, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(await unversioned.storage.readVersion(target, { key: 'k', versionId: 'null' })).toMatchObject({ etag: 'abc' });
   });
 
+  // what else is refused, and how: s3-faults.test.ts
   it.each([
     { status: 412, code: 'gone' },
     { status: 404, code: 'gone' },
     { status: 405, code: 'gone' },
     { status: 403, code: 'object.denied' },
-    { status: 400, code: 'object.failed' },
-    { status: 501, code: 'object.failed' },
-    { status: 500, code: 's3.unavailable' },
-    { status: 503, code: 's3.unavailable' },
-    { status: 429, code: 's3.throttled' },
-    { status: 301, code: 'bucket.missing' },
   ])('whose HEAD answers $status is $code', async ({ status, code }) => {
-    const { storage } = await answering({ status });
-    const answer = await storage
-      .readVersion(location, { key: 'k', etag: 'abc' })
-      .catch((error: unknown) => (error as { code: string }).code);
-    expect(answer).toBe(code);
+    const { storage } = await scriptedS3(() => ({ status }));
+    expect(await codeOf(storage.readVersion(target, { key: 'k', etag: 'abc' }))).toBe(code);
   });
 
   it.each([
-    { status: 404, error: 'NoSuchKey', code: 'gone' },
     { status: 404, error: 'NoSuchVersion', code: 'gone' },
     { status: 405, error: 'MethodNotAllowed', code: 'gone' },
     { status: 404, error: 'NoSuchBucket', code: 'bucket.missing' },
     { status: 403, error: 'AccessDenied', code: 'object.denied' },
-    { status: 403, error: 'InvalidAccessKeyId', code: 's3.credentials' },
-    { status: 501, error: 'NotImplemented', code: 'object.failed' },
-    { status: 503, error: 'SlowDown', code: 's3.throttled' },
   ])('whose tags answer $error are $code', async ({ status, error, code }) => {
-    const { storage } = await answering({ status, body: errorBody(error) });
-    const answer = await storage.readTags(location, { key: 'k' }).catch((thrown: unknown) => (thrown as { code: string }).code);
-    expect(answer).toBe(code);
+    const { storage } = await scriptedS3(() => ({ status, body: errorBody(error) }));
+    expect(await codeOf(storage.readTags(target, { key: 'k' }))).toBe(code);
   });
 
   it('has the tags of an answer about this very version', async () => {
     const body =
       '<Tagging><TagSet><Tag><Key>__proto__</Key><Value>&lt;ü&gt;</Value></Tag><Tag><Key>a</Key><Value/></Tag></TagSet></Tagging>';
-    const { storage, requests } = await answering({ headers: { 'x-amz-version-id': 'v1' }, body });
-    const tags = await storage.readTags(location, { key: 'k', versionId: 'v1' });
+    const { storage, asked } = await scriptedS3(() => ({ headers: { 'x-amz-version-id': 'v1' }, body }));
+    const tags = await storage.readTags(target, { key: 'k', versionId: 'v1' });
     expect(Object.entries(tags)).toEqual([
       ['__proto__', '<ü>'],
       ['a', ''],
     ]);
-    expect(requests[0]?.url).toBe('GET /some-bucket/k?tagging=&versionId=v1');
-    expect(await storage.readTags(location, { key: 'k', versionId: 'v2' })).toBe('gone');
+    expect(asked).toMatchObject([{ method: 'GET', path: '/some-bucket/k?tagging=&versionId=v1' }]);
+    expect(await storage.readTags(target, { key: 'k', versionId: 'v2' })).toBe('gone');
   });
 
-  it.each(['<Tagging><TagSet/></Tagging>', '<Tagging><TagSet></TagSet></Tagging>'])('has no tags by %s', async (body) => {
-    const { storage } = await answering({ body });
-    expect(await storage.readTags(location, { key: 'k' })).toEqual({});
-  });
-
-  it.each(['hello', '', '<Tagging/>', '{"a":1}'])('has no tags that are known where the answer is no tag set: %j', async (body) => {
-    const { storage } = await answering({ body });
-    await expect(storage.readTags(location, { key: 'k' })).rejects.toMatchObject({ code: 'object.failed' });
+  it('has no tags by an empty tag set, and none that are known where the answer is no tag set', async () => {
+    let body = '';
+    const { storage } = await scriptedS3(() => ({ body }));
+    for (body of ['<Tagging><TagSet/></Tagging>', '<Tagging><TagSet></TagSet></Tagging>'])
+      expect(await storage.readTags(target, { key: 'k' })).toEqual({});
+    for (body of ['hello', '', '<Tagging/>', '{"a":1}']) expect(await codeOf(storage.readTags(target, { key: 'k' }))).toBe('object.failed');
   });
 
   it('is not waited for longer than it is asked to be', async () => {
-    const { storage } = await answering(undefined);
-    await expect(storage.readTags(location, { key: 'k' })).rejects.toMatchObject({ code: 's3.unavailable' });
+    const { storage } = await scriptedS3(() => undefined, { timeoutMs: 200 });
+    expect(await codeOf(storage.readTags(target, { key: 'k' }))).toBe('s3.unavailable');
     const reason = new Error('enough');
-    const aborted = AbortSignal.any([AbortSignal.abort(reason)]);
-    await expect(storage.readVersion(location, { key: 'k' }, aborted)).rejects.toBe(reason);
+    await expect(storage.readVersion(target, { key: 'k' }, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 });
 

@@ -1,14 +1,11 @@
 import { PutBucketLifecycleConfigurationCommand, type LifecycleRule as S3Rule } from '@aws-sdk/client-s3';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Lifecycle } from '../../../src/adapters/aws/s3-lifecycle.ts';
-import { faultOf } from '../../../src/domain/fault.ts';
 import type { BucketLifecycle } from '../../../src/pipeline/ports/storage.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { errorBody, foreign, scriptedS3, target } from './scripted-s3.ts';
 
 const clock = { monotonicMs: () => performance.now() };
 
@@ -76,60 +73,25 @@ describe.skipIf(!awsEndpoint())('lifecycle rules on LocalStack', () => {
   });
 
   it('of a bucket that is not there are a missing bucket', async () => {
-    const code = await lifecycle
-      .rulesOf({ bucket: 'never-made-by-anybody', region: aws.region })
-      .catch((error: unknown) => faultOf(error).code);
-    expect(code).toBe('bucket.missing');
+    const rules = lifecycle.rulesOf({ bucket: 'never-made-by-anybody', region: aws.region });
+    await expect(rules).rejects.toMatchObject({ code: 'bucket.missing' });
   });
 });
 
 describe('lifecycle rules as S3 answers them', () => {
-  let server: Server | undefined;
-  afterEach(() => {
-    server?.closeAllConnections();
-    server?.close();
-  });
-
-  /** A server that answers each request so. */
-  async function answering(status: number, body: string): Promise<BucketLifecycle> {
-    server = createServer((_, response) => {
-      response.writeHead(status, { 'content-type': 'application/xml', date: new Date().toUTCString() });
-      response.end(`<?xml version="1.0" encoding="UTF-8"?>${body}`);
-    });
-    const listening = server;
-    await new Promise<void>((resolve) => {
-      listening.listen(0, '127.0.0.1', resolve);
-    });
-    const { port } = listening.address() as AddressInfo;
-    const { s3For } = createAwsClients({
-      region: 'us-east-1',
-      endpoints: { s3: `http://127.0.0.1:${port}` },
-      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-      s3: { forcePathStyle: true, timeoutMs: 60_000, connectionsMax: 1 },
-      sqs: { receivesMax: 1, waitS: 1 },
-    });
-    return createS3Lifecycle({ clientFor: s3For, clock });
-  }
-
-  const location = { bucket: 'photos', region: 'us-east-1' };
-
   it('in the old form have their prefix beside the filter that they lack', async () => {
-    const lifecycle = await answering(
-      200,
-      '<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Rule><ID>old</ID><Prefix>logs/</Prefix><Status>Enabled</Status>' +
-        '<Expiration><Days>10</Days></Expiration></Rule></LifecycleConfiguration>',
-    );
-    expect(await lifecycle.rulesOf(location)).toEqual([{ id: 'old', isEnabled: true, prefix: 'logs/', tags: {}, expiresAfterDays: 10 }]);
+    const rule = '<ID>old</ID><Prefix>logs/</Prefix><Status>Enabled</Status><Expiration><Days>10</Days></Expiration>';
+    const answered = await scriptedS3(() => ({ body: `<LifecycleConfiguration><Rule>${rule}</Rule></LifecycleConfiguration>` }));
+    const expected = { id: 'old', isEnabled: true, prefix: 'logs/', tags: {}, expiresAfterDays: 10 };
+    expect(await answered.lifecycle.rulesOf(target)).toEqual([expected]);
   });
 
   it.each([
-    ['lifecycle.denied', 403, 'AccessDenied'],
-    ['s3.throttled', 503, 'SlowDown'],
-    ['s3.unavailable', 500, 'InternalError'],
-    ['bucket.missing', 404, 'NoSuchBucket'],
-    ['s3.credentials', 403, 'InvalidAccessKeyId'],
-  ])('are %s for %i %s', async (code, status, name) => {
-    const lifecycle = await answering(status, `<Error><Code>${name}</Code><Message>m</Message></Error>`);
-    expect(await lifecycle.rulesOf(location).catch((error: unknown) => faultOf(error).code)).toBe(code);
+    ['lifecycle.denied', { status: 403, body: errorBody('AccessDenied') }],
+    ['s3.throttled', { status: 503, body: errorBody('SlowDown') }],
+    ['object.failed', { headers: foreign, body: '<html/>' }],
+  ])('are %s', async (code, answer) => {
+    const { lifecycle } = await scriptedS3(() => answer);
+    await expect(lifecycle.rulesOf(target)).rejects.toMatchObject({ code });
   });
 });

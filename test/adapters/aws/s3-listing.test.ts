@@ -1,103 +1,55 @@
-import type { Server, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import * as fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
 import { readListing } from '../../../src/adapters/aws/list-objects-xml.ts';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
+import { faultOf } from '../../../src/domain/fault.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import type { ScriptedAnswer } from '../../support/servers/scripted.ts';
+import { DATE_MS, entry, errorBody, lastPage, listed, page, scriptedS3, target, type S3Request } from './scripted-s3.ts';
 
-const DATE = new Date().toUTCString();
-const DATE_MS = Date.parse(DATE);
-const location = { bucket: 'some-bucket', region: 'eu-west-1' };
 const all = { prefix: '', after: '', limit: 1_000 };
-
-type Script = (response: ServerResponse, url: URL) => void;
-
-const open: { readonly server: Server; readonly aws: TestAws }[] = [];
-
-async function serve(script: Script): Promise<{ readonly aws: TestAws; readonly requests: URL[] }> {
-  const requests: URL[] = [];
-  const server = createServer((request, response) => {
-    const url = new URL(request.url ?? '', 'http://localhost');
-    requests.push(url);
-    response.sendDate = false;
-    response.setHeader('date', DATE);
-    script(response, url);
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const aws = createTestAws(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  open.push({ server, aws });
-  return { aws, requests };
-}
-
-/** A listing on an S3 that answers as scripted. Its clock moves on by `tookMs` with each look. */
-async function listingOn(script: Script, tookMs = 0): Promise<{ readonly listing: BucketListing; readonly requests: URL[] }> {
-  const { aws, requests } = await serve(script);
-  let nowMs = 0;
-  const monotonicMs = (): number => (nowMs += tookMs);
-  return { listing: createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs } }), requests };
-}
-
-const saying =
-  (body: string, status = 200): Script =>
-  (response) => {
-    response.writeHead(status, { 'content-type': 'application/xml' }).end(body);
-  };
-
-afterEach(async () => {
-  for (const { server, aws } of open.splice(0)) {
-    await aws.dispose();
-    server.closeAllConnections();
-    server.close();
-  }
-});
-
-const entry = (key: string, more = ''): string =>
-  `<Contents><Key>${key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><ETag>&quot;abc&quot;</ETag><Size>0</Size>${more}</Contents>`;
-const page = (
-  contents: string,
-  { head = '<IsTruncated>false</IsTruncated><EncodingType>url</EncodingType>', name = 'some-bucket', prefix = '' } = {},
-): string =>
-  `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${name}</Name><Prefix>${prefix}</Prefix>${head}${contents}</ListBucketResult>`;
-const state = { present: true, etag: 'abc', sizeBytes: 0, lastModifiedMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
+/** A header that says when it was answered, by so many seconds later than the others. */
+const dated = (afterMs: number) => ({ date: new Date(DATE_MS + afterMs).toUTCString() });
+const tokenOf = ({ url }: Pick<S3Request, 'url'>): string | null => url.searchParams.get('continuation-token');
 
 async function keysOf(body: string, range = all): Promise<readonly string[]> {
-  const { listing } = await listingOn(saying(body));
-  return (await listing.page(location, range)).objects.map(({ key }) => key);
+  const { listing } = await scriptedS3(() => ({ body }));
+  return (await listing.page(target, range)).objects.map(({ key }) => key);
 }
 
-async function faultOf(script: Script, range = all): Promise<unknown> {
-  const { listing } = await listingOn(script);
-  return listing.page(location, range).then(
+async function codeOf(answer: ScriptedAnswer, range = all): Promise<unknown> {
+  const { listing } = await scriptedS3(() => answer);
+  return listing.page(target, range).then(
     () => 'no fault',
-    (error: unknown) => error,
+    (error: unknown) => faultOf(error).code,
   );
 }
 
 describe('a page of a listing', () => {
   it('asks for what follows a key under a prefix, and says what the bucket says of each object, and when', async () => {
     const body = page(entry('p/a', '<StorageClass>GLACIER</StorageClass>') + entry('p/b'), { prefix: 'p/' });
-    const { listing, requests } = await listingOn(saying(body), 100);
-    expect(await listing.page(location, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
+    const { listing, asked } = await scriptedS3(() => ({ body }), { takesMs: 100 });
+    expect(await listing.page(target, { prefix: 'p/', after: 'p/+', limit: 7 })).toEqual({
       objects: [
-        { key: 'p/a', state: { ...state, storageClass: 'GLACIER' } },
-        { key: 'p/b', state },
+        { key: 'p/a', state: { ...listed, storageClass: 'GLACIER' } },
+        { key: 'p/b', state: listed },
       ],
       isTruncated: false,
-      // the request took 100 ms by this clock
       observedAtMs: DATE_MS - 100,
     });
-    const asked = ['prefix', 'start-after', 'max-keys', 'encoding-type', 'list-type'].map((name) => requests[0]?.searchParams.get(name));
-    expect(asked).toEqual(['p/', 'p/+', '7', 'url', '2']);
+    expect(Object.fromEntries(new URL(asked[0]!.path, 'http://s3').searchParams)).toMatchObject({
+      prefix: 'p/',
+      'start-after': 'p/+',
+      'max-keys': '7',
+      'encoding-type': 'url',
+      'list-type': '2',
+    });
   });
 
   it('decodes keys as S3 encodes them where the answer says that it does', async () => {
@@ -114,10 +66,10 @@ describe('a page of a listing', () => {
   });
 
   it('is read the same whatever form the XML has', async () => {
-    const other = page(`<!-- a comment --><Contents><Size>0</Size><Owner><ID>x</ID></Owner><ETag><![CDATA["abc"]]></ETag>
+    const body = page(`<!-- a comment --><Contents><Size>7</Size><Owner><ID>x</ID></Owner><ETag><![CDATA["abc"]]></ETag>
       <LastModified>2026-01-02T03:04:05.000Z</LastModified><Key>a&#38;b</Key></Contents>`);
-    const { listing } = await listingOn(saying(other));
-    expect((await listing.page(location, all)).objects).toEqual([{ key: 'a&b', state }]);
+    const { listing } = await scriptedS3(() => ({ body }));
+    expect((await listing.page(target, all)).objects).toEqual([{ key: 'a&b', state: listed }]);
   });
 
   it.each([
@@ -129,15 +81,10 @@ describe('a page of a listing', () => {
     const head = `<IsTruncated>false</IsTruncated>${encoding === '' ? '' : `<EncodingType>${encoding}</EncodingType>`}`;
     expect(await keysOf(page('', { prefix, head }), { ...all, prefix: 'a b&ü\u0001/' })).toEqual([]);
   });
-
-  it('may be empty', async () => {
-    const { listing } = await listingOn(saying(page('')));
-    expect(await listing.page(location, all)).toMatchObject({ objects: [], isTruncated: false });
-  });
 });
 
 describe('a listing that proves nothing is refused', () => {
-  const truncated = '<IsTruncated>true</IsTruncated><EncodingType>url</EncodingType>';
+  const truncated = lastPage.replace('false', 'true');
   it.each([
     ['fewer objects than it counts', page(entry('a'), { head: '<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>' })],
     ['more to come, and no key to go on from', page('', { head: truncated })],
@@ -151,29 +98,25 @@ describe('a listing that proves nothing is refused', () => {
     ['an object without a key', page('<Contents><Size>0</Size></Contents>')],
     ['two keys of one object', page(entry('a', '<Key>b</Key>'))],
     ['a key with malformed escapes', page(entry('a%2'))],
-    ['a size that is none', page(entry('a').replace('<Size>0<', '<Size>-1<'))],
+    ['a size that is none', page(entry('a').replace('<Size>7<', '<Size>-1<'))],
     ['a time that is none', page(entry('a').replace('2026-01-02T03:04:05.000Z', 'yesterday'))],
-    ['an error, with status 200', '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>x</Message></Error>'],
+    ['an error, with status 200', errorBody('InternalError')],
     ['nothing at all', ''],
     ['no XML', '{}'],
   ])('listing.incomplete: it says %s', async (_what, body) => {
-    expect(await faultOf(saying(body))).toMatchObject({ code: 'listing.incomplete' });
+    expect(await codeOf({ body })).toBe('listing.incomplete');
   });
 
-  it('listing.incomplete: wherever its XML ends early', async () => {
-    const body = page(entry('a') + entry('b'), { head: '<IsTruncated>false</IsTruncated>' });
-    let upTo = 0;
-    const { listing } = await listingOn((response) => saying(body.slice(0, upTo))(response, new URL('http://x')));
-    for (upTo = body.indexOf('<Name>'); upTo < body.length; upTo += 7) {
-      await expect(listing.page(location, all), body.slice(0, upTo)).rejects.toMatchObject({ code: 'listing.incomplete' });
+  it('listing.incomplete: wherever its XML ends early, and where the connection was cut in its midst', async () => {
+    const whole = page(entry('a') + entry('b'), { head: '<IsTruncated>false</IsTruncated>' });
+    let body = '';
+    const { listing } = await scriptedS3(() => ({ body }));
+    for (let upTo = whole.indexOf('<Name>'); upTo < whole.length; upTo += 7) {
+      body = whole.slice(0, upTo);
+      await expect(listing.page(target, all), body).rejects.toMatchObject({ code: 'listing.incomplete' });
     }
-  });
-
-  it('listing.incomplete: the connection was cut in its midst', async () => {
-    const cut: Script = (response) => {
-      response.writeHead(200, { 'content-length': '10000' }).write(page(entry('a')).slice(0, 100), () => response.destroy());
-    };
-    expect(await faultOf(cut)).toMatchObject({ code: 'listing.incomplete' });
+    const headers = { 'content-length': '10000' };
+    expect(await codeOf({ headers, body: whole.slice(0, 100), isCut: true })).toBe('listing.incomplete');
   });
 
   it.each([
@@ -183,45 +126,8 @@ describe('a listing that proves nothing is refused', () => {
     ['the key that it was to begin after', ['a', 'b'], { ...all, after: 'a' }],
     ['a key with another prefix', ['p/a', 'q'], { ...all, prefix: 'p/' }],
   ])('listing.disorder: it has %s', async (_what, keys, range) => {
-    const { prefix } = range;
-    expect(await faultOf(saying(page(keys.map((key) => entry(key)).join(''), { prefix })), range)).toMatchObject({
-      code: 'listing.disorder',
-    });
-  });
-
-  const error = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>as scripted</Message></Error>`;
-  it.each([
-    ['bucket.missing', 404, 'NoSuchBucket'],
-    ['bucket.missing', 301, 'PermanentRedirect'],
-    ['object.denied', 403, 'AccessDenied'],
-    ['s3.throttled', 503, 'SlowDown'],
-    ['s3.unavailable', 500, 'InternalError'],
-    ['s3.credentials', 403, 'SignatureDoesNotMatch'],
-  ])('%s: status %i %s', async (code, status, name) => {
-    expect(await faultOf(saying(error(name), status))).toMatchObject({ code });
-  });
-
-  it('object.undated: it has no Date', async () => {
-    const undated: Script = (response, url) => {
-      response.removeHeader('date');
-      saying(page(entry('a')))(response, url);
-    };
-    expect(await faultOf(undated)).toMatchObject({ code: 'object.undated' });
-  });
-
-  it('s3.unavailable: nobody answers', async () => {
-    const { listing } = await listingOn(() => undefined);
-    for (const { server } of open) await new Promise((resolve) => server.close(resolve));
-    await expect(listing.page(location, all)).rejects.toMatchObject({ code: 's3.unavailable' });
-  });
-
-  it('ends with the signal’s reason when it is aborted', async () => {
-    const { listing } = await listingOn(() => undefined);
-    const reason = new Error('stopping');
-    const stop = new AbortController();
-    const asked = listing.page(location, all, stop.signal);
-    stop.abort(reason);
-    await expect(asked).rejects.toBe(reason);
+    const body = page(keys.map((key) => entry(key)).join(''), { prefix: range.prefix });
+    expect(await codeOf({ body }, range)).toBe('listing.disorder');
   });
 });
 
@@ -231,139 +137,107 @@ describe('a page without keys that says that more follows', () => {
     page('', { head: `<IsTruncated>true</IsTruncated><KeyCount>0</KeyCount><NextContinuationToken>${token}</NextContinuationToken>` });
 
   /** Answers so many pages without keys, then one with a key. The token is the number of the page. */
-  const after =
-    (count: number): Script =>
-    (response, url) => {
-      const at = Number(url.searchParams.get('continuation-token') ?? 0);
-      saying(at < count ? emptyPage(`${at + 1}`) : page(entry('b')))(response, url);
-    };
+  const after = (count: number, request: S3Request): ScriptedAnswer => {
+    const at = Number(tokenOf(request) ?? 0);
+    return { body: at < count ? emptyPage(`${at + 1}`) : page(entry('b')) };
+  };
 
-  it('is followed by its token, and counts', async () => {
-    const { listing, requests } = await listingOn(after(3));
-    expect(await listing.page(location, all1)).toMatchObject({ objects: [{ key: 'b' }], isTruncated: false, requests: 4 });
-    expect(requests.map((url) => url.searchParams.get('start-after') ?? url.searchParams.get('continuation-token'))).toEqual([
-      'a',
-      '1',
-      '2',
-      '3',
-    ]);
-  });
-
-  it('leaves the time of the first of them, when what they passed was absent', async () => {
-    let dateMs = DATE_MS;
-    const { listing } = await listingOn((response, url) => {
-      response.setHeader('date', new Date(dateMs).toUTCString());
-      dateMs += 10_000;
-      after(3)(response, url);
-    });
-    expect((await listing.page(location, all1)).observedAtMs).toBe(DATE_MS);
+  it('is followed by its token, and counts; what they passed was absent at the time of the first of them', async () => {
+    let afterMs = -10_000;
+    const { listing, asked } = await scriptedS3((request) => ({ ...after(3, request), headers: dated((afterMs += 10_000)) }));
+    const found = await listing.page(target, all1);
+    expect(found).toMatchObject({ objects: [{ key: 'b' }], isTruncated: false, requests: 4, observedAtMs: DATE_MS });
+    const urls = asked.map(({ path }) => new URL(path, 'http://s3').searchParams);
+    expect(urls.map((query) => query.get('start-after') ?? query.get('continuation-token'))).toEqual(['a', '1', '2', '3']);
   });
 
   it('is a fault after ten seconds of them, and the next attempt continues there, however many there are', async () => {
-    const { listing, requests } = await listingOn(after(140), 62.5);
+    const { listing, asked } = await scriptedS3((request) => after(140, request), { takesMs: 180 });
     const attempts: unknown[] = [];
-    for (let attempt = 0; attempt < 3; attempt += 1) attempts.push(await listing.page(location, all1).catch((error: unknown) => error));
+    for (let attempt = 0; attempt < 3; attempt += 1) attempts.push(await listing.page(target, all1).catch((error: unknown) => error));
     expect(attempts).toMatchObject([
       { code: 'listing.incomplete', reason: expect.stringMatching(/the listing has \d+ pages without keys so far/) as string },
       { code: 'listing.incomplete' },
       { objects: [{ key: 'b' }] },
     ]);
-    expect(requests).toHaveLength(141);
+    expect(asked).toHaveLength(141);
   });
 
   it('is not passed twice when a call was aborted or failed; only a token that is refused is not used again', async () => {
-    let refused = '';
-    const stop = new AbortController();
+    let refused = '10';
     let stopAt = 'none';
-    const { listing, requests } = await listingOn((response, url) => {
-      const token = url.searchParams.get('continuation-token') ?? '';
+    const stop = new AbortController();
+    const tokens: (string | null)[] = [];
+    const { listing } = await scriptedS3((request) => {
+      const token = tokenOf(request);
+      tokens.push(token);
       if (token === stopAt) stop.abort(new Error('stopping'));
-      if (token === refused) saying('<Error><Code>InvalidArgument</Code></Error>', 400)(response, url);
-      else after(50)(response, url);
+      return token === refused ? { status: 400, body: errorBody('InvalidArgument') } : after(50, request);
     });
-    const tokens = (): readonly (string | null)[] => requests.splice(0).map((url) => url.searchParams.get('continuation-token'));
-    refused = '10';
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
-    expect(tokens().at(-1)).toBe('10');
-    refused = 'none';
-    stopAt = '21';
-    await expect(listing.page(location, all1, stop.signal)).rejects.toThrow('stopping');
-    expect(tokens()[0]).toBe('10');
-    refused = 'none';
-    expect(await listing.page(location, all1)).toMatchObject({ objects: [{ key: 'b' }] });
-    expect(Number(tokens()[0])).toBeGreaterThan(10);
+    await expect(listing.page(target, all1)).rejects.toMatchObject({ code: 'object.failed' });
+    expect(tokens.splice(0).at(-1)).toBe('10');
+    [refused, stopAt] = ['none', '21'];
+    await expect(listing.page(target, all1, stop.signal)).rejects.toThrow('stopping');
+    expect(tokens.splice(0)[0]).toBe('10');
+    expect(await listing.page(target, all1)).toMatchObject({ objects: [{ key: 'b' }] });
+    expect(Number(tokens.splice(0)[0])).toBeGreaterThan(10);
     refused = '30';
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'object.failed' });
-    tokens();
+    for (let times = 0; times < 2; times += 1) await expect(listing.page(target, all1)).rejects.toMatchObject({ code: 'object.failed' });
     refused = 'none';
-    await listing.page(location, all1);
-    expect(tokens()[0]).toBeNull();
+    tokens.length = 0;
+    await listing.page(target, all1);
+    expect(tokens[0]).toBeNull();
   });
 
   it('that an earlier call has passed makes the page old, and the page says when it was answered', async () => {
-    let dateMs = DATE_MS;
-    let isStopped = true;
-    const { listing } = await listingOn((response, url) => {
-      response.setHeader('date', new Date(dateMs).toUTCString());
-      if (isStopped && url.searchParams.has('continuation-token')) saying('<Error><Code>SlowDown</Code></Error>', 503)(response, url);
-      else after(5)(response, url);
-    });
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 's3.throttled' });
-    isStopped = false;
-    dateMs += 300_000;
-    expect(await listing.page(location, all1)).toMatchObject({ observedAtMs: DATE_MS, answeredAtMs: DATE_MS + 300_000 });
+    let afterMs = 0;
+    const { listing } = await scriptedS3((request) =>
+      afterMs === 0 && tokenOf(request) !== null
+        ? { status: 503, body: errorBody('SlowDown') }
+        : { ...after(5, request), headers: dated(afterMs) },
+    );
+    await expect(listing.page(target, all1)).rejects.toMatchObject({ code: 's3.throttled' });
+    afterMs = 300_000;
+    expect(await listing.page(target, all1)).toMatchObject({ observedAtMs: DATE_MS, answeredAtMs: DATE_MS + 300_000 });
   });
 
   it('is returned with its place to a caller who asks page by page, with one request for each', async () => {
-    let dateMs = DATE_MS;
-    const { listing, requests } = await listingOn((response, url) => {
-      response.setHeader('date', new Date((dateMs += 10_000)).toUTCString());
-      after(2)(response, url);
-    });
-    const first = await listing.page(location, { ...all1, from: 'start' });
-    expect(first).toEqual({
-      objects: [],
-      isTruncated: true,
-      observedAtMs: DATE_MS + 10_000,
-      place: { token: '1', observedAtMs: DATE_MS + 10_000, pages: 1, mark: '1' },
-    });
-    expect(requests).toHaveLength(1);
-    const second = await listing.page(location, { ...all1, from: first.place! });
-    expect(second.place).toMatchObject({ token: '2', pages: 2, observedAtMs: DATE_MS + 10_000 });
-    const third = await listing.page(location, { ...all1, from: second.place! });
+    let afterMs = 0;
+    const { listing, asked } = await scriptedS3((request) => ({ ...after(2, request), headers: dated((afterMs += 10_000)) }));
+    const first = await listing.page(target, { ...all1, from: 'start' });
+    const observedAtMs = DATE_MS + 10_000;
+    expect(first).toEqual({ objects: [], isTruncated: true, observedAtMs, place: { token: '1', observedAtMs, pages: 1, mark: '1' } });
+    expect(asked).toHaveLength(1);
+    const second = await listing.page(target, { ...all1, from: first.place! });
+    expect(second.place).toMatchObject({ token: '2', pages: 2, observedAtMs });
+    const third = await listing.page(target, { ...all1, from: second.place! });
     // what they did not contain was absent when the first of them was answered
-    expect(third).toMatchObject({ objects: [{ key: 'b' }], observedAtMs: DATE_MS + 10_000, answeredAtMs: DATE_MS + 30_000 });
+    expect(third).toMatchObject({ objects: [{ key: 'b' }], observedAtMs, answeredAtMs: DATE_MS + 30_000 });
     expect(third).not.toHaveProperty('place');
-    expect(requests).toHaveLength(3);
+    expect(asked).toHaveLength(3);
     // what one caller has passed is nothing to another
-    await listing.page(location, { ...all1, from: 'start' });
-    expect(requests.at(-1)?.searchParams.get('start-after')).toBe('a');
+    await listing.page(target, { ...all1, from: 'start' });
+    expect(asked.at(-1)?.path).toContain('start-after=a');
   });
 
-  it.each([1, 2, 3, 7, 50])('is a fault if its tokens go in a circle of %i', async (length) => {
-    const { listing, requests } = await listingOn((response, url) => {
-      const at = Number(url.searchParams.get('continuation-token') ?? 0);
-      saying(emptyPage(`${at < 10 ? at + 1 : 10 + ((at - 9) % length)}`))(response, url);
+  // any length of a circle: test/domain/reindex/passed-pages.test.ts
+  it('is a fault if its tokens go in a circle', async () => {
+    const { listing, asked } = await scriptedS3((request) => {
+      const at = Number(tokenOf(request) ?? 0);
+      return { body: emptyPage(`${at < 10 ? at + 1 : 10 + ((at - 9) % 7)}`) };
     });
-    await expect(listing.page(location, all1)).rejects.toMatchObject({
+    await expect(listing.page(target, all1)).rejects.toMatchObject({
       code: 'listing.incomplete',
       reason: expect.stringContaining('in a circle') as string,
     });
-    expect(requests.length).toBeLessThanOrEqual(3 * (10 + length));
+    expect(asked.length).toBeLessThanOrEqual(51);
   });
 
   it.each([
     ['no token', page('', { head: '<IsTruncated>true</IsTruncated><KeyCount>0</KeyCount>' })],
     ['a token that no record can keep', emptyPage('x'.repeat(8_193))],
   ])('is a fault if it has %s', async (_what, body) => {
-    expect(await faultOf(saying(body))).toMatchObject({ code: 'listing.incomplete' });
-  });
-
-  it('is a fault if its token leads nowhere', async () => {
-    const { listing, requests } = await listingOn(saying(emptyPage('same')));
-    await expect(listing.page(location, all1)).rejects.toMatchObject({ code: 'listing.incomplete' });
-    expect(requests).toHaveLength(2);
+    expect(await codeOf({ body })).toBe('listing.incomplete');
   });
 });
 
@@ -413,7 +287,7 @@ describe('the fast reader', () => {
 
   it('says what the SDK’s own parser says, or nothing', async () => {
     let body = '';
-    const { aws } = await serve((response, url) => saying(body)(response, url));
+    const { aws } = await scriptedS3(() => ({ body }));
     let taken = 0;
     await fc.assert(
       fc.asyncProperty(fc.oneof(document, broken), async (xml) => {
@@ -459,10 +333,10 @@ describe('a listing of fauxqs, which encodes no keys and sorts them by language'
     fauxqs.s3.createBucket('some-bucket');
     for (const key of ['B', 'a']) fauxqs.s3.putObject('some-bucket', key, Buffer.from('x'));
     const listing = createS3Listing({ clientFor: aws.clients().s3For, clock: { monotonicMs: () => performance.now() } });
-    await expect(listing.page({ ...location, region: 'us-east-1' }, all)).rejects.toMatchObject({ code: 'listing.disorder' });
+    await expect(listing.page({ ...target, region: 'us-east-1' }, all)).rejects.toMatchObject({ code: 'listing.disorder' });
     fauxqs.s3.deleteObject('some-bucket', 'B');
     fauxqs.s3.putObject('some-bucket', 'b c%20+', Buffer.from('x'));
-    expect((await listing.page({ ...location, region: 'us-east-1' }, all)).objects.map(({ key }) => key)).toEqual(['a', 'b c%20+']);
+    expect((await listing.page({ ...target, region: 'us-east-1' }, all)).objects.map(({ key }) => key)).toEqual(['a', 'b c%20+']);
     await aws.dispose();
     await fauxqs.app.close();
   });

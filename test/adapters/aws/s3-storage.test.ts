@@ -53,37 +53,14 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     expect((await storage.observe(at(bucket), 'k')).state).toMatchObject({ present: true, versionId: 'null' });
   });
 
-  it.each([
-    '..',
-    '../x',
-    './a',
-    'a//b',
-    '/lead',
-    'trailing/',
-    'a b',
-    'a+b',
-    '100%',
-    'a%20b',
-    'ünï',
-    '\u{1f600}',
-    '\u0001',
-    '"\\\n',
-    'x'.repeat(1_024),
-  ])('sees the key %j, and that its neighbours are not there', async (key) => {
+  it('sees every awkward key, and that its neighbours are not there, of which one may be another form of one name', async () => {
     const bucket = await aws.createBucket();
-    await aws.put(bucket, key, 'hello');
-    expect((await storage.observe(at(bucket), key)).state).toMatchObject({ present: true, etag: HELLO_ETAG });
-    if (key.length < 1_024) expect((await storage.observe(at(bucket), `${key}x`)).state).toEqual({ present: false });
-  });
-
-  it('takes NFC and NFD forms of one name for two keys', async () => {
-    const bucket = await aws.createBucket();
-    await aws.put(bucket, 'é', 'hello');
-    expect((await storage.observe(at(bucket), 'e\u0301')).state).toEqual({ present: false });
-  });
-
-  it('tells a missing bucket from a missing key', async () => {
-    await expect(storage.observe(at('tally-test-no-such-bucket'), 'k')).rejects.toMatchObject({ code: 'bucket.missing' });
+    const keys = ['..', '../x', './a', 'a//b', '/lead', 'trailing/', 'a b', 'a+b', '100%', 'a%20b', 'é', '\u{1f600}', '\u0001', '"\\\n'];
+    for (const key of [...keys, 'x'.repeat(1_024)]) await aws.put(bucket, key, 'hello');
+    for (const key of [...keys, 'x'.repeat(1_024)])
+      expect((await storage.observe(at(bucket), key)).state, key).toMatchObject({ present: true, etag: HELLO_ETAG });
+    for (const key of [...keys.map((each) => `${each}~`), 'e\u0301'])
+      expect((await storage.observe(at(bucket), key)).state, key).toEqual({ present: false });
   });
 
   it('reads the region and the versioning of a bucket', async () => {
@@ -99,7 +76,8 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
   });
 
   it('says that there is no such bucket', async () => {
-    await expect(storage.regionOf('tally-test-no-such-bucket')).rejects.toMatchObject({ code: 'bucket.missing' });
-    await expect(storage.versioningOf(at('tally-test-no-such-bucket'))).rejects.toMatchObject({ code: 'bucket.missing' });
+    const nowhere = 'tally-test-no-such-bucket';
+    const asked = [() => storage.observe(at(nowhere), 'k'), () => storage.regionOf(nowhere), () => storage.versioningOf(at(nowhere))];
+    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'bucket.missing' });
   });
 });

@@ -46,34 +46,32 @@ describe.skipIf(!awsEndpoint())('confirming a subscription on LocalStack', () =>
   });
 });
 
-describe('asking for a topic', () => {
-  it('calls none missing that nobody can be asked about', async () => {
-    const clients = createTestAws('http://127.0.0.1:1').clients();
-    const unreachable = createSnsTopics({ clientFor: clients.snsFor });
-    expect(await unreachable.isMissing(TOPIC_ARN)).toBe(false);
-    await expect(unreachable.isMissing(TOPIC_ARN, AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
-  });
-});
-
-describe('confirming a subscription', () => {
-  it('asks the region that the topic’s ARN names', async () => {
+describe('a topic that cannot be asked', () => {
+  it('is not called missing, and its subscription is not confirmed; the region is that of its ARN', async () => {
     const regions: string[] = [];
     const aws = createTestAws('http://127.0.0.1:1');
     const clients = aws.clients();
-    const clientFor = (region: string) => {
-      regions.push(region);
-      return clients.snsFor(region);
-    };
-    await expect(createSnsTopics({ clientFor }).confirm(TOPIC_ARN, 'token')).rejects.toMatchObject({
+    const unreachable = createSnsTopics({
+      clientFor: (region) => {
+        regions.push(region);
+        return clients.snsFor(region);
+      },
+    });
+    expect(await unreachable.isMissing(TOPIC_ARN)).toBe(false);
+    await expect(unreachable.confirm(TOPIC_ARN, 'token')).rejects.toMatchObject({
       code: 'message.confirmation-failed',
       reason: expect.stringContaining('ECONNREFUSED') as string,
     });
-    expect(regions).toEqual(['eu-west-1']);
+    expect(regions).toEqual(['eu-west-1', 'eu-west-1']);
+    const reason = new Error('enough');
+    const aborted = AbortSignal.abort(reason);
+    await expect(unreachable.isMissing(TOPIC_ARN, aborted)).rejects.toBe(reason);
+    await expect(unreachable.confirm(TOPIC_ARN, 'token', aborted)).rejects.toBe(reason);
     await aws.dispose();
   });
 
   it.each(['', 'arn:aws:sqs:eu-west-1:000000000000:q', 'arn:aws:sns:evil.example/:000000000000:t', `${TOPIC_ARN}\n`])(
-    'asks nobody about %j',
+    'is none where the ARN is %j',
     async (topicArn) => {
       const clientFor = () => {
         throw new Error('asked');
@@ -83,12 +81,4 @@ describe('confirming a subscription', () => {
       });
     },
   );
-
-  it('rejects with the reason of an aborted signal', async () => {
-    const aws = createTestAws('http://127.0.0.1:1');
-    const reason = new Error('enough');
-    const topics = createSnsTopics({ clientFor: aws.clients().snsFor });
-    await expect(topics.confirm(TOPIC_ARN, 'token', AbortSignal.abort(reason))).rejects.toBe(reason);
-    await aws.dispose();
-  });
 });

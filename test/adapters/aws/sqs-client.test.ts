@@ -1,11 +1,12 @@
 import { startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSqsClient } from '../../../src/adapters/aws/sqs-client.ts';
-import { FaultError } from '../../../src/domain/fault.ts';
+import { faultOf } from '../../../src/domain/fault.ts';
 import type { QueueClient } from '../../../src/pipeline/ports/queues.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { startScripted } from '../../support/servers/scripted.ts';
 
 const clock = { monotonicMs: () => performance.now() };
 
@@ -38,7 +39,7 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
       await stop();
     });
 
-    it('sends a message with its attributes and receives it with all facts', async () => {
+    it('sends a message with its attributes, receives it with all facts, and deletes it', async () => {
       const { url } = await aws.createQueue();
       const attributes = {
         note: { dataType: 'String', stringValue: 'ünï' },
@@ -52,14 +53,7 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
       expect(Math.abs(message!.sentAtMs - Date.now())).toBeLessThan(60_000);
       expect(message!.firstReceivedAtMs).toBeGreaterThanOrEqual(message!.sentAtMs);
       expect(await queues.receive(url, { visibilityS: 30, max: 10 })).toEqual([]);
-    });
-
-    it('deletes a batch', async () => {
-      const { url } = await aws.createQueue();
-      await aws.sendBodies(url, ['a', 'b']);
-      const received = await queues.receive(url, { visibilityS: 30, max: 10 });
-      const handles = received.map((message) => message.receiptHandle);
-      expect(await queues.deleteBatch(url, handles)).toEqual([]);
+      expect(await queues.deleteBatch(url, [message!.receiptHandle])).toEqual([]);
       expect(await queues.attributes(url)).toMatchObject({ visible: 0, inFlight: 0 });
     });
 
@@ -91,22 +85,18 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
       expect(await queues.attributes(url)).toMatchObject({ visible: 0, inFlight: 2 });
     });
 
-    it('reads the redrive policy and finds the URL of the dead-letter queue', async () => {
+    it('reads the attributes of a queue and finds the URL of the dead-letter queue', async () => {
       const deadLetters = await aws.createQueue();
       const { url } = await aws.createQueue({
-        attributes: { VisibilityTimeout: '45' },
+        attributes: { VisibilityTimeout: '45', MessageRetentionPeriod: '3600', MaximumMessageSize: '262144' },
         deadLetters: { queue: deadLetters, maxReceiveCount: 20 },
       });
       const found = await queues.attributes(url);
       expect(found).toMatchObject({ visible: 0, inFlight: 0, delayed: 0, visibilityTimeoutS: 45, maxReceiveCount: 20 });
+      expect(found).toMatchObject({ retentionMs: 3_600_000, messageBytesMax: 262_144 });
       await queues.send(found.deadLetterQueueUrl!, { body: 'dead', attributes: {} });
       expect(await aws.takeBodies(deadLetters.url, 1)).toEqual(['dead']);
       expect(await queues.attributes(deadLetters.url)).not.toHaveProperty('maxReceiveCount');
-    });
-
-    it('reads how long the queue keeps a message, and how large one may be', async () => {
-      const { url } = await aws.createQueue({ attributes: { MessageRetentionPeriod: '3600', MaximumMessageSize: '262144' } });
-      expect(await queues.attributes(url)).toMatchObject({ retentionMs: 3_600_000, messageBytesMax: 262_144 });
     });
 
     it('says that a queue does not exist', async () => {
@@ -124,13 +114,26 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
 });
 
 describe('the SQS client', () => {
+  async function faultFrom(endpoint: string): Promise<unknown> {
+    const aws = createTestAws(endpoint);
+    const queues = createSqsClient({ clientFor: aws.clients().sqsFor, clock });
+    const fault = await queues.deleteBatch(`${aws.endpoint}/000000000000/q`, ['x']).then(() => 'no fault', faultOf);
+    await aws.dispose();
+    return fault;
+  }
+  const unreachable = (reason: string) => ({ code: 'queue.unreachable', reason: expect.stringContaining(reason) as string });
+
   it('says that nothing answers', async () => {
     // nothing is ever given this port
-    const aws = createTestAws('http://127.0.0.1:1');
-    const queues = createSqsClient({ clientFor: aws.clients().sqsFor, clock });
-    const error = await queues.deleteBatch(`${aws.endpoint}/000000000000/q`, ['x']).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(FaultError);
-    expect(error).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining('ECONNREFUSED') as string });
-    await aws.dispose();
+    expect(await faultFrom('http://127.0.0.1:1')).toEqual(unreachable('ECONNREFUSED'));
+  });
+
+  it.each([
+    [403, 'AccessDeniedException', 'permission denied'],
+    [400, 'UnrecognizedClientException', 'the AWS credentials are missing or not accepted'],
+  ])('says of %d %s: %s', async (status, type, reason) => {
+    const body = { __type: `com.amazon.coral.service#${type}`, message: 'as scripted' };
+    const { url } = await startScripted(() => ({ status, headers: { 'content-type': 'application/x-amz-json-1.0' }, body }));
+    expect(await faultFrom(url)).toEqual(unreachable(reason));
   });
 });

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { startFauxqs } from 'fauxqs';
@@ -11,6 +9,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import type { QueueMessage, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
 import { createTestAws, until } from '../../support/servers/aws.ts';
+import { startScripted } from '../../support/servers/scripted.ts';
 
 type Options = Parameters<typeof createSqsReceiver>[0];
 type Handlers = Parameters<QueueReceiver['start']>[0];
@@ -94,31 +93,30 @@ describe('the SQS receiver', () => {
     await stopServer();
   });
 
+  async function queueOf(bodies: readonly string[]): Promise<string> {
+    const { url } = await aws.createQueue();
+    await aws.sendBodies(url, bodies);
+    return url;
+  }
+
   it('hands over messages of every queue with all their facts, and deletes none', async () => {
-    const [first, second] = [await aws.createQueue(), await aws.createQueue()];
     const bodies = Array.from({ length: 25 }, (_, index) => `body ${index}`);
-    await aws.sendBodies(first.url, bodies);
-    await aws.sendBodies(second.url, ['other']);
-    const { receiver, messages, faults, seen } = startReceiver(aws, { queueUrls: [first.url, second.url] });
+    const queueUrls = [await queueOf(bodies), await queueOf(['other'])];
+    const { receiver, messages, faults, seen } = startReceiver(aws, { queueUrls });
     await until('all messages have come', () => messages.length === 26);
     await receiver.stop(0);
-    expect(
-      messages
-        .filter((message) => message.queueUrl === first.url)
-        .map((message) => message.body)
-        .toSorted(),
-    ).toEqual(bodies.toSorted());
-    const other = messages.find((message) => message.queueUrl === second.url)!;
+    const [first, second] = queueUrls.map((url) => messages.filter(({ queueUrl }) => queueUrl === url));
+    expect(first!.map(({ body }) => body).toSorted()).toEqual(bodies.toSorted());
+    const other = second![0]!;
     expect(other).toMatchObject({ body: 'other', receiveCount: 1, attributes: {} });
     expect(other.receivedAtMonotonicMs).toBeLessThanOrEqual(performance.now());
-    expect(await countsOf(aws, first.url)).toEqual({ visible: 0, inFlight: 25 });
+    expect(await countsOf(aws, queueUrls[0]!)).toEqual({ visible: 0, inFlight: 25 });
     expect(faults).toEqual([]);
     expect(seen.polled).toBeGreaterThanOrEqual(4);
   });
 
   it('receives nothing until it is admitted', async () => {
-    const { url } = await aws.createQueue();
-    await aws.sendBodies(url, ['waits']);
+    const url = await queueOf(['waits']);
     const gate = Promise.withResolvers<void>();
     let asked = 0;
     const admit = async () => {
@@ -159,8 +157,7 @@ describe('the SQS receiver', () => {
   });
 
   it('stops at once although a large answer waits for room', async () => {
-    const { url } = await aws.createQueue();
-    await aws.sendBodies(url, ['x'.repeat(900_000)]);
+    const url = await queueOf(['x'.repeat(900_000)]);
     let asked = 0;
     const roomForLarge = (signal: AbortSignal) =>
       new Promise<void>((_, reject) => {
@@ -174,11 +171,7 @@ describe('the SQS receiver', () => {
   });
 
   it('holds a poller back until its batch is handled', async () => {
-    const { url } = await aws.createQueue();
-    await aws.sendBodies(
-      url,
-      Array.from({ length: 12 }, (_, index) => String(index)),
-    );
+    const url = await queueOf(Array.from({ length: 12 }, (_, index) => String(index)));
     const handled = Promise.withResolvers<void>();
     const sizes: number[] = [];
     const handle = async (batch: readonly QueueMessage[]) => {
@@ -195,8 +188,7 @@ describe('the SQS receiver', () => {
   });
 
   it('tells of a handler that throws, and goes on', async () => {
-    const { url } = await aws.createQueue();
-    await aws.sendBodies(url, ['a']);
+    const url = await queueOf(['a']);
     const bodies: string[] = [];
     const handle = async (batch: readonly QueueMessage[]) => {
       bodies.push(...batch.map((message) => message.body));
@@ -252,19 +244,14 @@ describe('the SQS receiver', () => {
   });
 
   it('aborts the polls that outlast the grace of a stop', async () => {
-    let polls = 0;
     // nothing but the abort can end these
-    const silent = createServer(() => void (polls += 1));
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const own = createTestAws(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
-    const { receiver, faults } = startReceiver(own, { queueUrls: [`${own.endpoint}/000000000000/q`], waitS: 20 });
-    await until('the polls run', () => polls === 2);
+    const { url, asked } = await startScripted(() => undefined);
+    const own = createTestAws(url);
+    const { receiver, faults } = startReceiver(own, { queueUrls: [`${url}/000000000000/q`], waitS: 20 });
+    await until('the polls run', () => asked.length === 2);
     await receiver.stop(50);
     expect(faults).toEqual([]);
     await own.dispose();
-    silent.closeAllConnections();
-    silent.close();
   });
 
   it('tells the fault that admission itself ended with', async () => {
@@ -294,87 +281,36 @@ describe('the SQS receiver', () => {
 });
 
 describe('the back-off of the SQS receiver', () => {
-  /** Answers as scripted: 'empty' is a receive without messages, a number an error status. The last answer repeats. */
-  async function scriptedQueue(script: readonly ('empty' | { readonly status: number; readonly type: string })[]) {
-    let requests = 0;
-    const server = createServer((request, response) => {
-      request.resume();
-      const answer = script[Math.min(requests, script.length - 1)]!;
-      requests += 1;
-      response.setHeader('content-type', 'application/x-amz-json-1.0');
-      if (answer === 'empty') response.end('{}');
-      else response.writeHead(answer.status).end(JSON.stringify({ __type: answer.type, message: 'as scripted' }));
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
-  }
-
-  /** Notes how long it was asked to sleep and does not; after `limit` it sleeps until the stop. */
-  function notingClock(limit: number) {
+  /** What it was asked to sleep until it has failed so often; the last sleep lasts until the stop. */
+  async function sleptUntil(failures: number, endpoint: string) {
     const delays: number[] = [];
     const sleep = async (delayMs: number, signal?: AbortSignal) => {
-      if (delays.length === limit) await delay(3_600_000, undefined, { ...(signal && { signal }) });
+      if (delays.length === failures - 1) await clock.sleep(3_600_000, signal);
       delays.push(delayMs);
     };
-    return { delays, clock: { ...clock, sleep } };
+    const aws = createTestAws(endpoint);
+    const { receiver, faults } = startReceiver(aws, { queueUrls: [`${endpoint}/000000000000/q`], pollers: 1, clock: { ...clock, sleep } });
+    await until('it has failed so often', () => faults.length === failures);
+    await receiver.stop(0);
+    await aws.dispose();
+    return { delays, faults };
   }
 
   it('is short after one failure, and doubles from 1 s to 30 s with jitter on a port where nothing listens', async () => {
-    const aws = createTestAws('http://127.0.0.1:1');
-    const noting = notingClock(8);
-    const queueUrls = ['http://127.0.0.1:1/000000000000/q'];
-    const { receiver, faults } = startReceiver(aws, { queueUrls, pollers: 1, clock: noting.clock });
-    await until('it has failed often', () => faults.length === 9);
-    await receiver.stop(0);
+    const { delays, faults } = await sleptUntil(9, 'http://127.0.0.1:1');
     [100, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].forEach((fullMs, index) => {
-      expect(noting.delays[index]).toBeGreaterThanOrEqual(fullMs / 2);
-      expect(noting.delays[index]).toBeLessThanOrEqual(fullMs);
+      expect(delays[index]).toBeGreaterThanOrEqual(fullMs / 2);
+      expect(delays[index]).toBeLessThanOrEqual(fullMs);
     });
     expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining('ECONNREFUSED') as string });
-    await aws.dispose();
   });
 
-  it('begins anew after a receive that was answered', async () => {
-    const failure = { status: 503, type: 'ServiceUnavailable' };
-    const server = await scriptedQueue([failure, failure, 'empty', failure]);
-    const aws = createTestAws(server.endpoint);
-    const noting = notingClock(3);
-    const { receiver, faults } = startReceiver(aws, {
-      queueUrls: [`${server.endpoint}/000000000000/q`],
-      pollers: 1,
-      clock: noting.clock,
-    });
-    await until('it has failed again', () => faults.length === 4);
-    await receiver.stop(0);
-    expect(noting.delays[1]).toBeGreaterThanOrEqual(500);
-    expect(noting.delays[2]).toBeLessThanOrEqual(100);
-    await aws.dispose();
-    server.close();
-  });
-
-  it.each([
-    { status: 403, type: 'com.amazon.coral.service#AccessDeniedException', reason: 'permission denied' },
-    {
-      status: 400,
-      type: 'com.amazon.coral.service#UnrecognizedClientException',
-      reason: 'the AWS credentials are missing or not accepted',
-    },
-    { status: 400, type: 'com.amazonaws.sqs#QueueDoesNotExist', reason: 'the queue does not exist' },
-  ])('says of $type: $reason', async ({ status, type, reason }) => {
-    const server = await scriptedQueue([{ status, type }]);
-    const aws = createTestAws(server.endpoint);
-    const noting = notingClock(0);
-    const { receiver, faults } = startReceiver(aws, {
-      queueUrls: [`${server.endpoint}/000000000000/q`],
-      pollers: 1,
-      clock: noting.clock,
-    });
-    await until('the fault is told', () => faults.length === 1);
-    await receiver.stop(0);
-    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: expect.stringContaining(reason) as string });
-    await aws.dispose();
-    server.close();
+  it('begins at its start after a receive that was answered', async () => {
+    const failure = { status: 503, body: { __type: 'ServiceUnavailable', message: 'as scripted' } };
+    let receives = 0;
+    const { url } = await startScripted(() => ((receives += 1) === 3 ? { body: {} } : failure));
+    const { delays } = await sleptUntil(4, url);
+    expect(delays[1]).toBeGreaterThanOrEqual(500);
+    expect(delays[2]).toBeLessThanOrEqual(100);
   });
 });

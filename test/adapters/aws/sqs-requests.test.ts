@@ -1,6 +1,4 @@
 /** What leaves for SQS and what is made of its answers, at the other end of the wire: a service that answers what a test says. */
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
@@ -9,68 +7,37 @@ import {
   SendMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/clients.ts';
+import { startScripted, type ScriptedAnswer, type ScriptedRequest } from '../../support/servers/scripted.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
-
-interface Seen {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingMessage['headers'];
-  readonly body: string;
-}
-
-interface Answer {
-  readonly status?: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body: unknown;
-}
 
 const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalr/EXAMPLE+KEY' };
 const signer = { ...credentials, region: 'eu-west-1', service: 'sqs', sessionToken: '' };
-const seen: Seen[] = [];
-let answer: (request: Seen) => Answer;
-let server: Server;
+let answer: () => ScriptedAnswer;
+let seen: ScriptedRequest[];
 let endpoint: string;
 let clients: AwsClients;
 
-beforeAll(async () => {
-  server = createServer((incoming, outgoing) => {
-    let body = '';
-    incoming.setEncoding('utf8').on('data', (chunk: string) => {
-      body += chunk;
-    });
-    incoming.on('end', () => {
-      const request = { method: incoming.method ?? '', path: incoming.url ?? '', headers: incoming.headers, body };
-      seen.push(request);
-      const { status = 200, headers, body: content } = answer(request);
-      outgoing.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-requestid': 'request-1', ...headers });
-      outgoing.end(typeof content === 'string' ? content : JSON.stringify(content));
-    });
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
-beforeEach(() => {
-  seen.length = 0;
+beforeEach(async () => {
+  answer = () => ({ body: {} });
+  ({ asked: seen, url: endpoint } = await startScripted(() => {
+    const { headers, ...answered } = answer();
+    return { ...answered, headers: { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-requestid': 'request-1', ...headers } };
+  }));
   clients = clientsWith(credentials);
 });
-afterEach(() => clients.close());
 
 function clientsWith(given: typeof credentials & { readonly sessionToken?: string }): AwsClients {
-  return createAwsClients({
+  const made = createAwsClients({
     region: signer.region,
     endpoints: { sqs: endpoint },
     credentials: given,
     s3: { forcePathStyle: true, timeoutMs: 1_000, connectionsMax: 1 },
     sqs: { receivesMax: 2, waitS: 1 },
   });
+  onTestFinished(() => made.close());
+  return made;
 }
 
 const url = (): string => `${endpoint}/000000000000/events`;
@@ -113,25 +80,22 @@ const sendBy = (client: SQSClient): Send => client.send.bind(client) as Send;
 
 describe('requests to SQS', () => {
   it.each(requests)('are signed so that AWS takes them: $name', async ({ command }) => {
-    answer = () => ({ body: {} });
     const sessionToken = 'session/of+the==role';
     for (const session of [{}, { sessionToken }]) {
       const own = clientsWith({ ...credentials, ...session });
       for (const client of [own.sqsFor(url()), own.sqsReceivingFor(url())]) await sendBy(client)(command());
-      own.close();
       expect(seen.splice(0).map((request) => signatureMistake(request, { ...signer, ...session }))).toEqual([undefined, undefined]);
     }
   });
 
   it.each(requests)('say what those of the SDK’s own client say: $name', async ({ command }) => {
-    answer = () => ({ body: {} });
     const plain = plainClient();
     await sendBy(plain)(command());
     await sendBy(clients.sqsFor(url()))(command());
     plain.destroy();
     const [theirs, ours] = seen;
     expect(JSON.parse(ours!.body)).toEqual(JSON.parse(theirs!.body));
-    const telling = ({ method, path, headers }: Seen) => [
+    const telling = ({ method, path, headers }: ScriptedRequest) => [
       method,
       path,
       headers['x-amz-target'],
@@ -143,7 +107,6 @@ describe('requests to SQS', () => {
   });
 
   it('resolve the middleware once for each kind of request and each signal, as those of a poller have the same one', async () => {
-    answer = () => ({ body: {} });
     const client = clients.sqsReceivingFor(url());
     const send = sendBy(client);
     let resolved = 0;
@@ -171,7 +134,6 @@ describe('requests to SQS', () => {
     const send = sendBy(clients.sqsReceivingFor(url()));
     const [stopped, other] = [new AbortController(), new AbortController()];
     const [receive] = requests;
-    answer = () => ({ body: {} });
     for (const { signal } of [stopped, other]) await send(receive!.command(), { abortSignal: signal });
     answer = () => {
       stopped.abort();
@@ -183,7 +145,6 @@ describe('requests to SQS', () => {
   });
 
   it('end when no answer comes, or one that stalls: a receive after its wait', async () => {
-    answer = () => ({ body: {} });
     const limits = (timeoutMs: number) => ({
       connectionTimeout: 3_000,
       requestTimeout: timeoutMs,
@@ -251,12 +212,6 @@ describe('answers of SQS', () => {
     const ours = await sendBy(clients.sqsFor(url()))(requests[at]!.command());
     plain.destroy();
     expect(facts(ours)).toEqual(facts(theirs));
-  });
-
-  it('give binary attributes as bytes', async () => {
-    answer = () => ({ body: { Messages: [message] } });
-    const { Messages } = await clients.sqsReceivingFor(url()).send(new ReceiveMessageCommand({ QueueUrl: url() }));
-    expect([...Messages![0]!.MessageAttributes!['bytes']!.BinaryValue!]).toEqual([0, 255]);
   });
 
   it.each(requests)('that are errors keep their names: $name', async ({ command }) => {

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -43,7 +41,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { Message } from '@aws-sdk/client-sqs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { EmbeddedStartError, startEmbedded } from '../../../src/adapters/embedded/server.ts';
 import type { Embedded } from '../../../src/adapters/embedded/server.ts';
@@ -90,6 +88,12 @@ async function start(port = 0): Promise<void> {
 }
 
 const settings = () => ({ endpoint: embedded.endpoint, region: 'eu-west-1', credentials: CREDENTIALS });
+
+function newSns(): SNSClient {
+  const sns = new SNSClient(settings());
+  onTestFinished(() => sns.destroy());
+  return sns;
+}
 
 async function stop(): Promise<void> {
   s3.destroy();
@@ -151,6 +155,10 @@ function toldBy(message: Message): Told {
 }
 
 const put = (Key: string, Body = 'hello', Bucket = 'demo') => s3.send(new PutObjectCommand({ Bucket, Key, Body }));
+async function get(Key: string): Promise<string | undefined> {
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key }));
+  return Body?.transformToString();
+}
 const remove = (Key: string) => s3.send(new DeleteObjectCommand({ Bucket: 'demo', Key }));
 
 async function upload(Key: string, parts: readonly Uint8Array[]): Promise<void> {
@@ -170,7 +178,7 @@ function expectIncreasing(events: readonly Told[]): void {
 }
 
 describe('notifications', () => {
-  test('each kind of change arrives as the notification that S3 would send, in order', async () => {
+  test('each kind of change in any bucket arrives as the notification that S3 would send, in order', async () => {
     await put('a.txt');
     await s3.send(new CopyObjectCommand({ Bucket: 'demo', Key: 'b.txt', CopySource: 'demo/a.txt' }));
     await remove('a.txt');
@@ -179,8 +187,13 @@ describe('notifications', () => {
     form.set('key', 'posted.txt');
     form.set('file', new Blob(['hello']));
     await fetch(`${embedded.endpoint}/demo`, { method: 'POST', body: form });
+    // in chunks, with a checksum behind them
+    const Body = Readable.from([Buffer.from('abc'), Buffer.from('def')]);
+    await s3.send(new PutObjectCommand({ Bucket: 'demo', Key: 'stream', Body, ContentLength: 6, ChecksumAlgorithm: 'SHA256' }));
+    await s3.send(new CreateBucketCommand({ Bucket: 'later' }));
+    await put('x', 'hello', 'later');
 
-    const events = await told(5);
+    const events = await told(7);
     const etag = '5d41402abc4b2a76b9719d911017c592';
     expect(events).toMatchObject([
       { eventName: 'ObjectCreated:Put', bucket: 'demo', key: 'a.txt', etag, sizeBytes: 5 },
@@ -193,6 +206,8 @@ describe('notifications', () => {
         sizeBytes: 5_242_883,
       },
       { eventName: 'ObjectCreated:Post', key: 'posted.txt', etag, sizeBytes: 5 },
+      { key: 'stream', sizeBytes: 6, etag: 'e80b5017098950fc58aad83c8c14978e' },
+      { bucket: 'later', key: 'x' },
     ]);
     expectIncreasing(events);
     for (const event of events) expect(Math.abs(event.clock / 1_000 - event.eventTimeMs)).toBeLessThan(2);
@@ -214,25 +229,16 @@ describe('notifications', () => {
     ]);
   });
 
-  test('a bucket that is made later tells of its objects too', async () => {
-    await s3.send(new CreateBucketCommand({ Bucket: 'later' }));
-    await put('x', 'hello', 'later');
-    expect(await told(1)).toMatchObject([{ bucket: 'later', key: 'x' }]);
-  });
-
   test('awkward keys are told, stored and listed as they are', async () => {
     for (const key of KEYS) await put(key, key);
     expect((await told(KEYS.length)).map(({ key }) => key)).toEqual(KEYS);
-    for (const Key of KEYS) {
-      const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key }));
-      expect(await Body?.transformToString()).toBe(Key);
-    }
+    for (const key of KEYS) expect(await get(key)).toBe(key);
   });
 
   test('changes that could not be published are told when they can be again, as the keys then are', async () => {
     await put('gone');
     await told(1);
-    const sns = new SNSClient(settings());
+    const sns = newSns();
     const { topicArn: TopicArn } = embedded;
     await sns.send(new DeleteTopicCommand({ TopicArn }));
     await put('a', '1');
@@ -241,7 +247,6 @@ describe('notifications', () => {
     await sns.send(new CreateTopicCommand({ Name: 'tally-bucket-events' }));
     const Endpoint = 'arn:aws:sqs:eu-west-1:000000000000:tally-bucket-events';
     await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
-    sns.destroy();
     await put('b', '333');
     const events = await told(3);
     expectIncreasing(events);
@@ -255,14 +260,13 @@ describe('notifications', () => {
   });
 
   test('Fix: a change that no queue is subscribed to is told once one is', async () => {
-    const sns = new SNSClient(settings());
+    const sns = newSns();
     const { topicArn: TopicArn } = embedded;
     const { Subscriptions } = await sns.send(new ListSubscriptionsByTopicCommand({ TopicArn }));
     const [{ SubscriptionArn, Endpoint } = {}] = Subscriptions ?? [];
     await sns.send(new UnsubscribeCommand({ SubscriptionArn }));
     await put('unheard');
     await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
-    sns.destroy();
     expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:Put', key: 'unheard' }]);
   });
 
@@ -277,12 +281,6 @@ describe('notifications', () => {
       ['ObjectRemoved:Delete', 'from', undefined],
       ['ObjectCreated:Copy', 'to', 5],
     ]);
-  });
-
-  test('an upload in chunks with a trailing checksum is told at its own size', async () => {
-    const Body = Readable.from([Buffer.from('abc'), Buffer.from('def')]);
-    await s3.send(new PutObjectCommand({ Bucket: 'demo', Key: 'stream', Body, ContentLength: 6, ChecksumAlgorithm: 'SHA256' }));
-    expect(await told(1)).toMatchObject([{ key: 'stream', sizeBytes: 6, etag: 'e80b5017098950fc58aad83c8c14978e' }]);
   });
 
   test('an upload begun before a restart tells of its completion', async () => {
@@ -369,20 +367,14 @@ describe('what ingest asks of S3', () => {
     expect(inside.Contents?.map(({ Key }) => Key)).toEqual(['c/1']);
   });
 
-  test('what fauxqs does not know is refused and leaves the object alone', async () => {
-    await put('a');
-    const Tagging = { TagSet: [{ Key: 'k', Value: 'v' }] };
-    await expect(s3.send(new PutObjectTaggingCommand({ Bucket: 'demo', Key: 'a', Tagging }))).rejects.toMatchObject({
-      name: 'NotImplemented',
-    });
-    const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key: 'a' }));
-    expect(await Body?.transformToString()).toBe('hello');
-  });
-
-  test('tags cannot be read either: an object that looks like tags is not taken for them', async () => {
+  test('what fauxqs does not know is refused and leaves the object alone, which is not taken for its tags', async () => {
     const tagging = '<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>';
     await put('a', tagging);
-    await expect(s3.send(new GetObjectTaggingCommand({ Bucket: 'demo', Key: 'a' }))).rejects.toMatchObject({ name: 'NotImplemented' });
+    const [target, refusal] = [{ Bucket: 'demo', Key: 'a' }, { name: 'NotImplemented' }];
+    const Tagging = { TagSet: [{ Key: 'k', Value: 'v' }] };
+    await expect(s3.send(new PutObjectTaggingCommand({ ...target, Tagging }))).rejects.toMatchObject(refusal);
+    await expect(s3.send(new GetObjectTaggingCommand(target))).rejects.toMatchObject(refusal);
+    expect(await get('a')).toBe(tagging);
   });
 });
 
@@ -407,24 +399,16 @@ test('curl puts, gets and deletes without a signature', async () => {
 });
 
 describe('queues', () => {
-  test('a message that is given back is there again at once', async () => {
+  test('a message that is given back, or was held at a stop, is there again, with its receive count', async () => {
     await put('a');
     const [message] = await receive(20);
     const { queueUrl: QueueUrl } = embedded;
     await sqs.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle: message!.ReceiptHandle, VisibilityTimeout: 0 }));
-    const [again] = await receive(0);
-    expect(again?.MessageId).toBe(message!.MessageId);
-    expect(again?.Attributes?.ApproximateReceiveCount).toBe('2');
-  });
-
-  test('a message that was held at the stop is there again after the restart, with its receive count', async () => {
-    await put('a');
-    const [message] = await receive(20);
+    const again = (count: string) => [{ MessageId: message!.MessageId, Attributes: { ApproximateReceiveCount: count } }];
+    expect(await receive(0)).toMatchObject(again('2'));
     await stop();
     await start();
-    const [again] = await receive(20);
-    expect(again?.MessageId).toBe(message!.MessageId);
-    expect(again?.Attributes?.ApproximateReceiveCount).toBe('2');
+    expect(await receive(20)).toMatchObject(again('3'));
   });
 
   test('the bucket queue gives messages up to the dead-letter queue after 20 receives', async () => {
@@ -448,8 +432,7 @@ describe('start and stop', () => {
     await s3.send(new CreateBucketCommand({ Bucket: 'other' }));
     await stop();
     await start();
-    const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key: 'a' }));
-    expect(await Body?.transformToString()).toBe('kept');
+    expect(await get('a')).toBe('kept');
     await s3.send(new HeadBucketCommand({ Bucket: 'other' }));
     expect(embedded.queueUrl.startsWith(embedded.endpoint)).toBe(true);
     const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: 'tally-bucket-events' }));
@@ -457,22 +440,14 @@ describe('start and stop', () => {
     expect(await told(1)).toMatchObject([{ key: 'a' }]);
   });
 
-  test('a taken port is an error that names the setting, and leaves the data alone', async () => {
-    const taken = createServer();
-    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-    const { port } = taken.address() as AddressInfo;
-    const options = { host: '127.0.0.1', dataDir, region: 'us-east-1', bucket: 'demo', clock, log: { warn: () => {} } };
-    const failure = startEmbedded({ ...options, port });
+  test('a taken port and an unusable data folder are errors that name the setting, and leave the data alone', async () => {
+    const options = { host: '127.0.0.1', port: 0, dataDir, region: 'us-east-1', bucket: 'demo', clock, log: { warn: () => {} } };
+    const { host, port } = new URL(embedded.endpoint);
+    const failure = startEmbedded({ ...options, port: Number(port) });
     await expect(failure).rejects.toThrow(EmbeddedStartError);
-    await expect(failure).rejects.toThrow(`127.0.0.1:${port} is in use already: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`);
-    taken.close();
-  });
-
-  test('an unusable data folder is an error that names the setting', async () => {
-    const file = join(dataDir, 'file');
-    await writeFile(file, '');
-    const options = { host: '127.0.0.1', port: 0, region: 'us-east-1', bucket: 'demo', clock, log: { warn: () => {} } };
-    await expect(startEmbedded({ ...options, dataDir: file })).rejects.toThrow(/TALLY_EMBEDDED_DATA/);
+    await expect(failure).rejects.toThrow(`${host} is in use already: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`);
+    await writeFile(join(dataDir, 'file'), '');
+    await expect(startEmbedded({ ...options, dataDir: join(dataDir, 'file') })).rejects.toThrow(/TALLY_EMBEDDED_DATA/);
   });
 
   test('a stop ends a hanging long poll and idle connections', async () => {

@@ -155,14 +155,12 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
 
   it.each<[string, Changes, RegExp]>([
     ['another nonce', { nonce: 'of another login' }, /nonce/],
-    ['no nonce', { nonce: undefined }, /nonce/],
     ['another issuer', { iss: 'https://evil.example' }, /iss/],
     ['another audience', { aud: 'another-client' }, /aud/],
     ['a second audience without azp', { aud: [CLIENT_ID, 'another-client'] }, /audience/],
     ['another authorized party', { aud: [CLIENT_ID, 'another-client'], azp: 'another-client' }, /azp/],
     ['no subject', { sub: undefined }, /sub/],
     ['an empty subject', { sub: '' }, /subject/],
-    ['a subject that is no text', { sub: 7 }, /sub/],
     ['an expiry two minutes ago', () => ({ exp: nowS() - 120 }), /timestamp|exp/i],
     ['no expiry', { exp: undefined }, /exp/],
     ['that it was made tomorrow', () => ({ iat: nowS() + 86_400, exp: nowS() + 90_000 }), /iat/],
@@ -220,12 +218,10 @@ describe('a malicious or broken issuer (oauth2-mock-server)', () => {
     for (let login = 0; login < 3; login += 1) expect(await statementOf(at)).toHaveProperty('claims.sub', 'johndoe');
   });
 
+  // each form of the claim: test/domain/identity/login-rules.test.ts
   it.each([
     ['true', true],
-    [true, true],
-    ['false', false],
     [false, false],
-    [undefined, false],
   ])('that says email_verified %j vouches for the address: %s', async (email_verified, expected) => {
     claims = (payload) => Object.assign(payload, { email: 'a@example.com', email_verified });
     const statement = await statementOf();

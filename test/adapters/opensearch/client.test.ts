@@ -13,7 +13,6 @@ interface TestNode {
   /** Requests besides checks. */
   readonly asked: () => number;
   behave(behaviour: Behaviour): void;
-  stop(): Promise<void>;
 }
 
 const json = (outgoing: ServerResponse, status: number, body: unknown): void => {
@@ -51,25 +50,24 @@ describe('a client of several nodes', () => {
       if (!isCheck) asked += 1;
       current(outgoing, incoming, isCheck);
     });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    const { port } = server.address() as AddressInfo;
-    const stop = async (): Promise<void> => {
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => {
       server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    };
-    closers.push(stop);
+      return new Promise((resolve) => void server.close(resolve));
+    });
     return {
-      url: `http://127.0.0.1:${port}`,
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       asked: () => asked,
-      behave(next) {
-        current = next;
-      },
-      stop,
+      behave: (next) => void (current = next),
     };
+  }
+
+  /** Two nodes that were asked once each, and their client. */
+  async function startTwo() {
+    const nodes = [await startNode(), await startNode()] as const;
+    const client = connect(nodes.map(({ url }) => url));
+    await statuses(client, 2);
+    return { first: nodes[0], second: nodes[1], client };
   }
 
   function connect(urls: readonly string[], requestTimeoutMs = 60_000): OpenSearchClient {
@@ -112,16 +110,10 @@ describe('a client of several nodes', () => {
   it('goes on without one that takes no connection, from the first request', async () => {
     const other = await startNode();
     // ports that nothing is ever given; a name may have several addresses
-    const client = connect(['http://localhost:1', other.url, 'http://127.0.0.1:1']);
+    const client = connect(['http://localhost:1', other.url, 'http://no-such-node.invalid:9200']);
     for (let count = 0; count < 6; count += 1) expect(await client.send(swap)).toEqual(answer);
     expect(other.asked()).toBe(6);
     expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is not used']);
-  });
-
-  it('goes on without one whose name cannot be found', async () => {
-    const other = await startNode();
-    const client = connect(['http://no-such-node.invalid:9200', other.url]);
-    expect(await statuses(client, 4)).toEqual([200, 200, 200, 200]);
   });
 
   it('goes on without one that accepts connections and answers nothing, from the first request', async () => {
@@ -163,9 +155,7 @@ describe('a client of several nodes', () => {
     ['is behind a proxy that does not reach it', answering(502)],
     ['ends connections', cutting],
   ])('repeats at another what one cannot do because it %s, but no compare-and-swap', async (_, behaviour) => {
-    const [first, second] = [await startNode(), await startNode()];
-    const client = connect([first.url, second.url]);
-    await statuses(client, 2);
+    const { first, second, client } = await startTwo();
     first.behave(behaviour);
     expect(await statuses(client, 4, bulk)).toEqual([200, 200, 200, 200]);
     const third = connect([first.url, second.url]);
@@ -191,23 +181,20 @@ describe('a client of several nodes', () => {
   });
 
   it('uses one again that returned, within seconds', async () => {
-    const nodes = [await startNode(), await startNode()];
-    const client = connect(nodes.map(({ url }) => url));
-    nodes[0]?.behave(cutting);
+    const { first, client } = await startTwo();
+    first.behave(cutting);
     await statuses(client, 2, bulk);
-    nodes[0]?.behave(healthy());
-    const before = nodes[0]?.asked() ?? 0;
-    await expect.poll(() => statuses(client, 2).then(() => nodes[0]?.asked() ?? 0), { timeout: 60_000 }).toBeGreaterThan(before);
+    first.behave(healthy());
+    const before = first.asked();
+    await expect.poll(() => statuses(client, 2).then(first.asked), { timeout: 60_000 }).toBeGreaterThan(before);
     expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is used again']);
   });
 
   it('uses one again when no other is left, without waiting', async () => {
-    const nodes = [await startNode(), await startNode()];
-    const client = connect(nodes.map(({ url }) => url));
-    await statuses(client, 2);
-    for (const node of nodes) node.behave(cutting);
+    const { first, second, client } = await startTwo();
+    for (const node of [first, second]) node.behave(cutting);
     expect(await statuses(client, 1, bulk)).toEqual(['none']);
-    for (const node of nodes) node.behave(healthy());
+    for (const node of [first, second]) node.behave(healthy());
     expect(await statuses(client, 1, swap)).toEqual([200]);
   });
 
@@ -223,17 +210,15 @@ describe('a client of several nodes', () => {
   });
 
   it('sends nothing to one that returned as a member of another cluster', async () => {
-    const nodes = [await startNode(), await startNode()];
-    const client = connect(nodes.map(({ url }) => url));
-    await statuses(client, 2);
-    nodes[0]?.behave(cutting);
+    const { first, second, client } = await startTwo();
+    first.behave(cutting);
     await statuses(client, 2, bulk);
-    nodes[0]?.behave(healthy('theirs'));
-    const before = nodes[0]?.asked();
-    nodes[1]?.behave(cutting);
+    first.behave(healthy('theirs'));
+    const before = first.asked();
+    second.behave(cutting);
     expect(await statuses(client, 4, bulk)).toEqual(['none', 'none', 'none', 'none']);
     await expect(client.send(bulk)).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(nodes[0]?.asked()).toBe(before);
+    expect(first.asked()).toBe(before);
     expect(reasons).toContainEqual(expect.stringContaining('it belongs to the cluster theirs'));
   });
 

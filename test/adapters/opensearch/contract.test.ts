@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { auditContract } from '../../contracts/audit-contract.ts';
+import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
@@ -13,16 +14,21 @@ import { openTestStore } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
 describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
-  storeContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
-  auditContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
-  exportContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
-  seriesContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
-  maintenanceContract('the OpenSearch store', () => Promise.resolve(openTestStore()));
+  const open = () => Promise.resolve(openTestStore());
+  storeContract('the OpenSearch store', open);
+  auditContract('the OpenSearch store', open);
+  exportContract('the OpenSearch store', open);
+  seriesContract('the OpenSearch store', open);
+  maintenanceContract('the OpenSearch store', open);
+  // a term of the index has 32,766 bytes at most, and that of a flat_object begins with the field and the key
+  enrichmentContract('the OpenSearch store', { open, takesAnyLength: false });
   // several shards answer in no order, and one is the case that is easier
   for (const shards of isLong ? [1, 3] : [3]) {
-    usageContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
-    searchContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
-    withinContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })), 20);
-    scanContract(`the OpenSearch store on ${shards} shards`, () => Promise.resolve(openTestStore({ shards })));
+    const name = `the OpenSearch store on ${shards} shards`;
+    const openSharded = () => Promise.resolve(openTestStore({ shards }));
+    usageContract(name, openSharded);
+    searchContract(name, openSharded);
+    withinContract(name, openSharded, 20);
+    scanContract(name, openSharded);
   }
 });

@@ -74,12 +74,6 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
   it.each<[tampered: string, tamper: (request: ProxiedRequest) => ProxiedRequest, mistake: string]>([
     ['body', (request) => ({ ...request, body: `${request.body} ` }), 'another body'],
     ['path', (request) => ({ ...request, path: `/other${request.path}` }), 'another signature'],
-    [
-      'query',
-      (request) => ({ ...request, path: `${request.path}${request.path.includes('?') ? '&' : '?'}more=true` }),
-      'another signature',
-    ],
-    ['method', (request) => ({ ...request, method: 'PATCH' }), 'another signature'],
     ['content type', (request) => ({ ...request, headers: { ...request.headers, 'content-type': 'text/plain' } }), 'another signature'],
   ])('are denied when their %s was tampered with', async (_, tamper, mistake) => {
     onTheWay = tamper;

@@ -55,6 +55,11 @@ function message(change: Partial<TracedMessage> = {}): TracedMessage {
   return { queueUrl: QUEUE, messageId: 'm1', body: '{"ü":1}', receiveCount: 3, attributes: {}, ...change };
 }
 
+/** Messages that are settled at once. */
+function settle({ tracing }: ReturnType<typeof createWorld>, count = 1, change: Partial<TracedMessage> = {}): void {
+  for (let each = 0; each < count; each += 1) for (const trace of tracing.message(message(change))) trace.settled('delete');
+}
+
 const head = { operation: 'HeadObject', bucket: 'photos', key: 'a/ü.jpg', region: 'eu-central-1' };
 
 describe('the span of a message', () => {
@@ -88,29 +93,21 @@ describe('the span of a message', () => {
     expect(otlp.spans[0]?.endNs).toBeGreaterThanOrEqual(otlp.spans[0]?.startNs ?? 0n);
   });
 
-  it('is linked to the traces that the message came with, as sampled as they are', async () => {
-    const { tracing, stop } = createWorld();
+  it('is linked to the traces that the message came with, each once, as sampled as they are', async () => {
+    const world = createWorld();
     const attributes = { traceparent: { stringValue: TRACEPARENT } };
-    for (const each of [message({ traceHeader: XRAY, attributes }), message({ traceHeader: 'nonsense' })]) {
-      for (const trace of tracing.message(each)) trace.settled('delete');
-    }
-    await stop(STOP_MS);
+    // the span that the other header names
+    const same = { traceparent: { stringValue: '00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01' } };
+    settle(world, 1, { traceHeader: XRAY, attributes });
+    settle(world, 1, { traceHeader: XRAY, attributes: same });
+    settle(world, 1, { traceHeader: 'nonsense' });
+    await world.stop(STOP_MS);
+    const ofXray = { traceId: '5759e988bd862e3fe1be46a994272793', spanId: '53995c3f42cd8ad8', isSampled: true, isRemote: true };
     expect(otlp.spans.map(({ links }) => links)).toEqual([
-      [
-        { traceId: '5759e988bd862e3fe1be46a994272793', spanId: '53995c3f42cd8ad8', isSampled: true, isRemote: true },
-        { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', isSampled: false, isRemote: true },
-      ],
+      [ofXray, { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', isSampled: false, isRemote: true }],
+      [ofXray],
       [],
     ]);
-  });
-
-  it('is linked once where both headers name the same span', async () => {
-    const { tracing, stop } = createWorld();
-    const stringValue = '00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01';
-    for (const trace of tracing.message(message({ traceHeader: XRAY, attributes: { traceparent: { stringValue } } })))
-      trace.settled('delete');
-    await stop(STOP_MS);
-    expect(otlp.spans[0]?.links).toHaveLength(1);
   });
 
   it('tells the fault, once it has ended nothing more', async () => {
@@ -229,33 +226,31 @@ describe('sampling', () => {
   );
 });
 
-describe('the resource', () => {
-  it("is named by the environment's own variables, which count", async () => {
-    vi.stubEnv('OTEL_SERVICE_NAME', 'indexer');
-    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=prod,service.name=not-this,team=a%2Cb');
-    const { tracing, stop } = createWorld();
-    for (const trace of tracing.message(message())) trace.settled('delete');
-    await stop(STOP_MS);
-    expect(otlp.spans[0]?.resource).toMatchObject({
-      'service.name': 'indexer',
-      'service.version': '1.2.3',
-      'deployment.environment.name': 'prod',
-      team: 'a,b',
-      'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
-    });
+it("the resource is named by the environment's own variables, which count", async () => {
+  vi.stubEnv('OTEL_SERVICE_NAME', 'indexer');
+  vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=prod,service.name=not-this,team=a%2Cb');
+  const world = createWorld();
+  settle(world);
+  await world.stop(STOP_MS);
+  expect(otlp.spans[0]?.resource).toMatchObject({
+    'service.name': 'indexer',
+    'service.version': '1.2.3',
+    'deployment.environment.name': 'prod',
+    team: 'a,b',
+    'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
   });
 });
 
 describe('a collector that fails', () => {
   it('gets no more than the queue holds; what does not fit is dropped, and told', async () => {
     otlp.behave({ kind: 'hang' });
-    const limits = { queueMax: 10, batchMax: 5, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 };
-    const { tracing, stop, dropped } = createWorld({ limits });
-    for (let each = 0; each < 5; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
+    const world = createWorld({ limits: { queueMax: 10, batchMax: 5, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 } });
+    settle(world, 5);
     await until('an export hangs', () => otlp.exports.length === 1);
-    for (let each = 0; each < 14; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
-    expect(dropped()).toEqual(Array.from({ length: 4 }, () => ['queue-full', 1, undefined]));
-    expect(await stop(0)).toBe(15);
+    settle(world, 14);
+    expect(world.dropped()).toEqual(Array.from({ length: 4 }, () => ['queue-full', 1, undefined]));
+    // a stop is held up no longer than it may
+    expect(await world.stop(0)).toBe(15);
   });
 
   it.each([
@@ -267,42 +262,34 @@ describe('a collector that fails', () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer%20s3cret');
     vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs);
     otlp.behave(behaviour);
-    const { tracing, stop, dropped, telemetry } = createWorld();
-    for (let each = 0; each < 7; each += 1) for (const trace of tracing.message(message())) trace.settled('delete');
-    expect(await stop(STOP_MS)).toBe(0);
+    const world = createWorld();
+    settle(world, 7);
+    expect(await world.stop(STOP_MS)).toBe(0);
     expect(otlp.exports[0]?.['authorization']).toBe('Bearer s3cret');
-    expect(dropped()).toEqual([['export-failed', 7, error]]);
-    expect(JSON.stringify(telemetry.facts)).not.toContain('s3cret');
+    expect(world.dropped()).toEqual([['export-failed', 7, error]]);
+    expect(JSON.stringify(world.telemetry.facts)).not.toContain('s3cret');
   });
 
   it('and is not there costs the export', async () => {
     // less than the SDK waits before it tries again
     vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '750');
     vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
-    const { tracing, stop, dropped } = createWorld();
-    for (const trace of tracing.message(message())) trace.settled('delete');
-    expect(await stop(STOP_MS)).toBe(0);
-    expect(dropped()).toEqual([['export-failed', 1, 'ECONNREFUSED']]);
+    const world = createWorld();
+    settle(world);
+    expect(await world.stop(STOP_MS)).toBe(0);
+    expect(world.dropped()).toEqual([['export-failed', 1, 'ECONNREFUSED']]);
   });
 
   it('and recovers gets what ends from then on', async () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '60000');
     otlp.behave(UNAVAILABLE);
-    const limits = { queueMax: 10, batchMax: 1, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 };
-    const { tracing, stop, dropped } = createWorld({ limits });
-    for (const trace of tracing.message(message())) trace.settled('delete');
-    await until('the first export failed', () => dropped().length === 1);
+    const world = createWorld({ limits: { queueMax: 10, batchMax: 1, batchDelayMs: NEVER_MS, exportTimeoutMs: 30_000 } });
+    settle(world);
+    await until('the first export failed', () => world.dropped().length === 1);
     otlp.behave({ kind: 'take' });
-    for (const trace of tracing.message(message({ messageId: 'm2' }))) trace.settled('delete');
+    settle(world, 1, { messageId: 'm2' });
     await until('the second arrived', () => otlp.spans.length === 1);
     expect(otlp.spans[0]?.attributes['messaging.message.id']).toBe('m2');
-    await stop(STOP_MS);
-  });
-
-  it('holds up a stop no longer than it may', async () => {
-    otlp.behave({ kind: 'hang' });
-    const { tracing, stop } = createWorld();
-    for (const trace of tracing.message(message())) trace.settled('delete');
-    expect(await stop(50)).toBe(1);
+    await world.stop(STOP_MS);
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
+import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
@@ -10,7 +11,8 @@ import { searchContract } from '../../contracts/search-contract.ts';
 import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
-import { storeContract, type OpenStore } from '../../contracts/store-contract.ts';
+import { storeContract } from '../../contracts/store-contract.ts';
+import type { OpenStore } from '../../contracts/world.ts';
 
 const openSqliteStore = (): Promise<OpenStore> => open(false);
 /** With the threads of a serving process. */
@@ -36,6 +38,7 @@ scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);
+enrichmentContract('SQLite', { open: openSqliteStore, takesAnyLength: true });
 withinContract('SQLite', openSqliteStore, 100);
 
 searchContract('SQLite, in threads', openWithReaders);

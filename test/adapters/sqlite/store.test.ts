@@ -465,6 +465,8 @@ function checkIntegrity(): void {
         .all()
         .map(({ id }) => id);
     expect(ids('SELECT rowid AS id FROM object_words ORDER BY 1')).toEqual(ids('SELECT id FROM objects WHERE deleted = 0 ORDER BY 1'));
+    // no index of the schema keeps a key in one row
+    expect(ids('SELECT max(id) AS id FROM objects GROUP BY bucket, key HAVING count(*) > 1')).toEqual([]);
   } finally {
     database.close();
   }

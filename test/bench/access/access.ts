@@ -1,6 +1,4 @@
 /** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
-import type { Command } from 'commander';
-import { Option } from 'commander';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Grant } from '../../../src/domain/access/grant.ts';
 import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
@@ -10,9 +8,9 @@ import { createSignIns } from '../../../src/pipeline/identity/users.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { localActor, sessionActor } from '../../support/identity/actors.ts';
-import { commandOf, listOf, whole } from '../bench-command.ts';
+import { commandOf, countOption, namesOption, OPENSEARCH_HELP } from '../bench-command.ts';
 import { openIndex, products, type Product } from '../search/search.ts';
-import { quantileOf, tableText } from '../statistics.ts';
+import { quantileOf } from '../report.ts';
 
 interface AccessOptions {
   readonly index: readonly Product[];
@@ -22,49 +20,34 @@ interface AccessOptions {
   readonly rounds: number;
 }
 
-interface QuestionRow {
-  readonly index: Product;
-  readonly question: string;
-  readonly found: number;
-  readonly p50Ms: number;
-  readonly p95Ms: number;
-}
-
-interface AccessReport {
-  readonly bench: 'access';
-  readonly date: string;
-  readonly node: string;
-  readonly rows: readonly QuestionRow[];
-}
-
 /** The bench's command. */
-export const accessBench = commandOf<AccessOptions, AccessReport>({ name: 'access', describe, run, text: reportText });
+export const accessBench = commandOf<AccessOptions>({
+  name: 'access',
+  description: 'The duration of the questions about grants, of a login with groups, and of finding out what a caller may read.',
+  options: [
+    namesOption('--index <names>', 'of the products', products),
+    countOption('--grants <count>', 'of the policy', [1, 10_000], 10_000),
+    countOption('--users <count>', 'who have logged in', [1, 10_000], 1_000),
+    countOption('--groups <count>', 'of each user', [0, 1_000], 200),
+    countOption('--rounds <count>', 'of all questions', [1, 1_000], 20),
+  ],
+  help: OPENSEARCH_HELP,
+  run,
+});
 
-function describe(command: Command): Command {
-  return command
-    .description('The duration of the questions about grants, of a login with groups, and of finding out what a caller may read.')
-    .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
-    .addOption(new Option('--grants <count>', 'of the policy').argParser(whole(1, 10_000)).default(10_000))
-    .addOption(new Option('--users <count>', 'who have logged in').argParser(whole(1, 10_000)).default(1_000))
-    .addOption(new Option('--groups <count>', 'of each user').argParser(whole(0, 1_000)).default(200))
-    .addOption(new Option('--rounds <count>', 'of all questions').argParser(whole(1, 1_000)).default(20))
-    .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
-}
-
-async function run({ index, ...options }: AccessOptions, tell: (text: string) => void): Promise<AccessReport> {
-  const rows: QuestionRow[] = [];
+async function run({ index, ...options }: AccessOptions, tell: (text: string) => void) {
+  const questions: object[] = [];
   for (const product of index) {
     const opened = await openIndex(product);
     try {
       await opened.store.setup.prepare();
       tell(`${product}: storing ${options.users} users and ${options.grants} grants`);
-      const measured = await measure(opened.store.state, options);
-      rows.push(...measured.map((row) => ({ index: product, ...row })));
+      questions.push(...(await measure(opened.store.state, options)).map((row) => ({ index: product, ...row })));
     } finally {
       await opened.dispose();
     }
   }
-  return { bench: 'access', date: new Date().toISOString(), node: process.version, rows };
+  return { questions };
 }
 
 /** Half of the grants are to teams, a fifth to persons, the rest to groups of nobody. Each person is in four teams and in other groups. */
@@ -73,10 +56,7 @@ function grantAt(at: number): Grant {
   return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0, source: 'command' };
 }
 
-async function measure(
-  state: StateStore,
-  { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>,
-): Promise<readonly Omit<QuestionRow, 'index'>[]> {
+async function measure(state: StateStore, { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>) {
   const clock = systemClock;
   const rules = { issuer: 'https://id.example.com', allowed: [{ kind: 'any' as const }], adminEmails: [] };
   const stored = createStoredGrants({ state, clock });
@@ -125,7 +105,7 @@ async function measure(
     'what the caller reads': async () => lengthOf(await readableBy(actor)),
     'what the caller reads, after a change': async () => lengthOf(await fresh()(actor)),
   };
-  const rows: Omit<QuestionRow, 'index'>[] = [];
+  const rows = [];
   for (const [question, ask] of Object.entries(questions)) {
     const ms: number[] = [];
     let found = await ask();
@@ -137,15 +117,4 @@ async function measure(
     rows.push({ question, found, p50Ms: quantileOf(ms, 0.5), p95Ms: quantileOf(ms, 0.95) });
   }
   return rows;
-}
-
-function reportText({ rows, node, date }: AccessReport): string {
-  const cells = rows.map(({ index, question, found, p50Ms, p95Ms }) => [
-    index,
-    question,
-    String(found),
-    p50Ms.toFixed(1),
-    p95Ms.toFixed(1),
-  ]);
-  return `access, Node ${node}, ${date}\n\n${tableText([['index', 'question', 'found', 'p50 ms', 'p95 ms'], ...cells])}`;
 }

@@ -3,8 +3,8 @@
  * versioning of buckets, and a count of all requests by service and operation. Its parent sends {@link AwsRequest}s, one after the
  * other, and gets one {@link AwsReply} for each, and one at the start.
  */
-import { createHash, randomUUID } from 'node:crypto';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { createBucketQueue, messageWith } from '../bucket-queue.ts';
 import { benchObject, nativeMessage } from '../ingest/messages.ts';
 import { accelerate, type FastClock } from './fast-clock.ts';
 
@@ -26,7 +26,6 @@ export interface AwsReply {
 }
 
 const REGION = 'us-east-1';
-const ACCOUNT = '000000000000';
 const NONE = '<NotificationConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>';
 
 const { app, sqs, s3 } = await createFauxqs(REGION);
@@ -54,11 +53,7 @@ app.addHook('onSend', async (request, reply) => {
 });
 
 const endpoint = await app.listen({ host: '127.0.0.1', port: 0 });
-const queue = (name: string, attributes = {}) =>
-  sqs.createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}`, attributes);
-const letters = queue('dead-letters', { MessageRetentionPeriod: '1209600' });
-const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 });
-const bucketQueue = queue('bucket-events', { RedrivePolicy, MessageRetentionPeriod: '1209600' });
+const bucketQueue = createBucketQueue(sqs, endpoint, 'bucket-events');
 
 process.on('message', (request: AwsRequest) => {
   switch (request.kind) {
@@ -98,11 +93,8 @@ function tell({ eventsPerS, buckets }: Extract<AwsRequest, { readonly kind: 'tel
   let told = 0;
   setInterval(() => {
     for (const due = (performance.now() - fromMs) * (eventsPerS / 1_000); told < due; told += 1) {
-      const sentTimestamp = Date.now();
-      const body = nativeMessage(buckets[told % buckets.length] ?? '', benchObject('idle', told), sentTimestamp);
-      const md5OfBody = createHash('md5').update(body).digest('hex');
-      const message = { messageId: randomUUID(), body, md5OfBody, messageAttributes: {}, md5OfMessageAttributes: '' };
-      bucketQueue.enqueue({ ...message, sentTimestamp, approximateReceiveCount: 0 });
+      const body = nativeMessage(buckets[told % buckets.length] ?? '', benchObject('idle', told), Date.now());
+      bucketQueue.enqueue(messageWith(body));
     }
   }, TELL_EVERY_MS);
 }

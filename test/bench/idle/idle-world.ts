@@ -1,5 +1,4 @@
 /** What idles: a registry with connected buckets, its queue and its index, as they are a month after they were connected. */
-import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,6 +16,8 @@ import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
+import { startForked } from '../forked.ts';
+import { removeIndices } from '../opensearch.ts';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
@@ -44,7 +45,8 @@ const MADE_AT_ONCE = 8;
 export async function openIdleWorld(buckets: number, openSearchUrl: string | undefined): Promise<IdleWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-idle-'));
   const prefix = `bench${randomBytes(5).toString('hex')}`;
-  const aws = await startAws();
+  const aws = startForked<AwsRequest, AwsReply>(new URL('aws-server.ts', import.meta.url));
+  const { endpoint, queueUrl } = await aws.next();
   const counted = openSearchUrl === undefined ? undefined : await startOpenSearchCounts(openSearchUrl, indexNames(prefix).state);
   const file = join(folder, 'index.sqlite');
   const env: Environment = {
@@ -52,8 +54,8 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'bench',
     AWS_SECRET_ACCESS_KEY: 'bench',
-    AWS_ENDPOINT_URL: aws.endpoint,
-    TALLY_QUEUE_URL: aws.queueUrl,
+    AWS_ENDPOINT_URL: endpoint,
+    TALLY_QUEUE_URL: queueUrl,
     TALLY_INDEX_URL: counted?.url ?? `sqlite:${file}`,
     TALLY_INDEX_PREFIX: prefix,
     TALLY_INDEX_REPLICAS: '0',
@@ -112,9 +114,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     aws.close();
     await counted?.close();
     await rm(folder, { recursive: true });
-    if (openSearchUrl === undefined) return;
-    for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`])
-      await fetch(`${openSearchUrl}${path}`, { method: 'DELETE' }).then((answer) => answer.text());
+    if (openSearchUrl !== undefined) await removeIndices(openSearchUrl, prefix);
   }
 
   try {
@@ -172,30 +172,4 @@ async function storeAged(
   const schedule = { name: fullSweepName(bucket), dueAtMs: at(COMPARE_INTERVAL_MS) + COMPARE_INTERVAL_MS };
   await updateRecord(state, refs.schedule(schedule.name), () => schedule, 'soon');
   await updateRecord(state, refs.growth(bucket), () => ({ bucket, days: [{ day: dayOf(isMs), objects: 0, bytes: 0 }] }), 'soon');
-}
-
-interface BenchAws extends Pick<AwsReply, 'endpoint' | 'queueUrl'> {
-  ask(request: AwsRequest): Promise<AwsReply>;
-  close(): void;
-}
-
-async function startAws(): Promise<BenchAws> {
-  const child = fork(new URL('aws-server.ts', import.meta.url), { execArgv: [], env: { PATH: process.env['PATH'] } });
-  const waiting: ((reply: AwsReply) => void)[] = [];
-  child.on('message', (reply: AwsReply) => waiting.shift()?.(reply));
-  const next = (): Promise<AwsReply> =>
-    new Promise((resolve) => {
-      waiting.push(resolve);
-    });
-  const { endpoint, queueUrl } = await next();
-  return {
-    endpoint,
-    queueUrl,
-    ask(request) {
-      const reply = next();
-      child.send(request);
-      return reply;
-    },
-    close: () => child.disconnect(),
-  };
 }

@@ -1,12 +1,9 @@
 /** The bench `idle`: what a registry asks of AWS and of its index, and what it needs, while nothing happens. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
-import { InvalidArgumentError, Option } from 'commander';
-import { commandOf, whole } from '../bench-command.ts';
-import { indexCpuUs } from '../index-cpu.ts';
+import { commandOf, countOption, countsOption, openSearchUrl } from '../bench-command.ts';
+import { indexCpuUs } from '../opensearch.ts';
 import type { MeasuredProcess } from '../processes.ts';
-import { tableText } from '../statistics.ts';
-import { atMost, targetsText } from '../targets.ts';
+import { atMost } from '../report.ts';
 import { openIdleWorld } from './idle-world.ts';
 import { dollarsOfMonth } from './prices.ts';
 
@@ -18,50 +15,18 @@ interface IdleOptions {
   readonly minutes: number;
 }
 
-interface IdleRun {
-  readonly buckets: number;
-  /** By operation. */
-  readonly requestsPerMinute: Readonly<Record<string, number>>;
-  /** Of all workers together. */
-  readonly cpuPercent: number;
-  /** Of the worker with the most. */
-  readonly rssMib: number;
-  readonly logLinesPerMinute: number;
-  /** Beyond what it needs for the indexes alone; undefined with SQLite. */
-  readonly indexCpuPercent: number | undefined;
-  /** What it needs for the indexes alone. */
-  readonly indexIdleCpuPercent: number | undefined;
-}
-
-interface IdleReport extends Omit<IdleOptions, 'buckets'> {
-  readonly bench: 'idle';
-  readonly date: string;
-  readonly node: string;
-  readonly runs: readonly IdleRun[];
-}
-
 /** The bench's command. */
-export const idleBench = commandOf<IdleOptions, IdleReport>({ name: 'idle', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description('Requests, CPU, memory and log lines of a registry whose buckets change nothing, and what its requests cost on AWS.')
-    .addOption(
-      new Option('--buckets <counts>', 'how many are connected, comma-separated: a run of each')
-        .argParser(counts)
-        .default([1, 50, 1_000], '1,50,1000'),
-    )
-    .addOption(new Option('--workers <count>', 'processes of all roles (one with SQLite)').argParser(whole(1, 9)).default(1))
-    .addOption(
-      new Option('--events <rate>', 'that come a second of the clock of the workers, each of one key')
-        .argParser(whole(0, 100_000))
-        .default(0),
-    )
-    .addOption(new Option('--speed <factor>', 'by which time passes faster').argParser(whole(1, 60)).default(12))
-    .addOption(new Option('--minutes <count>', 'of that time, which are measured').argParser(whole(1, 1_440)).default(60))
-    .addHelpText(
-      'after',
-      `
+export const idleBench = commandOf<IdleOptions>({
+  name: 'idle',
+  description: 'Requests, CPU, memory and log lines of a registry whose buckets change nothing, and what its requests cost on AWS.',
+  options: [
+    countsOption('--buckets <counts>', 'how many are connected: a run of each', [0, 100_000], [1, 50, 1_000]),
+    countOption('--workers <count>', 'processes of all roles (one with SQLite)', [1, 9], 1),
+    countOption('--events <rate>', 'that come a second of the clock of the workers, each of one key', [0, 100_000], 0),
+    countOption('--speed <factor>', 'by which time passes faster', [1, 60], 12),
+    countOption('--minutes <count>', 'of that time, which are measured', [1, 1_440], 60),
+  ],
+  help: `
 The first bucket is connected by a notification (\`tally bucket add --apply\`) to
 an AWS of the bench's: fauxqs, which knows no EventBridge and no CloudTrail. The
 others are made like it. All are empty. Their records are then made to be a month old, with the checks of
@@ -73,18 +38,10 @@ The workers run with a clock that is --speed times faster. Measured are --minute
 of it, after ten minutes in which they start. CPU is that of the workers, by the
 time of their clock.
 
-Environment:
-  TALLY_BENCH_OPENSEARCH_URL  an OpenSearch without data that matters, which may
-                              have an index for each bucket
-                              (cluster.max_shards_per_node); without it SQLite`,
-    );
-}
-
-function counts(text: string): readonly number[] {
-  const all = text.split(',').map(Number);
-  if (all.every((each) => Number.isInteger(each) && each >= 0 && each <= 100_000)) return all;
-  throw new InvalidArgumentError('It must be whole numbers.');
-}
+TALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value, and may
+have an index for each bucket (cluster.max_shards_per_node); without it SQLite.`,
+  run,
+});
 
 /** The first round of everything has ended. */
 const START_MINUTES = 10;
@@ -93,29 +50,45 @@ const START_MAX_MS = 60_000;
 const MINUTE_MS = 60_000;
 const INDEX_ALONE_MS = 20_000;
 
-async function run(options: IdleOptions, tell: (text: string) => void): Promise<IdleReport> {
-  const { workers, events, speed, minutes } = options;
-  const runs: IdleRun[] = [];
+async function run(options: IdleOptions, tell: (text: string) => void) {
+  const runs: Awaited<ReturnType<typeof runOf>>[] = [];
   for (const buckets of options.buckets) {
     tell(`${buckets} buckets: connecting`);
     runs.push(await runOf(buckets, options, tell));
   }
-  return { bench: 'idle', date: new Date().toISOString(), node: process.version, workers, events, speed, minutes, runs };
+  const operations = runs.flatMap(({ row: { buckets }, perMinute }) =>
+    Object.entries(perMinute)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([operation, count]) => ({ buckets, operation, perMinute: count, dollarsAMonth: dollarsOfMonth(operation, count) })),
+  );
+  const ofService = ({ perMinute }: (typeof runs)[number], service: string) =>
+    Object.entries(perMinute).filter(([operation]) => operation.startsWith(service));
+  const dollars = (each: (typeof runs)[number], service = ''): number =>
+    ofService(each, service).reduce((sum, counted) => sum + dollarsOfMonth(...counted), 0);
+  const services = runs.flatMap((each) =>
+    ['SQS', 'S3', 'SNS', 'OpenSearch', ''].map((service) => ({
+      buckets: each.row.buckets,
+      service: service || 'all',
+      requestsPerMinute: ofService(each, service && `${service} `).reduce((sum, [, count]) => sum + count, 0),
+      dollarsAMonth: dollars(each, service && `${service} `),
+    })),
+  );
+  const targets = runs.flatMap((each) => [
+    atMost(`${each.row.buckets} buckets: CPU, % of a core`, each.row.cpuPercent, CPU_PERCENT_MAX),
+    atMost(`${each.row.buckets} buckets: AWS, dollars a month`, dollars(each), DOLLARS_MAX),
+  ]);
+  return { runs: runs.map(({ row }) => row), services, operations, targets };
 }
 
-async function runOf(
-  buckets: number,
-  { workers: count, events, speed, minutes }: IdleOptions,
-  tell: (text: string) => void,
-): Promise<IdleRun> {
-  const openSearchUrl = process.env['TALLY_BENCH_OPENSEARCH_URL'];
-  const world = await openIdleWorld(buckets, openSearchUrl);
-  const indexUs = (): Promise<number> => (openSearchUrl === undefined ? Promise.resolve(0) : indexCpuUs(openSearchUrl));
+async function runOf(buckets: number, { workers: count, events, speed, minutes }: IdleOptions, tell: (text: string) => void) {
+  const url = openSearchUrl();
+  const world = await openIdleWorld(buckets, url);
+  const indexUs = (): Promise<number> => (url === undefined ? Promise.resolve(0) : indexCpuUs(url));
   try {
     const aloneUs = await indexUs();
-    if (openSearchUrl !== undefined) await delay(INDEX_ALONE_MS);
+    if (url !== undefined) await delay(INDEX_ALONE_MS);
     const alonePerMs = ((await indexUs()) - aloneUs) / INDEX_ALONE_MS;
-    const workers = await world.startWorkers(openSearchUrl === undefined ? 1 : count, speed);
+    const workers = await world.startWorkers(url === undefined ? 1 : count, speed);
     tell(`${buckets} buckets: starting`);
     if (events > 0) await world.tell(events);
     await delay(Math.min(START_MAX_MS, (START_MINUTES * MINUTE_MS) / speed));
@@ -130,13 +103,21 @@ async function runOf(
     const percent = (cpuUs: number): number => cpuUs / measuredMs / 10;
     const indexAddedUs = (await indexUs()) - before.indexUs - alonePerMs * tookMs;
     return {
-      buckets,
-      requestsPerMinute: Object.fromEntries(Object.entries(requests).map(([operation, number]) => [operation, perMinute(number)])),
-      cpuPercent: percent(cpuUsOf(workers) - before.cpuUs),
-      rssMib: Math.max(...workers.map((worker) => worker.usage().rssBytes)) / 1_048_576,
-      logLinesPerMinute: perMinute(linesOf(workers) - before.lines),
-      indexCpuPercent: openSearchUrl === undefined ? undefined : percent(indexAddedUs),
-      indexIdleCpuPercent: openSearchUrl === undefined ? undefined : alonePerMs / 10,
+      row: {
+        buckets,
+        workers: workers.length,
+        events,
+        speed,
+        minutes,
+        /** Of all workers together. */
+        cpuPercent: percent(cpuUsOf(workers) - before.cpuUs),
+        /** Of the worker with the most. */
+        rssMib: Math.max(...workers.map((worker) => worker.usage().rssBytes)) / 1_048_576,
+        logLinesPerMinute: perMinute(linesOf(workers) - before.lines),
+        /** Of OpenSearch, beyond what it needs for the indexes alone, and for these. */
+        ...(url !== undefined && { indexCpuPercent: percent(indexAddedUs), indexIdleCpuPercent: alonePerMs / 10 }),
+      },
+      perMinute: Object.fromEntries(Object.entries(requests).map(([operation, number]) => [operation, perMinute(number)])),
     };
   } finally {
     await world.close();
@@ -154,43 +135,3 @@ function linesOf(workers: readonly MeasuredProcess[]): number {
 /** Of one worker, with up to 1,000 buckets. */
 const CPU_PERCENT_MAX = 1;
 const DOLLARS_MAX = 5;
-
-function reportText({ date, node, workers, events, speed, minutes, runs }: IdleReport): string {
-  const operations = [...new Set(runs.flatMap(({ requestsPerMinute }) => Object.keys(requestsPerMinute)))].sort();
-  const of = (figure: (each: IdleRun) => number | undefined, digits = 2): readonly string[] =>
-    runs.map((each) => figure(each)?.toFixed(digits) ?? '–');
-  const rows = operations.map((operation) => [operation, ...of(({ requestsPerMinute }) => requestsPerMinute[operation] ?? 0)]);
-  const dollars = ({ requestsPerMinute }: IdleRun, service = ''): number =>
-    Object.entries(requestsPerMinute)
-      .filter(([operation]) => operation.startsWith(service))
-      .reduce((sum, [operation, perMinute]) => sum + dollarsOfMonth(operation, perMinute), 0);
-  const all = (service: string) => (each: IdleRun) =>
-    Object.entries(each.requestsPerMinute).reduce(
-      (sum, [operation, perMinute]) => sum + (operation.startsWith(service) ? perMinute : 0),
-      0,
-    );
-  return [
-    `idle, ${workers} worker(s), ${events === 0 ? 'no events' : `${events} events/s`}, ${minutes} minutes at ${speed} × speed, Node ${node}, ${date}`,
-    '',
-    tableText([
-      ['', ...runs.map(({ buckets }) => `${buckets} buckets`)],
-      ['CPU, % of a core', ...of(({ cpuPercent }) => cpuPercent)],
-      ['CPU of OpenSearch, beyond its own', ...of(({ indexCpuPercent }) => indexCpuPercent)],
-      ['CPU of OpenSearch for its indexes', ...of(({ indexIdleCpuPercent }) => indexIdleCpuPercent)],
-      ['RSS MiB', ...of(({ rssMib }) => rssMib, 0)],
-      ['log lines a minute', ...of(({ logLinesPerMinute }) => logLinesPerMinute)],
-      ...['SQS', 'S3', 'SNS'].map((service) => [`${service}, dollars a month`, ...of((each) => dollars(each, `${service} `))]),
-      ['AWS, dollars a month', ...of((each) => dollars(each))],
-      ...['SQS', 'S3', 'SNS', 'OpenSearch'].map((service) => [`${service}, requests a minute`, ...of(all(`${service} `))]),
-      ['requests a minute:', ...runs.map(() => '')],
-      ...rows,
-    ]),
-    '',
-    targetsText(
-      runs.flatMap((each) => [
-        atMost(`${each.buckets} buckets: CPU, % of a core`, each.cpuPercent, CPU_PERCENT_MAX),
-        atMost(`${each.buckets} buckets: AWS, dollars a month`, dollars(each), DOLLARS_MAX),
-      ]),
-    ),
-  ].join('\n');
-}

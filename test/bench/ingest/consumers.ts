@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
+import { givenSettings } from '../bench-command.ts';
+import { removeIndices } from '../opensearch.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
+import { BUCKET } from './messages.ts';
 import { metricsOf, type Metrics } from './metrics.ts';
 
 export const consumerKinds = ['null', 'sqlite', 'opensearch'] as const;
@@ -32,7 +35,6 @@ export interface Consumer {
   stop(): Promise<void>;
 }
 
-export const BUCKET = 'bench-bucket';
 /** As many as the null consumer was always measured with. */
 const NULL_POLLERS = 16;
 const NULL_CONSUMER = new URL('null-consumer.ts', import.meta.url).pathname;
@@ -51,7 +53,7 @@ export async function startConsumer(kind: ConsumerKind, options: ConsumerOptions
       const { opensearchUrl: url } = options;
       if (url === undefined) throw new Error('no OpenSearch was given');
       const prefix = `bench${randomBytes(6).toString('hex')}`;
-      return startTally(options, { url, prefix, remove: () => removePrefix(url, prefix) });
+      return startTally(options, { url, prefix, remove: () => removeIndices(url, prefix) });
     }
   }
 }
@@ -75,15 +77,12 @@ interface IndexOfRun {
 
 /** The real daemon with the settings of a user: all at their defaults but addresses, and TALLY_ variables that this process was given. */
 async function startTally(options: ConsumerOptions, { url, prefix, remove }: IndexOfRun): Promise<Consumer> {
-  const given = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_')),
-  );
   const env = {
     ...ownVariables(),
     ...awsOf(options.endpoint),
     ...(options.s3 && { AWS_ENDPOINT_URL_S3: options.s3.url }),
     ...(options.s3?.caFile !== undefined && { NODE_EXTRA_CA_CERTS: options.s3.caFile }),
-    ...Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value ?? ''])),
+    ...givenSettings(),
     TALLY_QUEUE_URL: options.queueUrl,
     TALLY_INDEX_URL: url,
     TALLY_INDEX_PREFIX: prefix,
@@ -144,13 +143,4 @@ async function statusOf(url: string): Promise<number | undefined> {
 
 async function stopAll(processes: readonly MeasuredProcess[]): Promise<void> {
   await Promise.all(processes.map((each) => each.stop()));
-}
-
-/** Removes what a run left in OpenSearch: its indices and templates, and nothing of anybody else's. */
-async function removePrefix(url: string, prefix: string): Promise<void> {
-  const { origin, username, password } = new URL(url);
-  const headers = username === '' ? {} : { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
-  for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`]) {
-    await fetch(`${origin}${path}`, { method: 'DELETE', headers }).then((answer) => answer.text());
-  }
 }

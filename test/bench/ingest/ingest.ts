@@ -1,39 +1,15 @@
 /** The bench `ingest`: what taking bucket events into the index costs, beside what receiving alone costs. */
-import { cpus, totalmem } from 'node:os';
-import type { Command } from 'commander';
-import { Option } from 'commander';
-import { commandOf, listOf, whole } from '../bench-command.ts';
-import { runBacklog, type BacklogRun } from './backlog.ts';
-import { BUCKET, consumerKinds, type ConsumerKind } from './consumers.ts';
-import { HEAD_LATENCY_MS, runHeads, type HeadsRun } from './heads.ts';
-import { runLatency, type LatencyRun } from './latency.ts';
-import { startQueue, type BenchQueue } from './queue.ts';
-import { reportText } from './report.ts';
-import { runRouted, type RoutedRun } from './routed.ts';
+import { commandOf, countOption, namesOption, openSearchUrl } from '../bench-command.ts';
+import { startForked } from '../forked.ts';
+import { atLeast, atMost, medianOf, type Target } from '../report.ts';
+import { consumerKinds, type ConsumerKind } from './consumers.ts';
+import type { QueueReply, QueueRequest } from './queue-server.ts';
+import { HEAD_LATENCY_MS, runBacklog, runHeads, runLatency, runRouted, type RunOptions } from './runs.ts';
 
 const measures = ['backlog', 'routed', 'heads', 'latency'] as const;
-type Measure = (typeof measures)[number];
-type TallyKind = Exclude<ConsumerKind, 'null'>;
-
-export interface IngestReport {
-  readonly bench: 'ingest';
-  readonly date: string;
-  readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryMib: number; readonly node: string };
-  /** TALLY_ variables that the workers were given beyond addresses. */
-  readonly settings: Readonly<Record<string, string>>;
-  readonly messages: number;
-  readonly workers: number;
-  /** In the order they were run: interleaved. */
-  readonly backlog: readonly BacklogRun[];
-  readonly routed: readonly (RoutedRun & { readonly consumer: TallyKind })[];
-  readonly heads: readonly (HeadsRun & { readonly consumer: TallyKind })[];
-  readonly latency: readonly (LatencyRun & { readonly consumer: TallyKind })[];
-  /** What was left out, and why. */
-  readonly leftOut: readonly string[];
-}
 
 interface IngestOptions {
-  readonly measure: readonly Measure[];
+  readonly measure: readonly (typeof measures)[number][];
   readonly consumers: readonly ConsumerKind[];
   readonly messages: number;
   readonly rounds: number;
@@ -44,40 +20,24 @@ interface IngestOptions {
 }
 
 /** The bench's command. */
-export const ingestBench = commandOf<IngestOptions, IngestReport>({ name: 'ingest', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description('CPU, memory, throughput and latency of taking bucket events into the index.')
-    .addOption(
-      new Option('--measure <names>', 'what is measured, comma-separated')
-        .argParser(listOf(measures))
-        .default(measures, measures.join(',')),
-    )
-    .addOption(
-      new Option('--consumers <names>', 'who is measured, comma-separated')
-        .argParser(listOf(consumerKinds))
-        .default(consumerKinds, consumerKinds.join(',')),
-    )
-    .addOption(new Option('--messages <count>', 'messages of a backlog').argParser(whole(100, 5_000_000)).default(50_000))
-    .addOption(
-      new Option('--rounds <count>', 'backlogs of each consumer, interleaved; told is the median').argParser(whole(1, 99)).default(3),
-    )
-    .addOption(new Option('--workers <count>', 'processes on the one queue (one with SQLite)').argParser(whole(1, 9)).default(1))
-    .addOption(new Option('--routed-events <count>', 'events that need a HEAD').argParser(whole(10, 1_000_000)).default(10_000))
-    .addOption(
-      new Option('--head-events <count>', 'events each of which needs a HEAD of its own').argParser(whole(10, 1_000_000)).default(20_000),
-    )
-    .addOption(new Option('--latency-events <count>', 'events that are searched for').argParser(whole(1, 10_000)).default(100))
-    .addHelpText(
-      'after',
-      `
+export const ingestBench = commandOf<IngestOptions>({
+  name: 'ingest',
+  description: 'CPU, memory, throughput and latency of taking bucket events into the index.',
+  options: [
+    namesOption('--measure <names>', 'what is measured', measures),
+    namesOption('--consumers <names>', 'who is measured', consumerKinds),
+    countOption('--messages <count>', 'messages of a backlog', [100, 5_000_000], 50_000),
+    countOption('--rounds <count>', 'backlogs of each consumer, interleaved; told is the median', [1, 99], 3),
+    countOption('--workers <count>', 'processes on the one queue (one with SQLite)', [1, 9], 1),
+    countOption('--routed-events <count>', 'events that need a HEAD', [10, 1_000_000], 10_000),
+    countOption('--head-events <count>', 'events each of which needs a HEAD of its own', [10, 1_000_000], 20_000),
+    countOption('--latency-events <count>', 'events that are searched for', [1, 10_000], 100),
+  ],
+  help: `
 Measures:
   backlog   A consumer waits at an empty queue; the queue is filled; the consumer
-            empties it. CPU (user and system, of the consumer's processes alone,
-            from the fill to the last delete), messages/s, peak RSS. Afterwards
-            the metrics must tell of nothing but exact writes, and the index must
-            hold just the documents that the messages said.
+            empties it. Afterwards the metrics must tell of nothing but exact
+            writes, and the index must hold just the documents of the messages.
   routed    The same with audit-trail events, which need a HEAD each: five of each
             key in one batch of ten.
   heads     The same with a key for each event, so that each needs a HEAD of its
@@ -86,108 +46,95 @@ Measures:
   latency   Events one by one while nothing else happens, until a search finds
             each.
 
-Consumers:
-  null        sqs-consumer and the AWS SDK at their defaults, 16 pollers, which
-              only deletes (in backlog alone)
-  sqlite      tally serve with a SQLite index
-  opensearch  tally serve with OpenSearch
+The consumer null is sqs-consumer and the AWS SDK at their defaults, 16 pollers,
+which only deletes (in backlog alone). The queue is fauxqs, in a separate process.
+Linux only: CPU and memory are read from /proc. On two cores the queue, the worker
+and OpenSearch share them: compare within one run only.
 
-The queue is fauxqs, in a process of its own. Linux only: CPU and memory are read
-from /proc. On two cores the queue, the worker and OpenSearch share them: compare
-within one run only.
+TALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value; without
+it that consumer is left out. Other TALLY_ variables reach the workers as they are.`,
+  run,
+});
 
-Environment:
-  TALLY_BENCH_OPENSEARCH_URL  an OpenSearch without data that matters; without it
-                              the consumer opensearch is left out
-  TALLY_…                     other settings reach the workers as they are`,
-    );
-}
+/** CPU by that of the null consumer. A large OpenSearch index is refreshed and merged meanwhile. */
+const CPU_SHARES_MAX = { null: 1, sqlite: 1.25, opensearch: 1, opensearchLarge: 1.1 };
+const LARGE_MESSAGES = 500_000;
+const HEAD_US_MAX = 400;
+const HEADS_PER_S_MIN = 1_500;
 
-async function run(options: IngestOptions, tell: (text: string) => void): Promise<IngestReport> {
-  const opensearchUrl = process.env['TALLY_BENCH_OPENSEARCH_URL'];
+async function run(options: IngestOptions, tell: (text: string) => void) {
+  const opensearchUrl = openSearchUrl();
   const kinds = options.consumers.filter((kind) => kind !== 'opensearch' || opensearchUrl !== undefined);
-  const leftOut = kinds.length < options.consumers.length ? ['opensearch: TALLY_BENCH_OPENSEARCH_URL is not set'] : [];
-  for (const each of leftOut) tell(`left out: ${each}`);
-  const queue = await startQueue();
+  if (kinds.length < options.consumers.length) tell('left out: opensearch: TALLY_BENCH_OPENSEARCH_URL is not set');
+  const queue = startForked<QueueRequest, QueueReply>(new URL('queue-server.ts', import.meta.url));
   try {
-    await queue.ask({ kind: 'create-bucket', bucket: BUCKET });
-    const common = { queue, opensearchUrl };
-    const tallyKinds = kinds.filter((kind) => kind !== 'null');
-    const wants = (measure: Measure): boolean => options.measure.includes(measure);
-    const backlog = wants('backlog') ? await backlogs(kinds, { ...common, ...options }, tell) : [];
-    const routed = [];
-    for (const kind of wants('routed') ? tallyKinds : []) {
-      tell(`routed, ${kind}`);
-      routed.push({ consumer: kind, ...(await runRouted(kind, { ...common, workers: 1, events: options.routedEvents })) });
+    const common: RunOptions = { queue, endpoint: (await queue.next()).endpoint, opensearchUrl, workers: 1 };
+    const backlogs = options.measure.includes('backlog') ? await backlogsOf(kinds, common, options, tell) : [];
+    const tables = { routed: [] as object[], heads: [] as Awaited<ReturnType<typeof runHeads>>, latency: [] as object[] };
+    for (const measure of options.measure) {
+      for (const kind of measure === 'backlog' ? [] : kinds) {
+        if (kind === 'null') continue;
+        tell(`${measure}, ${kind}`);
+        if (measure === 'routed') tables.routed.push(await runRouted(kind, options.routedEvents, common));
+        else if (measure === 'heads') tables.heads.push(...(await runHeads(kind, options.headEvents, common)));
+        else tables.latency.push(await runLatency(kind, options.latencyEvents, common));
+      }
     }
-    const heads: IngestReport['heads'][number][] = [];
-    for (const kind of wants('heads') ? tallyKinds : []) {
-      tell(`heads, ${kind}`);
-      const runs = await runHeads(kind, { ...common, workers: 1, events: options.headEvents });
-      heads.push(...runs.map((each) => ({ consumer: kind, ...each })));
-    }
-    const latency = [];
-    for (const kind of wants('latency') ? tallyKinds : []) {
-      tell(`latency, ${kind}`);
-      latency.push({ consumer: kind, ...(await runLatency(kind, { ...common, workers: 1, events: options.latencyEvents })) });
-    }
-    const { messages, workers } = options;
-    return {
-      bench: 'ingest',
-      date: new Date().toISOString(),
-      machine: machine(),
-      settings: settings(),
-      messages,
-      workers,
-      backlog,
-      routed,
-      heads,
-      latency,
-      leftOut,
-    };
+    const headTargets = tables.heads.flatMap(({ consumer, transport, cpuUsPerHead, messagesPerS }) => [
+      atMost(`HEAD by ${transport}, ${consumer}: CPU, µs`, cpuUsPerHead, HEAD_US_MAX),
+      atLeast(`HEAD by ${transport}, ${consumer}: a second`, messagesPerS, HEADS_PER_S_MIN),
+    ]);
+    const medians = mediansOf(backlogs);
+    return { backlogs, medians, ...tables, targets: [...backlogTargets(medians, options.messages), ...headTargets] };
   } finally {
     queue.close();
   }
 }
 
-interface BacklogsOptions {
-  readonly queue: BenchQueue;
-  readonly opensearchUrl: string | undefined;
-  readonly messages: number;
-  readonly rounds: number;
-  readonly workers: number;
-}
+type Backlog = Awaited<ReturnType<typeof runBacklog>>;
 
 /** a, b, c, a, b, c …: what the machine does besides hits all alike. */
-async function backlogs(
+async function backlogsOf(
   kinds: readonly ConsumerKind[],
-  options: BacklogsOptions,
+  common: RunOptions,
+  { rounds, messages, workers }: IngestOptions,
   tell: (text: string) => void,
-): Promise<readonly BacklogRun[]> {
-  const runs: BacklogRun[] = [];
-  for (let round = 1; round <= options.rounds; round += 1) {
+): Promise<readonly Backlog[]> {
+  const found: Backlog[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
     for (const kind of kinds) {
-      const result = await runBacklog(kind, { ...options, workers: workersOf(kind, options) });
-      tell(
-        `backlog ${round} of ${options.rounds}, ${kind}: ${result.cpuUsPerMessage.toFixed(1)} µs, ${result.messagesPerS.toFixed(0)}/s, ${result.peakRssMib.toFixed(0)} MiB`,
-      );
-      runs.push(result);
+      // only one process may serve a SQLite file
+      found.push(await runBacklog(kind, messages, { ...common, workers: kind === 'sqlite' ? 1 : workers }));
+      tell(`backlog ${round} of ${rounds}: ${JSON.stringify(found.at(-1))}`);
     }
   }
-  return runs;
+  return found;
 }
 
-/** Only one process may serve a SQLite file. */
-function workersOf(kind: ConsumerKind, { workers }: { readonly workers: number }): number {
-  return kind === 'sqlite' ? 1 : workers;
+/** The medians of all runs of each consumer. */
+function mediansOf(backlogs: readonly Backlog[]): readonly Backlog[] {
+  return [...Map.groupBy(backlogs, ({ consumer }) => consumer)].map(([consumer, all]) => {
+    const median = (field: Exclude<keyof Backlog, 'consumer'>): number => medianOf(all.map((each) => each[field]));
+    return {
+      consumer,
+      cpuUsPerMessage: median('cpuUsPerMessage'),
+      messagesPerS: median('messagesPerS'),
+      peakRssMib: median('peakRssMib'),
+      idleRssMib: median('idleRssMib'),
+      queueCores: median('queueCores'),
+    };
+  });
 }
 
-function machine(): IngestReport['machine'] {
-  const all = cpus();
-  return { cpu: all[0]?.model ?? '', cores: all.length, memoryMib: Math.round(totalmem() / 1_048_576), node: process.version };
-}
-
-function settings(): Readonly<Record<string, string>> {
-  const entries = Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_'));
-  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? '']));
+function backlogTargets(medians: readonly Backlog[], messages: number): readonly Target[] {
+  const nothing = medians.find(({ consumer }) => consumer === 'null');
+  return medians.flatMap((found) => {
+    if (nothing === undefined || found === nothing) return [];
+    const isLarge = found.consumer === 'opensearch' && messages >= LARGE_MESSAGES;
+    const most = CPU_SHARES_MAX[isLarge ? 'opensearchLarge' : found.consumer];
+    return [
+      atMost(`${found.consumer}: CPU by that of the null consumer`, found.cpuUsPerMessage / nothing.cpuUsPerMessage, most),
+      atMost(`${found.consumer}: peak RSS by that of the null consumer`, found.peakRssMib / nothing.peakRssMib, 1),
+    ];
+  });
 }

@@ -8,6 +8,7 @@ export interface BenchObject {
   readonly etag: string;
 }
 
+export const BUCKET = 'bench-bucket';
 const TOPIC_ARN = 'arn:aws:sns:us-east-1:000000000000:bench-events';
 const FOLDERS = ['logs', 'Invoices', 'images', 'exports', 'backups'];
 const EXTENSIONS = ['json', 'parquet', 'jpg', 'csv.gz', 'pdf'];

@@ -2,26 +2,23 @@
  * The queue of the runs, as a process of its own: fauxqs on a free port of the loopback, filled directly rather than by
  * 50,000 requests. Its parent sends {@link QueueRequest}s, one after the other, and gets one {@link QueueReply} for each, and one at the start.
  */
-import { createHash, randomUUID } from 'node:crypto';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
-import { benchObject, nativeMessage, routedMessage } from './messages.ts';
+import { createBucketQueue, messageWith } from '../bucket-queue.ts';
+import { BUCKET, benchObject, nativeMessage, routedMessage } from './messages.ts';
 
 export type QueueRequest =
   | { readonly kind: 'create-queue'; readonly queue: string }
-  | { readonly kind: 'create-bucket'; readonly bucket: string }
   /** Objects with the numbers 0 to count − 1 of the run, for HEADs; small ones. */
-  | { readonly kind: 'put-objects'; readonly bucket: string; readonly run: string; readonly count: number }
+  | { readonly kind: 'put-objects'; readonly run: string; readonly count: number }
   | Fill
   /** Answered when every message of the last fill was deleted. */
-  | { readonly kind: 'await-drained' }
-  | { readonly kind: 'usage' };
+  | { readonly kind: 'await-drained' };
 
 /** `messages` messages of which `repeats`, one after the other, tell of the same object. */
 export interface Fill {
   readonly kind: 'fill';
   readonly queue: string;
   readonly dialect: 'native' | 'routed';
-  readonly bucket: string;
   readonly run: string;
   readonly messages: number;
   readonly repeats: number;
@@ -43,6 +40,7 @@ export interface QueueReply {
 const VISIBLE_MAX = 50_000;
 
 const { app, sqs, s3 } = await createFauxqs('us-east-1');
+s3.createBucket(BUCKET);
 const endpoint = await app.listen({ host: '127.0.0.1', port: 0 });
 
 type Queue = NonNullable<ReturnType<typeof sqs.getQueueByName>>;
@@ -80,10 +78,7 @@ function reply(error?: string): void {
 async function handle(request: QueueRequest): Promise<void> {
   switch (request.kind) {
     case 'create-queue':
-      createQueue(request.queue);
-      return;
-    case 'create-bucket':
-      s3.createBucket(request.bucket);
+      createBucketQueue(sqs, endpoint, request.queue);
       return;
     case 'put-objects':
       putObjects(request);
@@ -93,25 +88,13 @@ async function handle(request: QueueRequest): Promise<void> {
       return;
     case 'await-drained':
       await drained;
-      return;
-    case 'usage':
   }
 }
 
-/** As a user's: letters go to a dead-letter queue after 20 receives. */
-function createQueue(name: string): void {
-  const arn = (queue: string): string => `arn:aws:sqs:us-east-1:000000000000:${queue}`;
-  const url = (queue: string): string => `${endpoint}/000000000000/${queue}`;
-  const letters = `${name}-dead-letters`;
-  sqs.createQueue(letters, url(letters), arn(letters), {});
-  const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: arn(letters), maxReceiveCount: 20 });
-  sqs.createQueue(name, url(name), arn(name), { RedrivePolicy });
-}
-
-function putObjects({ bucket, run, count }: { readonly bucket: string; readonly run: string; readonly count: number }): void {
+function putObjects({ run, count }: Extract<QueueRequest, { kind: 'put-objects' }>): void {
   headsByKey.clear();
   for (let number = 0; number < count; number += 1) {
-    s3.putObject(bucket, benchObject(run, number).key, Buffer.from(String(number)), 'text/plain');
+    s3.putObject(BUCKET, benchObject(run, number).key, Buffer.from(String(number)), 'text/plain');
   }
 }
 
@@ -143,20 +126,8 @@ function fill(request: Fill): void {
   topUp(queue);
 }
 
-type QueueMessage = Parameters<Queue['enqueue']>[0];
-
-function messageOf({ dialect, bucket, run, repeats, ageMs }: Fill, number: number): QueueMessage {
+function messageOf({ dialect, run, repeats, ageMs }: Fill, number: number): Parameters<Queue['enqueue']>[0] {
   const object = benchObject(run, Math.floor(number / repeats));
-  const sentTimestamp = Date.now();
-  const atMs = sentTimestamp - ageMs;
-  const body = dialect === 'native' ? nativeMessage(bucket, object, atMs) : routedMessage(bucket, object, atMs);
-  return {
-    messageId: randomUUID(),
-    body,
-    md5OfBody: createHash('md5').update(body).digest('hex'),
-    messageAttributes: {},
-    md5OfMessageAttributes: '',
-    sentTimestamp,
-    approximateReceiveCount: 0,
-  };
+  const atMs = Date.now() - ageMs;
+  return messageWith(dialect === 'native' ? nativeMessage(BUCKET, object, atMs) : routedMessage(BUCKET, object, atMs));
 }

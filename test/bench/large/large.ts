@@ -1,12 +1,11 @@
 /** The bench `large`: what a re-index of up to a hundred million objects asks and stores, by any number of workers, in virtual time. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Command } from 'commander';
 import { Option } from 'commander';
 import { runLarge, type LargeCase, type LargeResult } from '../../support/large/world.ts';
 import { keyShapes, type KeyShape } from '../../support/servers/listing/key-space.ts';
-import { commandOf, listOf, whole } from '../bench-command.ts';
-import { tableText } from '../statistics.ts';
+import { commandOf, countOption, countsOption, namesOption } from '../bench-command.ts';
+import { tableText } from '../report.ts';
 
 const modes = ['first', 'unchanged'] as const;
 const turns = ['whole', 'counted'] as const;
@@ -20,55 +19,22 @@ interface LargeOptions {
   readonly turns: (typeof turns)[number];
 }
 
-/** What one case took of this process, beside its result. */
-interface LargeRow {
-  readonly result: LargeResult;
-  readonly cpuUsPerObject: number;
-  /** The most that was in use after a garbage collection, beyond what was before the case began. */
-  readonly peakHeapBytes: number;
-}
-
-interface LargeReport {
-  readonly bench: 'large';
-  readonly date: string;
-  readonly node: string;
-  readonly turns: LargeOptions['turns'];
-  readonly rows: readonly LargeRow[];
-}
-
 /** The bench's command. */
-export const largeBench = commandOf<LargeOptions, LargeReport>({ name: 'large', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description('Requests, stored records, splits, memory and virtual time of re-indexes of large buckets.')
-    .addOption(
-      new Option('--objects <counts>', 'sizes of the bucket, comma-separated')
-        .argParser(countsOf(1_000, 100_000_000))
-        .default([1_000_000, 10_000_000, 100_000_000], '1000000,10000000,100000000'),
-    )
-    .addOption(
-      new Option('--workers <counts>', 'numbers of workers, comma-separated').argParser(countsOf(1, 64)).default([1, 8, 64], '1,8,64'),
-    )
-    .addOption(
-      new Option('--shape <names>', 'of the keys, comma-separated')
-        .argParser(listOf(keyShapes))
-        .default(['deep', 'prefix', 'hash'], 'deep,prefix,hash'),
-    )
-    .addOption(new Option('--mode <names>', 'comma-separated').argParser(listOf(modes)).default(modes, modes.join(',')))
-    .addOption(new Option('--index-cores <count>', 'of the machines of the index').argParser(whole(1, 1_000)).default(64))
-    .addOption(new Option('--turns <name>', 'how keys are compared').choices(turns).default('counted'))
-    .addHelpText(
-      'after',
-      `
-Modes:
-  first      The index is empty.
-  unchanged  Index and bucket agree.
-
-Shapes:
-  deep       folders of 100 keys within folders of 100
-  prefix     all keys in one folder far down
-  hash       names of hexadecimal digits without a pattern
+export const largeBench = commandOf<LargeOptions>({
+  name: 'large',
+  description: 'Requests, stored records, splits, memory and virtual time of re-indexes of large buckets.',
+  options: [
+    countsOption('--objects <counts>', 'sizes of the bucket', [1_000, 100_000_000], [1_000_000, 10_000_000, 100_000_000]),
+    countsOption('--workers <counts>', 'numbers of workers', [1, 64], [1, 8, 64]),
+    namesOption('--shape <names>', 'of the keys', keyShapes, ['deep', 'prefix', 'hash']),
+    namesOption('--mode <names>', 'what the index holds', modes),
+    countOption('--index-cores <count>', 'of the machines of the index', [1, 1_000], 64),
+    new Option('--turns <name>', 'how keys are compared').choices(turns).default('counted'),
+  ],
+  help: `
+Modes: first: the index is empty; unchanged: index and bucket agree.
+Shapes: deep: folders of 100 keys within folders of 100; prefix: all keys in one
+folder far down; hash: hexadecimal digits without a pattern.
 
 Turns:
   whole      The product compares and writes every key: some 2 µs of CPU for each
@@ -82,38 +48,27 @@ the numbers of its objects after the time that the real one was measured to take
 (test/support/large/servers.ts). A worker has a core; the index has as many as
 --index-cores says, which all workers share. Afterwards the index must have every
 object.`,
-    );
-}
+  run,
+});
 
-function countsOf(min: number, max: number): (text: string) => readonly number[] {
-  const parse = whole(min, max);
-  return (text) => text.split(',').map(parse);
-}
-
-async function run(options: LargeOptions, tell: (text: string) => void): Promise<LargeReport> {
-  const rows: LargeRow[] = [];
+async function run(options: LargeOptions, tell: (text: string) => void) {
+  const cases: object[] = [];
+  const { indexCores, turns: how } = options;
   for (const shape of options.shape) {
     for (const mode of options.mode) {
       for (const objects of options.objects) {
         for (const workers of options.workers) {
-          const row = await measure({
-            shape,
-            mode,
-            objects,
-            workers,
-            indexCores: options.indexCores,
-            isHollow: options.turns === 'counted',
-          });
-          rows.push(row);
-          tell(reportText({ bench: 'large', date: '', node: '', turns: options.turns, rows: [row] }));
+          const row = await measure({ shape, mode, objects, workers, indexCores, isHollow: how === 'counted' });
+          cases.push(row);
+          tell(tableText([row]));
         }
       }
     }
   }
-  return { bench: 'large', date: new Date().toISOString(), node: process.version, turns: options.turns, rows };
+  return { cases };
 }
 
-async function measure(wanted: LargeCase): Promise<LargeRow> {
+async function measure(wanted: LargeCase) {
   const heapBytes = createHeapLook();
   const beforeBytes = heapBytes();
   let peakBytes = beforeBytes;
@@ -130,7 +85,33 @@ async function measure(wanted: LargeCase): Promise<LargeRow> {
     },
   });
   check(result);
-  return { result, cpuUsPerObject: (cpuSince(cpuBefore) - looksUs) / wanted.objects, peakHeapBytes: peakBytes - beforeBytes };
+  const { objects, tookS, requests, job, state } = result;
+  return {
+    shape: result.shape,
+    mode: result.mode,
+    objects,
+    workers: result.workers,
+    tookS,
+    objectsPerS: objects / tookS,
+    lists: requests.lists,
+    probes: requests.listProbes,
+    scans: requests.scans,
+    bulks: requests.bulks,
+    turns: result.turns,
+    ranges: job.rangesDone ?? 0,
+    splits: result.splits,
+    reads: state.gets,
+    swaps: Object.values(state.puts).reduce((sum, puts) => sum + puts, 0),
+    conflicts: state.conflicts,
+    listedRecords: state.listedEntries,
+    looks: state.looks,
+    indexPercent: result.indexBusy * 100,
+    slotsPercent: result.slotsBusy * 100,
+    tailS: result.tailS,
+    /** The most that was in use after a garbage collection, beyond what was before the case began. */
+    heapMib: (peakBytes - beforeBytes) / 1_048_576,
+    cpuUsPerObject: (cpuSince(cpuBefore) - looksUs) / objects,
+  };
 }
 
 function check({ objects, documents, job, requests, faults }: LargeResult): void {
@@ -152,62 +133,4 @@ function createHeapLook(): () => number {
     if (typeof collect === 'function') collect();
     return process.memoryUsage().heapUsed;
   };
-}
-
-const head = [
-  'shape',
-  'mode',
-  'objects',
-  'workers',
-  'time s',
-  'objects/s',
-  'LIST',
-  'probes',
-  'scans',
-  'bulks',
-  'turns',
-  'ranges',
-  'splits',
-  'reads',
-  'swaps',
-  'conflicts',
-  'listed records',
-  'looks',
-  'index %',
-  'slots %',
-  'tail s',
-  'heap MiB',
-  'CPU µs/object',
-];
-
-function reportText({ rows }: LargeReport): string {
-  return tableText([head, ...rows.map(cellsOf)]);
-}
-
-function cellsOf({ result, cpuUsPerObject, peakHeapBytes }: LargeRow): readonly string[] {
-  const { shape, mode, objects, workers, tookS, requests, job, state, indexBusy, slotsBusy, tailS } = result;
-  const swaps = Object.values(state.puts).reduce((sum, puts) => sum + puts, 0);
-  const numbers = [
-    objects,
-    workers,
-    tookS,
-    objects / tookS,
-    requests.lists,
-    requests.listProbes,
-    requests.scans,
-    requests.bulks,
-    result.turns,
-    job.rangesDone ?? 0,
-    result.splits,
-    state.gets,
-    swaps,
-    state.conflicts,
-    state.listedEntries,
-    state.looks,
-    indexBusy * 100,
-    slotsBusy * 100,
-    tailS,
-    peakHeapBytes / 1_048_576,
-  ];
-  return [shape, mode, ...numbers.map((number) => Math.round(number).toLocaleString('en')), cpuUsPerObject.toFixed(2)];
 }

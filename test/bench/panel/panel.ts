@@ -1,13 +1,11 @@
 /** The bench `panel`: how long the panel takes in a browser whose CPU is slowed down, from the request to a page that answers a click. */
-import type { Command } from 'commander';
-import { Option } from 'commander';
 import type { Browser, Page } from 'playwright-core';
 import { openWindow, startChromium } from '../../support/identity/chromium.ts';
 import { answers, startEmbeddedRegistry, type EmbeddedRegistry } from '../../support/servers/embedded-registry.ts';
 import { openPanel } from '../../support/worlds/panel.ts';
-import { commandOf, whole } from '../bench-command.ts';
-import { medianOf, quantileOf, tableText } from '../statistics.ts';
-import { scrollLists, type ScrollRow } from './scrolling.ts';
+import { commandOf, countOption } from '../bench-command.ts';
+import { medianOf, quantileOf } from '../report.ts';
+import { scrollLists } from './scrolling.ts';
 
 interface PanelOptions {
   readonly rounds: number;
@@ -29,33 +27,17 @@ interface Load {
   readonly answerBytes: number;
 }
 
-interface PanelRow {
-  readonly page: string;
-  readonly cache: 'empty' | 'filled';
-  readonly loads: readonly Load[];
-}
-
-interface PanelReport {
-  readonly bench: 'panel';
-  readonly date: string;
-  readonly node: string;
-  readonly chromium: string;
-  readonly throttle: number;
-  readonly rows: readonly PanelRow[];
-  readonly scrolling: readonly ScrollRow[];
-}
-
 /** The bench's command. */
-export const panelBench = commandOf<PanelOptions, PanelReport>({ name: 'panel', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description(
-      'From the request of a page of the panel to its answer to a click, in Chromium with a slowed CPU, and the bytes of it; the overview once more with 1,000 buckets; and the frames of long lists that are scrolled.',
-    )
-    .addOption(new Option('--rounds <count>', 'loads of each page').argParser(whole(1, 1_000)).default(10))
-    .addOption(new Option('--throttle <factor>', 'by which the CPU is slower').argParser(whole(1, 20)).default(4));
-}
+export const panelBench = commandOf<PanelOptions>({
+  name: 'panel',
+  description:
+    'From the request of a page of the panel to its answer to a click, in Chromium with a slowed CPU, and the bytes of it; the overview once more with 1,000 buckets; and the frames of long lists that are scrolled.',
+  options: [
+    countOption('--rounds <count>', 'loads of each page', [1, 1_000], 10),
+    countOption('--throttle <factor>', 'by which the CPU is slower', [1, 20], 4),
+  ],
+  run,
+});
 
 /** What a person sees as a jerk: https://web.dev/articles/rail */
 const SLOW_FRAME_MS = 50;
@@ -70,41 +52,43 @@ const pages: readonly (readonly [name: string, query: string])[] = [
   ['search', `?page=search&bucket=${BUCKET}`],
 ];
 
-async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => void): Promise<PanelReport> {
+async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => void) {
   const [registry, browser] = await Promise.all([startEmbeddedRegistry(), startChromium()]);
   try {
     await fill(registry);
-    const rows: PanelRow[] = [];
-    async function measure(name: string, query: string, slower: number): Promise<void> {
-      tell(`${name}: ${rounds} loads`);
-      const empty: Load[] = [];
-      const filled: Load[] = [];
-      for (let round = 0; round < rounds; round++) {
-        const [first, second] = await loadTwice(browser, `${registry.controlUrl}/panel/${query}`, slower);
-        empty.push(first);
-        filled.push(second);
-      }
-      rows.push({ page: name, cache: 'empty', loads: empty }, { page: name, cache: 'filled', loads: filled });
+    const loads: object[] = [];
+    async function measure(page: string, query: string, slower: number): Promise<void> {
+      tell(`${page}: ${rounds} loads`);
+      const pairs: (readonly [Load, Load])[] = [];
+      for (let round = 0; round < rounds; round++) pairs.push(await loadTwice(browser, `${registry.controlUrl}/panel/${query}`, slower));
+      for (const [at, cache] of ['empty', 'filled'].entries())
+        loads.push({ page, cpu: `${slower} ×`, cache, ...middleOf(pairs.map((pair) => pair[at]!)) });
     }
     for (const [name, query] of pages) await measure(name, query, throttle);
     tell(`${MANY_BUCKETS} buckets are connected`);
     await connectMany(registry);
-    for (const slower of new Set([1, throttle])) await measure(`overview, ${MANY_BUCKETS} buckets, ${slower} ×`, '', slower);
+    for (const slower of new Set([1, throttle])) await measure(`overview, ${MANY_BUCKETS} buckets`, '', slower);
     tell('long lists are scrolled');
-    const scrolling = await scrollLists(browser, [...new Set([1, throttle])]);
-    return {
-      bench: 'panel',
-      date: new Date().toISOString(),
-      node: process.version,
-      chromium: browser.version(),
-      throttle,
-      rows,
-      scrolling,
-    };
+    const scrolled = (await scrollLists(browser, [...new Set([1, throttle])])).map(({ frames, ...row }) => ({
+      ...row,
+      frames: frames.length,
+      p50Ms: quantileOf(frames, 0.5),
+      p95Ms: quantileOf(frames, 0.95),
+      maxMs: Math.max(...frames),
+      slowFrames: frames.filter((ms) => ms > SLOW_FRAME_MS).length,
+    }));
+    return { loads, scrolled };
   } finally {
     await browser.close();
     await registry.close();
   }
+}
+
+/** The middle of each figure, and the longest time until the page answers. */
+function middleOf(loads: readonly Load[]) {
+  const fields = ['fileBytes', 'answerBytes', 'firstPaintMs', 'shownMs', 'interactiveMs', 'clickMs'] as const;
+  const middles = fields.map((field) => [field, medianOf(loads.map((each) => each[field]))]);
+  return { ...Object.fromEntries(middles), interactiveMaxMs: Math.max(...loads.map(({ interactiveMs }) => interactiveMs)) };
 }
 
 async function fill(registry: EmbeddedRegistry): Promise<void> {
@@ -177,23 +161,4 @@ async function load(page: Page, address: string): Promise<Load> {
   const [url = '', query = ''] = address.split('/panel/');
   await openPanel(page, url, query);
   return page.evaluate<Load>(MEASURED);
-}
-
-function reportText({ rows, scrolling, node, chromium, throttle, date }: PanelReport): string {
-  const head = ['page', 'cache', 'files kB', 'answers kB', 'first paint ms', 'shown ms', 'interactive ms', 'most', 'click ms'];
-  const lines = rows.map(({ page, cache, loads }) => {
-    const middle = (field: keyof Load): number => medianOf(loads.map((each) => each[field]));
-    const times = (['firstPaintMs', 'shownMs', 'interactiveMs'] as const).map((field) => middle(field).toFixed(0));
-    const most = Math.max(...loads.map(({ interactiveMs }) => interactiveMs)).toFixed(0);
-    const sizes = (['fileBytes', 'answerBytes'] as const).map((field) => (middle(field) / 1_000).toFixed(1));
-    return [page, cache, ...sizes, ...times, most, middle('clickMs').toFixed(0)];
-  });
-  const title = `panel, CPU slowed down ${throttle} ×, Chromium ${chromium}, Node ${node}, ${date}; the middle of each page's loads`;
-  const scrolled = scrolling.map(({ list, throttle: slower, how, frames }) => {
-    const slow = frames.filter((ms) => ms > SLOW_FRAME_MS).length;
-    const times = [quantileOf(frames, 0.5), quantileOf(frames, 0.95), Math.max(...frames)].map((ms) => ms.toFixed(0));
-    return [list, `${slower} ×`, how, String(frames.length), ...times, String(slow)];
-  });
-  const scrollHead = ['list', 'CPU', 'how', 'frames', 'middle ms', 'p95 ms', 'most ms', `above ${SLOW_FRAME_MS} ms`];
-  return `${title}\n\n${tableText([head, ...lines])}\n\n${tableText([scrollHead, ...scrolled])}`;
 }

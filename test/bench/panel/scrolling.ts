@@ -14,7 +14,7 @@ const DRAG_FRAMES = 150;
 const WHEEL_PX = 12_000;
 const WHEEL_PX_PER_S = 4_000;
 
-export interface ScrollRow {
+interface ScrollRow {
   readonly list: string;
   readonly throttle: number;
   readonly how: 'wheel' | 'drag';

@@ -7,8 +7,8 @@ import { applyDrift } from '../../support/servers/listing/drift.ts';
 import type { Drift } from '../../support/servers/listing/drift.ts';
 import { createKeySpace } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape, KeySpace } from '../../support/servers/listing/key-space.ts';
-import type { Latency, RequestCounts } from '../../support/servers/listing/listing-server.ts';
-import { loadBare } from './bare-loader.ts';
+import type { Latency } from '../../support/servers/listing/listing-server.ts';
+import { loadBare, type Load } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';
 import { fingerprintOfContents } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
@@ -24,29 +24,6 @@ const latencyOf: Readonly<Record<LatencyName, Latency | null>> = {
   s3: { meanMs: 80, jitterMs: 40 },
   head: { meanMs: 20, jitterMs: 0 },
 };
-
-export interface CaseResult {
-  readonly name: string;
-  readonly objects: number;
-  readonly latency: LatencyName;
-  readonly workers: number;
-  readonly objectsPerSecond: number;
-  readonly tookMs: number;
-  /** Of the worker that used most. */
-  readonly peakRssBytes: number;
-  /** User and system time of all workers for one object. */
-  readonly cpuUsPerObject: number;
-  /** That of OpenSearch, until searches find everything and its merges have ended. */
-  readonly indexCpuUsPerObject: number;
-  /** Turns of ranges, and splits of them, of all workers. */
-  readonly turns: number;
-  readonly splits: number;
-  readonly counts: JobCounts;
-  /** What S3 was asked, as S3 counted it. */
-  readonly requests: RequestCounts;
-  /** Of live events meanwhile, if there were any. */
-  readonly lagsMs: readonly number[];
-}
 
 export interface CaseOptions {
   readonly name: string;
@@ -90,23 +67,11 @@ export function driftOf(shape: KeyShape, count: number, driftEvery: number): Dri
   return applyDrift(createContents(space), space, driftEvery);
 }
 
-export interface BareCosts {
-  readonly objectsPerSecond: number;
-  /** User and system time of the loader, which is this process, and of OpenSearch, for one object. */
-  readonly cpuUsPerObject: number;
-  readonly indexCpuUsPerObject: number;
-}
-
 /** What the same documents take without listing, comparing and reading. */
 export async function measureBare(
   world: BenchWorld,
-  {
-    shape,
-    count,
-    bulkActions,
-    concurrency,
-  }: { readonly shape: KeyShape; readonly count: number; readonly bulkActions: number; readonly concurrency: number },
-): Promise<BareCosts> {
+  { shape, count, ...bulks }: Pick<BucketState, 'shape' | 'count'> & Pick<Load, 'bulkActions' | 'concurrency'>,
+) {
   const bucket = 'bench-bare';
   await world.emptyIndex(bucket);
   const space = createKeySpace(shape, count);
@@ -117,18 +82,19 @@ export async function measureBare(
     own = process.cpuUsage();
   };
   const { openSearchUrl: url, indexPrefix } = world;
-  const tookMs = await loadBare({ url, indexPrefix, bucket, space, bulkActions, concurrency, ready });
+  const tookMs = await loadBare({ url, indexPrefix, bucket, space, ...bulks, ready });
   const { user, system } = process.cpuUsage(own);
   await world.settle(bucket);
   const indexCpuUs = (await world.indexCpuUs()) - indexBeforeUs;
   const { objects } = await world.fingerprint(bucket);
   if (objects !== count) throw new Error(`the bare loader loaded ${objects} of ${count} documents`);
   await world.removeIndex(bucket);
+  // user and system time of the loader, which is this process, and of OpenSearch, for one object
   return { objectsPerSecond: (count / tookMs) * 1_000, cpuUsPerObject: (user + system) / count, indexCpuUsPerObject: indexCpuUs / count };
 }
 
 /** Re-indexes a bucket with fresh workers, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
-export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint): Promise<CaseResult> {
+export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint) {
   const { name, bucket, objects, latency, workers: count = 1, enrich = 'none' } = options;
   const workers = await Promise.all(Array.from({ length: count }, () => world.startWorker(options.nodeArguments)));
   const [first] = workers;
@@ -152,23 +118,32 @@ export async function measureReindex(world: BenchWorld, options: CaseOptions, wa
   await Promise.all(workers.map((worker) => worker.stop()));
   check(name, await world.fingerprint(bucket), wanted);
   const { counts, tookMs } = endOf(job);
-  return {
-    name,
+  const row = {
+    case: name,
     objects,
     latency,
     workers: count,
     objectsPerSecond: (objects / tookMs) * 1_000,
     tookMs,
-    peakRssBytes,
+    /** Of the worker that used most. */
+    peakRssMib: peakRssBytes / 1_048_576,
+    /** User and system time of all workers for one object. */
     cpuUsPerObject: cpuUs / objects,
+    /** That of OpenSearch, until searches find everything and its merges have ended. */
     indexCpuUsPerObject: indexCpuUs / objects,
     turns: work.reduce((sum, { turns }) => sum + turns, 0),
     splits: work.reduce((sum, { splits }) => sum + splits, 0),
-    counts,
-    requests,
-    lagsMs,
+    /** What S3 was asked, as S3 counted it. */
+    lists: requests.list,
+    heads: requests.head,
+    written: counts.written,
+    tombstones: counts.tombstones,
   };
+  return { row, counts, lagsMs };
 }
+
+/** What was measured of one case. */
+export type CaseRow = Awaited<ReturnType<typeof measureReindex>>['row'];
 
 function endOf(job: Job): { readonly counts: JobCounts; readonly tookMs: number } {
   const { state, counts, created_at: createdAt, finished_at: finishedAt } = job;

@@ -1,18 +1,18 @@
 /** The bench `reindex`: what a re-index of a large bucket costs, beside what OpenSearch alone takes. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
-import { InvalidArgumentError, Option } from 'commander';
+import { isDeepStrictEqual } from 'node:util';
+import { Option } from 'commander';
 import type { JobCounts } from '../../../src/api/jobs.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape } from '../../support/servers/listing/key-space.ts';
-import { commandOf, listOf, whole } from '../bench-command.ts';
+import { commandOf, countOption, countsOption, namesOption, OPENSEARCH_HELP, openSearchUrl } from '../bench-command.ts';
+import { quantileOf, tableText } from '../report.ts';
 import { loadBare } from './bare-loader.ts';
 import { chosenLatencies, driftOf, measureBare, measureReindex, setBucket } from './cases.ts';
-import type { CaseResult, LatencyName } from './cases.ts';
+import type { CaseRow, LatencyName } from './cases.ts';
 import { probeLag } from './live-lag.ts';
-import { reportOf, reportText } from './report.ts';
-import type { BareResult, LagResult, ReindexReport } from './report.ts';
+import { targetsOf, type LagRow } from './targets.ts';
 import { openWorld } from './world.ts';
 import type { BenchWorld } from './world.ts';
 
@@ -39,33 +39,19 @@ const WARM_MS = 3_000;
 const HEADS_AT_ONCE = 48;
 
 /** The bench's command. */
-export const reindexBench = commandOf<ReindexOptions, ReindexReport>({ name: 'reindex', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description('Throughput, memory and requests of re-indexes, and the live path’s lag meanwhile.')
-    .addOption(
-      new Option('--measure <names>', 'what is measured, comma-separated')
-        .argParser(listOf(measures))
-        .default(measures, measures.join(',')),
-    )
-    .addOption(
-      new Option('--objects <counts>', 'sizes of the bucket, comma-separated')
-        .argParser(sizes)
-        .default([100_000, 2_000_000], '100000,2000000'),
-    )
-    .addOption(
-      new Option('--latency <names>', 'S3’s answers, comma-separated')
-        .argParser(listOf(chosenLatencies))
-        .default(chosenLatencies, chosenLatencies.join(',')),
-    )
-    .addOption(new Option('--shape <name>', 'of the keys').choices(keyShapes).default('deep'))
-    .addOption(new Option('--bulk-actions <count>', 'of a bulk request of the bare loader').argParser(whole(1, 10_000)).default(1_000))
-    .addOption(new Option('--bulk-concurrency <count>', 'of the bare loader').argParser(whole(1, 32)).default(4))
-    .option('--profile <folder>', 'keep CPU profiles of the workers there')
-    .addHelpText(
-      'after',
-      `
+export const reindexBench = commandOf<ReindexOptions>({
+  name: 'reindex',
+  description: 'Throughput, memory and requests of re-indexes, and the live path’s lag meanwhile.',
+  options: [
+    namesOption('--measure <names>', 'what is measured', measures),
+    countsOption('--objects <counts>', 'sizes of the bucket', [1_000, 100_000_000], [100_000, 2_000_000]),
+    namesOption('--latency <names>', 'S3’s answers: none, or after 80 ± 40 ms, as S3', chosenLatencies),
+    new Option('--shape <name>', 'of the keys').choices(keyShapes).default('deep'),
+    countOption('--bulk-actions <count>', 'of a bulk request of the bare loader', [1, 10_000], 1_000),
+    countOption('--bulk-concurrency <count>', 'of the bare loader', [1, 32], 4),
+    new Option('--profile <folder>', 'keep CPU profiles of the workers there'),
+  ],
+  help: `
 Measures:
   first      An empty index is filled; beside it a bare bulk loader, which sends
              the same documents right before, from bodies that were made before
@@ -84,32 +70,19 @@ must say what the bucket says, the job's counts be right, and S3 have had one
 HEAD for each phantom (and for each enriched object), and no more than those that were under way when the bucket
 was confirmed (every five seconds) again.
 
-Latency:
-  none       S3 answers at once
-  s3         after 80 ± 40 ms, as S3 does
-
 S3 is a listing server of the tests' own, which renders listings of up to 3,000,000
 objects before the clock starts; the queues are fauxqs. Linux only: CPU
 and memory are read from /proc. On two cores they, the worker and OpenSearch share
 them: compare within one run only.
+${OPENSEARCH_HELP} Other TALLY_ variables reach the workers as they are.`,
+  run,
+});
 
-Environment:
-  TALLY_BENCH_OPENSEARCH_URL  an OpenSearch without data that matters
-  TALLY_…                     other settings reach the workers as they are`,
-    );
-}
-
-function sizes(text: string): readonly number[] {
-  const parse = whole(1_000, 100_000_000);
-  const counts = text.split(',').map(parse);
-  if (counts.length === 0) throw new InvalidArgumentError('It must name at least one size.');
-  return counts;
-}
-
-interface Measured {
-  readonly cases: CaseResult[];
-  readonly bare: BareResult[];
-  readonly lags: LagResult[];
+/** What was measured, row by row. */
+export interface Measured {
+  readonly cases: CaseRow[];
+  readonly bare: ({ readonly objects: number; readonly latency: LatencyName } & Awaited<ReturnType<typeof measureBare>>)[];
+  readonly lags: LagRow[];
 }
 
 interface Run {
@@ -119,23 +92,23 @@ interface Run {
   readonly tell: (text: string) => void;
 }
 
-async function run(options: ReindexOptions, tell: (text: string) => void): Promise<ReindexReport> {
-  const openSearchUrl = process.env['TALLY_BENCH_OPENSEARCH_URL'];
-  if (openSearchUrl === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL is not set');
-  const world = await openWorld(openSearchUrl);
+async function run(options: ReindexOptions, tell: (text: string) => void) {
+  const url = openSearchUrl();
+  if (url === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL is not set');
+  const world = await openWorld(url);
   try {
     const measured: Measured = { cases: [], bare: [], lags: [] };
     tell(`warming OpenSearch up with ${WARM_UP} documents`);
     await measureBare(world, { shape: 'flat', count: WARM_UP, bulkActions: 1_000, concurrency: 4 });
     for (const objects of options.objects) await measureSize({ world, options, measured, tell }, objects);
-    return reportOf(measured);
+    return { ...measured, targets: targetsOf(measured) };
   } finally {
     await world.close();
   }
 }
 
 async function measureSize(bench: Run, objects: number): Promise<void> {
-  const { world, options, measured } = bench;
+  const { world, options } = bench;
   const wants = (name: Measure): boolean => options.measure.includes(name);
   if (wants('enrich')) await measureEnriched(bench, objects);
   if (wants('first')) await measureFirst(bench, objects);
@@ -144,7 +117,7 @@ async function measureSize(bench: Run, objects: number): Promise<void> {
   if (wants('workers')) await measureCase(bench, { name: 'unchanged', objects, latency: 'none', workers: 2 });
   if (wants('drift')) await measureDrift(bench, objects, { name: 'drift', driftEvery: 100 });
   if (wants('drift-10')) await measureDrift(bench, objects, { name: 'drift-10', driftEvery: 10 });
-  if (wants('lag')) measured.lags.push(await measureLag(bench, objects));
+  if (wants('lag')) await measureLag(bench, objects);
   await world.removeIndex(BUCKET);
 }
 
@@ -200,22 +173,29 @@ async function measureDrift(
 }
 
 /** The live path's lag at idle, while everything is compared, and while everything is written anew, at full speed. */
-async function measureLag(bench: Run, objects: number): Promise<LagResult> {
+async function measureLag(bench: Run, objects: number): Promise<void> {
   const { world } = bench;
+  const add = (when: LagRow['while'], lagsMs: readonly number[]) =>
+    bench.measured.lags.push({
+      while: when,
+      objects,
+      probes: lagsMs.length,
+      p50Ms: quantileOf(lagsMs, 0.5),
+      p95Ms: quantileOf(lagsMs, 0.95),
+    });
   const worker = await world.startWorker();
   const warm = probeLag(world.live);
   await delay(WARM_MS);
   await warm.end();
   const idle = probeLag(world.live);
   await delay(IDLE_MS);
-  const idleMs = await idle.end();
+  add('idle', await idle.end());
   await worker.stop();
 
   const live = { objects, latency: 'none', withLiveEvents: true } as const;
-  const comparing = await measureCase(bench, { ...live, name: 'unchanged, live events' });
+  add('comparing', await measureCase(bench, { ...live, name: 'unchanged, live events' }));
   await world.emptyIndex(BUCKET);
-  const writing = await measureCase(bench, { ...live, name: 'first, live events', expected: { missing: objects, written: objects } });
-  return { objects, idleMs, comparingMs: comparing.lagsMs, writingMs: writing.lagsMs };
+  add('writing', await measureCase(bench, { ...live, name: 'first, live events', expected: { missing: objects, written: objects } }));
 }
 
 interface Measurement {
@@ -232,29 +212,24 @@ interface Measurement {
   readonly heads?: number;
 }
 
-async function measureCase({ world, options, measured, tell }: Run, measurement: Measurement): Promise<CaseResult> {
+/** Measures it and checks what the job counted. The lags of the live events meanwhile. */
+async function measureCase({ world, options, measured, tell }: Run, measurement: Measurement): Promise<readonly number[]> {
   const { expected = {}, driftEvery, heads = 0, ...rest } = measurement;
   const nodeArguments = options.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${options.profile}`];
   const wanted = await setBucket(world, { bucket: BUCKET, shape: options.shape, count: rest.objects, driftEvery });
-  const result = await measureReindex(world, { bucket: BUCKET, nodeArguments, ...rest }, wanted);
-  checkCounts(result, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects }, heads);
-  measured.cases.push(result);
-  const { name, objects, latency, workers, objectsPerSecond, peakRssBytes, cpuUsPerObject, indexCpuUsPerObject } = result;
-  tell(
-    `${name}, ${objects} objects, latency ${latency}, ${workers} worker(s): ${objectsPerSecond.toFixed(0)} objects/s, ` +
-      `${(peakRssBytes / 1_048_576).toFixed(0)} MiB, ${cpuUsPerObject.toFixed(1)} µs CPU an object, OpenSearch ${indexCpuUsPerObject.toFixed(1)} µs`,
-  );
-  return result;
+  const { row, counts, lagsMs } = await measureReindex(world, { bucket: BUCKET, nodeArguments, ...rest }, wanted);
+  checkCounts(row, counts, { missing: 0, stale: 0, phantom: 0, ...expected, listed: wanted.objects }, heads);
+  measured.cases.push(row);
+  tell(tableText([row]));
+  return lagsMs;
 }
 
-function checkCounts({ name, counts, requests, tookMs, workers }: CaseResult, expected: Partial<JobCounts>, others: number): void {
-  for (const [kind, count] of Object.entries(expected)) {
-    const found = Object.entries(counts).find(([each]) => each === kind)?.[1];
-    if (found !== count) throw new Error(`${name}: ${kind} is ${found}, not ${count}: ${JSON.stringify(counts)}`);
-  }
+function checkCounts(row: CaseRow, counts: JobCounts, expected: Partial<JobCounts>, others: number): void {
+  const found = Object.fromEntries(Object.keys(expected).map((kind) => [kind, new Map(Object.entries(counts)).get(kind)]));
+  if (!isDeepStrictEqual(found, expected)) throw new Error(`${row.case}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`);
   const heads = counts.phantom + others;
   // no HEAD for anything else, and those that were under way when the bucket was confirmed are sent again: each five seconds
-  const repeated = heads === 0 ? 0 : workers * HEADS_AT_ONCE * (1 + Math.ceil(tookMs / 5_000));
-  if (requests.head < heads || requests.head > heads + repeated)
-    throw new Error(`${name}: ${requests.head} HEADs instead of ${heads} in ${tookMs} ms: ${JSON.stringify(counts)}`);
+  const repeated = heads === 0 ? 0 : row.workers * HEADS_AT_ONCE * (1 + Math.ceil(row.tookMs / 5_000));
+  if (row.heads < heads || row.heads > heads + repeated)
+    throw new Error(`${row.case}: ${row.heads} HEADs instead of ${heads} in ${row.tookMs} ms: ${JSON.stringify(counts)}`);
 }

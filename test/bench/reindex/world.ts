@@ -1,15 +1,16 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
-import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { indexNames } from '../../../src/adapters/opensearch/names.ts';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { documentId } from '../../../src/domain/documents/document.ts';
 import { forkListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import type { ForkedListingServer } from '../../support/servers/listing/fork-listing-server.ts';
-import { indexCpuUs, settleIndex } from '../index-cpu.ts';
-import type { Environment } from '../processes.ts';
+import { givenSettings } from '../bench-command.ts';
+import { createBucketQueue, messageWith } from '../bucket-queue.ts';
+import { nativeMessage } from '../ingest/messages.ts';
+import { indexCpuUs, removeIndices, settleIndex } from '../opensearch.ts';
 import type { LagOptions } from './live-lag.ts';
 import { fingerprintOfIndex } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
@@ -17,7 +18,6 @@ import { startWorker } from './worker.ts';
 import type { Worker } from './worker.ts';
 
 const REGION = 'us-east-1';
-const ACCOUNT = '000000000000';
 /** Of the live path only; nobody lists it. */
 const LIVE_BUCKET = 'bench-live';
 
@@ -48,11 +48,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
   await store.setup.prepare();
   const [listing, fauxqs] = await Promise.all([forkListingServer(), createFauxqs(REGION)]);
   const endpoint = await fauxqs.app.listen({ host: '127.0.0.1', port: 0 });
-  const createQueue = (name: string, attributes: Record<string, string> = {}) =>
-    fauxqs.sqs.createQueue(name, `${endpoint}/${ACCOUNT}/${name}`, `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}`, attributes);
-  const letters = createQueue('dead-letters');
-  const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 });
-  const bucketQueue = createQueue('bucket-events', { RedrivePolicy });
+  const bucketQueue = createBucketQueue(fauxqs.sqs, endpoint, 'bucket-events');
   await listing.control({ buckets: [{ name: LIVE_BUCKET }] });
   const workers = new Set<Worker>();
 
@@ -73,7 +69,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     indexPrefix,
     listing,
     async startWorker(nodeArguments = []) {
-      const worker = await startWorker({ ...settings(), ...env }, nodeArguments);
+      const worker = await startWorker({ ...givenSettings(), ...env }, nodeArguments);
       workers.add(worker);
       await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification', reindex: false });
       return worker;
@@ -87,7 +83,10 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     settle: (bucket) => settleIndex(openSearchUrl, names.objectsAlias(bucket)),
     fingerprint: (bucket) => fingerprintOfIndex(openSearchUrl, names.objectsAlias(bucket)),
     live: {
-      tell: (key) => bucketQueue.enqueue(messageOf(LIVE_BUCKET, key)),
+      tell: (key) =>
+        bucketQueue.enqueue(
+          messageWith(nativeMessage(LIVE_BUCKET, { key, sizeBytes: 1, etag: createHash('md5').update(key).digest('hex') }, Date.now())),
+        ),
       async isIndexed(key) {
         const id = encodeURIComponent(documentId(key));
         const answer = await fetch(`${openSearchUrl}/${names.objectsAlias(LIVE_BUCKET)}/_doc/${id}?_source=false`);
@@ -100,40 +99,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
       await listing.close();
       await fauxqs.app.close();
       await store.close();
-      await fetch(`${openSearchUrl}/${indexPrefix}-*?expand_wildcards=all`, { method: 'DELETE' });
-      await fetch(`${openSearchUrl}/_index_template/${indexPrefix}-*`, { method: 'DELETE' });
+      await removeIndices(openSearchUrl, indexPrefix);
     },
-  };
-}
-
-/** Of this process, what it was given for the workers. */
-function settings(): Environment {
-  const entries = Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_'));
-  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? '']));
-}
-
-/** A native notification of a put now. */
-function messageOf(bucket: string, key: string) {
-  const nowMs = Date.now();
-  const record = {
-    eventVersion: '2.1',
-    eventSource: 'aws:s3',
-    awsRegion: REGION,
-    eventTime: new Date(nowMs).toISOString(),
-    eventName: 'ObjectCreated:Put',
-    s3: {
-      bucket: { name: bucket, arn: `arn:aws:s3:::${bucket}` },
-      object: { key, size: 1, eTag: createHash('md5').update(key).digest('hex'), sequencer: sequencerOf(nowMs * 1_000) },
-    },
-  };
-  const body = JSON.stringify({ Records: [record] });
-  return {
-    messageId: randomUUID(),
-    body,
-    md5OfBody: createHash('md5').update(body).digest('hex'),
-    messageAttributes: {},
-    md5OfMessageAttributes: '',
-    sentTimestamp: nowMs,
-    approximateReceiveCount: 0,
   };
 }

@@ -3,7 +3,6 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, Option } from 'commander';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
@@ -19,8 +18,10 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
-import { commandOf, listOf, whole } from '../bench-command.ts';
-import { quantileOf, tableText } from '../statistics.ts';
+import { commandOf, countOption, namesOption, OPENSEARCH_HELP, openSearchUrl } from '../bench-command.ts';
+import { removeIndices } from '../opensearch.ts';
+import { quantileOf } from '../report.ts';
+import { goalsOf } from './goals.ts';
 
 export const products = ['opensearch', 'sqlite'] as const;
 export type Product = (typeof products)[number];
@@ -34,66 +35,35 @@ interface SearchOptions {
   readonly grants: number;
 }
 
-interface RequestRow {
-  readonly request: string;
-  readonly found: number;
-  /** Rounds in which it was refused, because it would have taken too long. Their durations count as well. */
-  readonly refused: number;
-  readonly p50Ms: number;
-  readonly p95Ms: number;
-  /** The same for a person who reads as many prefixes as there are grants, in turns with the others. Absent: without grants. */
-  readonly granted?: { readonly found: number; readonly p50Ms: number; readonly p95Ms: number };
-}
-
-interface IndexReport {
-  readonly index: Product;
-  readonly documents: number;
-  /** CPU of this process for each document that was written at first, and how many were written in a second. */
-  readonly cpuUsPerDocument: number;
-  readonly documentsPerS: number;
-  readonly bytesPerDocument: number;
-  /** What was written beside the requests, of what was wanted. */
-  readonly writtenPerS: number;
-  readonly requests: readonly RequestRow[];
-}
-
-interface SearchReport {
-  readonly bench: 'search';
-  readonly date: string;
-  readonly node: string;
-  readonly indexes: readonly IndexReport[];
-}
-
 /** The bench's command. */
-export const searchBench = commandOf<SearchOptions, SearchReport>({ name: 'search', describe, run, text: reportText });
+export const searchBench = commandOf<SearchOptions>({
+  name: 'search',
+  description: 'The duration of each kind of search and usage, while documents are written; CPU and bytes of each document.',
+  options: [
+    namesOption('--index <names>', 'of the products', products),
+    countOption('--documents <count>', 'of the index', [1_000, 100_000_000], 1_000_000),
+    countOption(
+      '--clones <count>',
+      'OpenSearch: measure again with so many clones of the index as shards of the bucket, since writing as many documents takes long',
+      [1, 100],
+      1,
+    ),
+    countOption('--rounds <count>', 'of all requests', [1, 1_000], 20),
+    countOption('--rate <count>', 'documents written in a second meanwhile', [0, 100_000], 1_000),
+    countOption('--grants <count>', 'measure each request also for a person who reads so many prefixes', [0, 300], 0),
+  ],
+  help: OPENSEARCH_HELP,
+  run,
+});
 
-function describe(command: Command): Command {
-  return command
-    .description('The duration of each kind of search and usage, while documents are written; CPU and bytes of each document.')
-    .addOption(new Option('--index <names>', 'comma-separated').argParser(listOf(products)).default(products, products.join(',')))
-    .addOption(new Option('--documents <count>', 'of the index').argParser(whole(1_000, 100_000_000)).default(1_000_000))
-    .addOption(
-      new Option(
-        '--clones <count>',
-        'OpenSearch: measure again with so many clones of the index as shards of the bucket, since writing as many documents takes long',
-      )
-        .argParser(whole(1, 100))
-        .default(1),
-    )
-    .addOption(new Option('--rounds <count>', 'of all requests').argParser(whole(1, 1_000)).default(20))
-    .addOption(new Option('--rate <count>', 'documents written in a second meanwhile').argParser(whole(0, 100_000)).default(1_000))
-    .addOption(
-      new Option('--grants <count>', 'measure each request also for a person who reads so many prefixes')
-        .argParser(whole(0, 300))
-        .default(0),
-    )
-    .addHelpText('after', '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch that holds nothing of value.');
-}
-
-async function run({ index, ...options }: SearchOptions, tell: (text: string) => void): Promise<SearchReport> {
-  const indexes: IndexReport[] = [];
-  for (const product of index) indexes.push(...(await measure(product, options, tell)));
-  return { bench: 'search', date: new Date().toISOString(), node: process.version, indexes };
+async function run({ index, ...options }: SearchOptions, tell: (text: string) => void) {
+  const reports = [];
+  for (const product of index) reports.push(...(await measure(product, options, tell)));
+  return {
+    indexes: reports.map(({ row }) => row),
+    requests: reports.flatMap(({ row: { index: of, documents }, requests }) => requests.map((each) => ({ index: of, documents, ...each }))),
+    targets: reports.flatMap(({ row, requests }) => goalsOf(`${row.index}, ${row.documents}`, { ...row, requests })),
+  };
 }
 
 interface Opened {
@@ -126,7 +96,7 @@ async function openSqlite(): Promise<Opened> {
 }
 
 async function openOpenSearch(): Promise<Opened> {
-  const url = process.env['TALLY_BENCH_OPENSEARCH_URL'];
+  const url = openSearchUrl();
   if (url === undefined) throw new Error('TALLY_BENCH_OPENSEARCH_URL must name an OpenSearch that holds nothing of value');
   const prefix = `bench${Date.now().toString(36)}`;
   const store = createOpenSearchStore({ urls: [url], prefix, shards: 1, replicas: 0, clock: systemClock });
@@ -163,17 +133,12 @@ async function openOpenSearch(): Promise<Opened> {
     },
     async dispose() {
       await store.close();
-      await ask('DELETE', `${prefix}-*`);
-      await ask('DELETE', `_index_template/${prefix}-*`);
+      await removeIndices(url, prefix);
     },
   };
 }
 
-async function measure(
-  product: Product,
-  options: Omit<SearchOptions, 'index'>,
-  tell: (text: string) => void,
-): Promise<readonly IndexReport[]> {
+async function measure(product: Product, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void) {
   const opened = await openIndex(product);
   const { store } = opened;
   try {
@@ -183,12 +148,15 @@ async function measure(
     const filled = await fill(store, options.documents);
     await store.scan.refresh(BUCKET);
     const costs = { ...filled, bytesPerDocument: (await opened.sizeBytes()) / options.documents };
-    const reports = [{ index: product, documents: options.documents, ...costs, ...(await measureUnderWrites(store, options, tell)) }];
+    const report = async (clones: number) => {
+      const { requests, ...beside } = await measureUnderWrites(store, options, tell);
+      return { row: { index: product, documents: options.documents * clones, ...costs, ...beside }, requests };
+    };
+    const reports = [await report(1)];
     if (options.clones > 1 && opened.clone !== undefined) {
       tell(`${product}: cloning`);
       await opened.clone(options.clones);
-      const documents = options.documents * options.clones;
-      reports.push({ index: product, documents, ...costs, ...(await measureUnderWrites(store, options, tell)) });
+      reports.push(await report(options.clones));
     }
     return reports;
   } finally {
@@ -196,23 +164,19 @@ async function measure(
   }
 }
 
-async function measureUnderWrites(
-  store: Store,
-  options: Omit<SearchOptions, 'index'>,
-  tell: (text: string) => void,
-): Promise<Pick<IndexReport, 'writtenPerS' | 'requests'>> {
+async function measureUnderWrites(store: Store, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void) {
+  tell('writing without requests');
+  const alone = await writeOn(store, options, AbortSignal.timeout(ALONE_MS));
   tell(`${options.rounds} rounds of requests`);
   const stop = new AbortController();
   const writing = writeOn(store, options, stop.signal);
-  const requests = await measureBeside(writing, stop, () => measureRequests(store, options));
-  return { writtenPerS: await writing, requests };
-}
-
-/** Measures while the writer writes. The writer has ended when this ends, also when a request failed, so that the store can be closed. */
-async function measureBeside<Result>(writing: Promise<unknown>, stop: AbortController, measureAll: () => Promise<Result>): Promise<Result> {
   try {
-    return await measureAll();
+    const requests = await measureRequests(store, options);
+    stop.abort();
+    const { writtenPerS, lagMs: lagBesideMs } = await writing;
+    return { writtenPerS, lagAloneMs: alone.lagMs, lagBesideMs, requests };
   } finally {
+    // the writer has ended also when a request failed, so that the store can be closed
     stop.abort();
     await Promise.allSettled([writing]);
   }
@@ -254,7 +218,8 @@ function documentAt(at: number, nowMs: number): ObjectDocument {
 const BATCH = 1_000;
 const AT_ONCE = 4;
 
-async function fill(store: Store, documents: number): Promise<Pick<IndexReport, 'cpuUsPerDocument' | 'documentsPerS'>> {
+/** CPU of this process for each document that is written at first, and how many are written in a second. */
+async function fill(store: Store, documents: number) {
   const nowMs = Date.now();
   const before = process.cpuUsage();
   let next = 0;
@@ -276,20 +241,28 @@ async function writeAll(store: Store, documents: readonly ObjectDocument[]): Pro
   if (refused !== undefined) throw new Error(`a document was not written: ${JSON.stringify(refused)}`);
 }
 
-/** Writes documents of the index again, ten times a second, until the signal is aborted. Resolves with how many a second. */
-async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'documents' | 'rate'>, signal: AbortSignal): Promise<number> {
-  const beganMs = Date.now();
+/** As long as the writer is measured alone: 600 batches. */
+const ALONE_MS = 30_000;
+const BATCH_EVERY_MS = 50;
+
+/** Writes documents of the index again, twenty times a second, until the signal is aborted. The lag is the p99 from the moment that the first document of a batch is due until the batch is written. */
+async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'documents' | 'rate'>, signal: AbortSignal) {
+  const beganMs = performance.now();
+  const sinceMs = (): number => performance.now() - beganMs;
+  const lags: number[] = [];
   let written = 0;
   while (!signal.aborted) {
-    const due = Math.floor(((Date.now() - beganMs) / 1_000) * rate);
-    const count = Math.min(BATCH, due - written);
+    const count = Math.min(BATCH, Math.floor((sinceMs() / 1_000) * rate) - written);
     const batch = Array.from({ length: count }, (_, index) => documentAt(((written + index) * 104_729) % documents, Date.now()));
     const unique = [...new Map(batch.map((document) => [document.key, document])).values()];
-    if (unique.length > 0) await writeAll(store, unique);
-    written += Math.max(0, count);
-    await sleep(100);
+    if (unique.length > 0) {
+      await writeAll(store, unique);
+      lags.push(sinceMs() - ((written + 1) / rate) * 1_000);
+    }
+    written += count;
+    await sleep(BATCH_EVERY_MS);
   }
-  return written / ((Date.now() - beganMs) / 1_000);
+  return { writtenPerS: written / (sinceMs() / 1_000), lagMs: lags.length === 0 ? 0 : quantileOf(lags, 0.99) };
 }
 
 /** Folders of two kinds: half of the teams, and some users. */
@@ -357,7 +330,7 @@ async function measureOne(measured: Measured, request: () => Promise<number>, is
   if (isWarm) measured.ms.push(performance.now() - beganMs);
 }
 
-async function measureRequests(store: Store, { rounds, grants }: Pick<SearchOptions, 'rounds' | 'grants'>): Promise<readonly RequestRow[]> {
+async function measureRequests(store: Store, { rounds, grants }: Pick<SearchOptions, 'rounds' | 'grants'>) {
   const { state } = createMemoryStore();
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
   const ofAll = requestsOf(store, state, 'everything');
@@ -375,30 +348,14 @@ async function measureRequests(store: Store, { rounds, grants }: Pick<SearchOpti
   return rows.map(({ name, granted, all, some }) => ({
     request: name,
     found: all.found,
+    // their durations count as well
     refused: all.refused,
     ...times(all),
-    ...(granted !== undefined && { granted: { found: some.found, ...times(some) } }),
+    // for a person who reads as many prefixes as there are grants, in turns with the others
+    ...(granted !== undefined && {
+      grantedFound: some.found,
+      grantedP95Ms: times(some).p95Ms,
+      ratio: times(some).p95Ms / times(all).p95Ms,
+    }),
   }));
-}
-
-function reportText({ indexes, node, date }: SearchReport): string {
-  const parts = indexes.map(({ index, documents, requests, ...costs }) => {
-    const hasGrants = requests.some(({ granted }) => granted !== undefined);
-    const heads = ['request', 'found', 'refused', 'p50 ms', 'p95 ms'];
-    const rows = requests.map(({ request, found, refused, p50Ms, p95Ms, granted }) => [
-      request,
-      String(found),
-      String(refused),
-      p50Ms.toFixed(1),
-      p95Ms.toFixed(1),
-      ...(granted === undefined ? [] : [String(granted.found), granted.p95Ms.toFixed(1), (granted.p95Ms / p95Ms).toFixed(2)]),
-    ]);
-    const facts = [
-      `${index}, ${documents} documents`,
-      `written at first: ${costs.cpuUsPerDocument.toFixed(1)} µs of CPU of this process and ${costs.bytesPerDocument.toFixed(0)} bytes for each, ${costs.documentsPerS.toFixed(0)}/s`,
-      `written beside the requests: ${costs.writtenPerS.toFixed(0)}/s`,
-    ];
-    return [...facts, tableText([[...heads, ...(hasGrants ? ['found, granted', 'p95 ms, granted', 'ratio'] : [])], ...rows])].join('\n');
-  });
-  return [`search, Node ${node}, ${date}`, ...parts].join('\n\n');
 }

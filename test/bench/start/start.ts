@@ -3,48 +3,26 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
-import { Option } from 'commander';
 import { writeProgram } from '../../../config/tooling/package.ts';
-import { commandOf, whole } from '../bench-command.ts';
+import { commandOf, countOption } from '../bench-command.ts';
 import { ANY_PORT, servedAt, startProcess, until, type Environment } from '../processes.ts';
-import { medianOf, quantileOf, tableText } from '../statistics.ts';
+import { atMost, medianOf, quantileOf } from '../report.ts';
 
 interface StartOptions {
   readonly rounds: number;
-}
-
-interface StartRow {
-  readonly form: string;
-  readonly what: string;
-  readonly goalMs: number;
-  readonly medianMs: number;
-  readonly p90Ms: number;
-  /** User and system time of all threads until then. */
-  readonly cpuMs?: number;
-}
-
-interface StartReport {
-  readonly bench: 'start';
-  readonly date: string;
-  readonly node: string;
-  readonly rounds: number;
-  readonly rows: readonly StartRow[];
 }
 
 const HELP_MS = 200;
 const READY_MS = 700;
 
 /** The bench's command. */
-export const startBench = commandOf<StartOptions, StartReport>({ name: 'start', describe, run, text: reportText });
-
-function describe(command: Command): Command {
-  return command
-    .description(
-      'The duration of `tally --help`, and of `tally serve --embedded` from its start until /readyz answers 200: from sources and from the package, with and without what an earlier start has compiled.',
-    )
-    .addOption(new Option('--rounds <count>', 'of all starts').argParser(whole(1, 1_000)).default(15));
-}
+export const startBench = commandOf<StartOptions>({
+  name: 'start',
+  description:
+    'The duration of `tally --help`, and of `tally serve --embedded` from its start until /readyz answers 200: from sources and from the package, with and without what an earlier start has compiled.',
+  options: [countOption('--rounds <count>', 'of all starts', [1, 1_000], 15)],
+  run,
+});
 
 /** One of the starts that are compared: they take turns. */
 interface Case {
@@ -58,7 +36,7 @@ interface Took {
   readonly cpuMs?: number;
 }
 
-async function run({ rounds }: StartOptions, tell: (text: string) => void): Promise<StartReport> {
+async function run({ rounds }: StartOptions, tell: (text: string) => void) {
   const folder = await mkdtemp(join(tmpdir(), 'tally-bench-start-'));
   try {
     tell('building the package');
@@ -83,17 +61,26 @@ async function run({ rounds }: StartOptions, tell: (text: string) => void): Prom
         if (round > 0) took.push(result);
       }
     }
-    const rows = measured.map(({ form, what, goalMs, took }) => rowOf({ form, what, goalMs }, took));
-    return { bench: 'start', date: new Date().toISOString(), node: process.version, rounds, rows };
+    const rows = measured.map(({ form, what, goalMs, took }) => {
+      const durations = took.map(({ ms }) => ms);
+      const cpu = took.flatMap(({ cpuMs }) => cpuMs ?? []);
+      return {
+        form,
+        start: what,
+        goalMs,
+        medianMs: medianOf(durations),
+        p90Ms: quantileOf(durations, 0.9),
+        // user and system time of all threads until then
+        ...(cpu.length > 0 && { cpuMs: medianOf(cpu) }),
+      };
+    });
+    return {
+      starts: rows,
+      targets: rows.map(({ form, start, medianMs, goalMs }) => atMost(`${form}, ${start}: median, ms`, medianMs, goalMs)),
+    };
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-function rowOf(row: Pick<StartRow, 'form' | 'what' | 'goalMs'>, took: readonly Took[]): StartRow {
-  const durations = took.map(({ ms }) => ms);
-  const cpu = took.flatMap(({ cpuMs }) => cpuMs ?? []);
-  return { ...row, medianMs: medianOf(durations), p90Ms: quantileOf(durations, 0.9), ...(cpu.length > 0 && { cpuMs: medianOf(cpu) }) };
 }
 
 async function timeOfHelp(main: string, env: Environment): Promise<Took> {
@@ -126,18 +113,4 @@ async function timeUntilReady(main: string, env: Environment): Promise<Took> {
     await daemon.stop();
     await rm(data, { recursive: true });
   }
-}
-
-function reportText({ rows, node, date, rounds }: StartReport): string {
-  const cells = rows.map(({ form, what, goalMs, medianMs, p90Ms, cpuMs }) => [
-    form,
-    what,
-    medianMs.toFixed(0),
-    p90Ms.toFixed(0),
-    cpuMs?.toFixed(0) ?? '',
-    `< ${goalMs}`,
-    medianMs < goalMs ? 'yes' : 'NO',
-  ]);
-  const table = tableText([['form', 'start', 'median ms', 'p90 ms', 'CPU ms', 'goal', 'met'], ...cells]);
-  return `start, Node ${node}, ${date}, ${rounds} rounds\n\n${table}`;
 }

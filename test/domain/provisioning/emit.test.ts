@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -67,23 +68,34 @@ describe('the script of a plan', () => {
   });
 });
 
-/** Stands for the AWS CLI: topic and rule are there with this registry's id among their tags, it has these policies, and prints what is written. */
+const JQ = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' }) ?? 'jq';
+
+/** Runs a script with these cases of the second word as its AWS CLI. `written`: what they print to 3, a line of JSON or a name for each write. */
+function runWith(cases: string, script: string) {
+  const turns = mkdtempSync(join(tmpdir(), 'tally-emit-'));
+  const input = `jq() { '${JQ}' "$@"; }\nTURNS='${turns}'\naws() { case "$2" in\n${cases}\nesac; }\n${script}`;
+  const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
+  rmSync(turns, { recursive: true });
+  return { status, written: (output[3] ?? '').split('\n').filter((line) => line !== '') };
+}
+
+/** The case of a command that is answered with the next of these each time, and with the last from then on. Each call is in a subshell, so the count is in a file. */
+function answering(command: string, answers: readonly object[]): string {
+  const texts = answers.map((answer, at) => `${at === answers.length - 1 ? '*' : at}) printf '%s' '${JSON.stringify(answer)}' ;;`);
+  return `${command}) TURN=$(cat "$TURNS/turn" 2> /dev/null || echo 0); echo $((TURN + 1)) > "$TURNS/turn"; case "$TURN" in\n${texts.join('\n')}\nesac ;;`;
+}
+
+/** On an AWS that has topic and rule already, with this registry's id among their tags, and policies; only what comes before the notification. */
 function run(script: string, policy: string, registry: string | undefined = REGISTRY) {
   const tags = JSON.stringify([{ Key: 'team', Value: 'x' }, ...(registry === '' ? [] : [{ Key: 'tally:registry', Value: registry }])]);
-  const aws = `aws() {
-    case "$2" in
-      get-topic-attributes|get-queue-attributes) printf '%s' '${policy}' ;;
-      list-tags-for-resource) printf '%s' '${tags}' ;;
-      put-rule|put-targets) printf '=%s\\n' "$2" >&3 ;;
-      set-topic-attributes|set-queue-attributes) printf '=%s\\n' "\${@: -1}" >&3 ;;
-    esac
-  }`;
-  // only what comes before the notification
   const [parts = ''] = script.split('# the notification configuration');
-  const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
-  const input = `jq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${parts}`;
-  const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
-  return { status, written: [...(output[3] ?? '').matchAll(/^=(.*)$/gm)].map(([, text = '']) => text) };
+  return runWith(
+    `get-topic-attributes|get-queue-attributes) printf '%s' '${policy}' ;;
+list-tags-for-resource) printf '%s' '${tags}' ;;
+put-rule|put-targets) echo "$2" >&3 ;;
+set-topic-attributes|set-queue-attributes) echo "\${@: -1}" >&3 ;;`,
+    parts,
+  );
 }
 
 describe('the script, run', () => {
@@ -163,12 +175,11 @@ describe('the script, run where a topic or rule with its name is there', () => {
 
 describe('the script for a bucket of another account and region', () => {
   const OTHER = '999999999999';
-  const elsewhere = { bucketAccount: OTHER, partsAccount: OTHER, region: 'eu-west-1' } as const;
+  const elsewhere = { bucketAccount: OTHER, region: 'eu-west-1' } as const;
 
   /** The commands of the AWS CLI that it sends, each with its profile, on an AWS that has the topic and the rule already. */
   async function commandsOf(script: string, profiles: Readonly<Record<string, string>>, hasUndelivered = false) {
     const folder = await mkdtemp(join(tmpdir(), 'tally-emit-'));
-    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' }) ?? 'jq';
     const tags = JSON.stringify([{ Key: 'tally:registry', Value: REGISTRY }]);
     const aws = `#!/bin/bash
 echo "$*" >> '${folder}/calls'
@@ -181,7 +192,7 @@ case "$4" in
   get-bucket-notification-configuration) printf '%s' '{}' ;;
 esac`;
     await writeFile(join(folder, 'aws'), aws, { mode: 0o755 });
-    const input = `jq() { '${jq}' "$@"; }\n${script}`;
+    const input = `jq() { '${JQ}' "$@"; }\n${script}`;
     const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, ...profiles };
     const { status, stderr } = spawnSync('bash', ['-s'], { input, env, encoding: 'utf8' });
     const calls = status === 0 ? await readFile(join(folder, 'calls'), 'utf8') : '';
@@ -238,21 +249,11 @@ describe('the script, run with the trail of the settings', () => {
   const trailArn = `arn:aws:cloudtrail:eu-west-1:${ACCOUNT}:trail/audit`;
   const routed = { ...wish, source: 'routed', trailArn } as const;
 
-  /** What is written to a trail that answers with these selectors. */
-  function written(...answers: readonly [object, ...object[]]): readonly unknown[] {
+  /** What is written to a trail that answers with these selectors, read after read. */
+  function written(...answers: readonly object[]): readonly unknown[] {
     const [, part = ''] = emitScript(routed, wiringOf(routed)).split(/^(?=# the selector of the bucket)/m);
-    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
-    const [first, second = first] = answers.map((answer) => JSON.stringify(answer));
-    const aws = `FOLDER=$(mktemp -d)
-    aws() {
-      case "$2" in
-        get-event-selectors) if [ -e "$FOLDER/read" ]; then printf '%s' '${second}'; else touch "$FOLDER/read"; printf '%s' '${first}'; fi ;;
-        put-event-selectors) printf '=%s\\n' "\${@: -1}" >&3 ;;
-      esac
-    }`;
-    const input = `set -euo pipefail\njq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${part}`;
-    const { output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
-    return [...(output[3] ?? '').matchAll(/^=(.*)$/gm)].map(([, text = '']) => JSON.parse(text) as unknown);
+    const cases = `${answering('get-event-selectors', answers)}\nput-event-selectors) echo "\${@: -1}" >&3 ;;`;
+    return runWith(cases, `set -euo pipefail\n${part}`).written.map((text) => JSON.parse(text) as unknown);
   }
 
   const theirs = { Name: 'theirs', FieldSelectors: [{ Field: 'eventCategory', Equals: ['Management'] }] };
@@ -282,20 +283,9 @@ describe('the script, at the notification configuration', () => {
 
   /** Runs this part alone, on a bucket that has these configurations, read after read; returns what it wrote. */
   function write(...reads: readonly object[]) {
-    const answers = reads.map((read, index) => `${index}) printf '%s' '${JSON.stringify(read)}' ;;`).join('\n');
-    // each read is in a subshell, so the count is in a file
-    const aws = `aws() {
-      case "$2" in
-        get-bucket-notification-configuration) COUNT=$(cat "$FOLDER/count" 2> /dev/null || echo 0); echo $((COUNT + 1)) > "$FOLDER/count"
-          case "$COUNT" in ${answers}
-          esac ;;
-        put-bucket-notification-configuration) cat "$FOLDER/after.json" >&3 ;;
-      esac
-    }`;
-    const jq = findProgram({ name: 'jq', variable: 'TALLY_TEST_JQ' });
-    const input = `jq() { '${jq ?? 'jq'}' "$@"; }\n${aws}\n${before}\n# ${own}`;
-    const { status, output } = spawnSync('bash', ['-s'], { input, stdio: ['pipe', 'pipe', 'pipe', 'pipe'], encoding: 'utf8' });
-    return { status, written: output[3] ?? '' };
+    const put = 'put-bucket-notification-configuration) cat "$FOLDER/after.json" >&3 ;;';
+    const { status, written } = runWith(`${answering('get-bucket-notification-configuration', reads)}\n${put}`, `${before}\n# ${own}`);
+    return { status, written: written.join('\n') };
   }
 
   it('adds its own beside those of others', () => {

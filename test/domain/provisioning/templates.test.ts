@@ -32,7 +32,7 @@ const observed: Observed = {
 };
 /** A queue in another region than the bucket, and a bucket in another account than the queue. */
 const far: Partial<Wish> = { region: 'ap-east-1' };
-const theirAccount: Partial<Wish> = { bucketAccount: '210987654321', partsAccount: '210987654321' };
+const theirAccount: Partial<Wish> = { bucketAccount: '210987654321' };
 
 const cases: readonly (readonly [name: string, change: Partial<Wish>])[] = [
   ['topic', { source: 'topic', topicArn: THEIR_TOPIC }],

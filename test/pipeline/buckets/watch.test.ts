@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapKinds, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -28,7 +29,16 @@ async function setUp() {
   }
   const stopping = new AbortController();
   watchState(
-    { state, clock, telemetry, connect, compareIntervalMs: 0, unclaimed: { see: () => undefined }, series: noSeries },
+    {
+      state,
+      allBuckets: () => listBuckets(state),
+      clock,
+      telemetry,
+      connect,
+      compareIntervalMs: 0,
+      unclaimed: { see: () => undefined },
+      series: noSeries,
+    },
     stopping.signal,
   );
   return {

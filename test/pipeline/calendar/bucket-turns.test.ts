@@ -1,9 +1,10 @@
 /** Work of the calendar that goes bucket by bucket: what hangs does not delay its neighbours. */
 import { expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { noSeries } from '../../../src/pipeline/series/recorder.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -21,7 +22,7 @@ const HEALTHY = 'photos-healthy';
 
 /** 300 buckets of a region that hangs, and one of another region, or of the same. */
 async function setUp(healthyRegion: string, autoAdvance = false) {
-  const { state } = createMemoryStore();
+  const { state, scan } = createMemoryStore();
   const clock = createFakeClock({ autoAdvance });
   const telemetry = createFakeTelemetry();
   const names = [...Array.from({ length: 300 }, (_, count) => `hangs-${count}`), HEALTHY];
@@ -29,33 +30,31 @@ async function setUp(healthyRegion: string, autoAdvance = false) {
     const region = bucket === HEALTHY ? healthyRegion : 'us-east-1';
     await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { region, source: 'routed' }));
   }
-  return { state, clock, telemetry, names };
+  return { state, scan, clock, telemetry, names };
 }
 
 it.each([
   ['another region', 'eu-central-1', 1],
   ['the same region', 'us-east-1', 10],
 ])('Fix: the gap of a bucket gets its job in time while 300 buckets hang: of %s', async (_, region, withinMinutes) => {
-  const { state, clock, telemetry, names } = await setUp(region);
+  const { state, scan, clock, telemetry, names } = await setUp(region);
   const gaps = createGapReports({ state, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
   const begunAtMs: number[] = [];
-  const closeGaps = createCloseGaps({
-    state,
-    clock,
-    telemetry,
-    requestsPerDay: 200_000,
-    scan: { countLive: async () => 10 },
-    startJob: (request, signal) => {
-      if (request.bucket === HEALTHY) begunAtMs.push(clock.nowMs());
-      return jobs.start(request, signal);
+  const closeGaps = closeGapsOf(
+    { state, clock, telemetry, store: { scan }, jobs },
+    {
+      startJob: (request, signal) => {
+        if (request.bucket === HEALTHY) begunAtMs.push(clock.nowMs());
+        return jobs.start(request, signal);
+      },
+      askToRepair: async ({ bucket }, _prefix, signal) => {
+        if (bucket === HEALTHY) return undefined;
+        await clock.sleep(10 * SECOND_MS, signal);
+        return { code: 's3.unavailable', reason: 'no answer within 10 s' };
+      },
     },
-    askToRepair: async ({ bucket }, _prefix, signal) => {
-      if (bucket === HEALTHY) return undefined;
-      await clock.sleep(10 * SECOND_MS, signal);
-      return { code: 's3.unavailable', reason: 'no answer within 10 s' };
-    },
-  });
+  );
   const stop = new AbortController();
   const seenAtMs = clock.nowMs();
   const told = Promise.all(names.map((bucket) => gaps.report({ bucket, kind: 'loss', reason: 'x', seenAtMs })));
@@ -116,7 +115,16 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
     return undefined;
   };
   watchState(
-    { state, clock, telemetry, connect: { refresh }, compareIntervalMs: 0, unclaimed: { see: () => undefined }, series: noSeries },
+    {
+      state,
+      allBuckets: () => listBuckets(state),
+      clock,
+      telemetry,
+      connect: { refresh },
+      compareIntervalMs: 0,
+      unclaimed: { see: () => undefined },
+      series: noSeries,
+    },
     stop.signal,
   );
   for (let elapsedMs = 0; elapsedMs < 25 * MINUTE_MS; elapsedMs += 20 * SECOND_MS) {

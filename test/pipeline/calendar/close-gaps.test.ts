@@ -34,26 +34,6 @@ describe('a gap', () => {
     expect(await world.allJobs()).toHaveLength(1);
   });
 
-  it('that is seen again after the job’s floor is open, and closed by another job', async () => {
-    const world = await createGapWorld();
-    await world.tell();
-    await world.after(MINUTE_MS);
-    const first = await world.lastJob();
-    await world.setJob(first, { state: 'running', coversBeforeMs: world.clock.nowMs() });
-    await world.clock.advance(1_000);
-    await world.tell();
-    await world.after(15_000);
-    expect(await world.gap()).toMatchObject({ state: 'open', jobId: first?.id });
-    await world.setJob(first, { state: 'done' });
-    await world.after(MINUTE_MS);
-    const second = await world.lastJob();
-    expect(second?.id).not.toBe(first?.id);
-    expect(await world.gap()).toMatchObject({ state: 'closing', jobId: second?.id });
-    await world.finish(second);
-    await world.round();
-    expect(await world.gap()).toMatchObject({ state: 'closed', jobId: second?.id });
-  });
-
   it('Fix: that a fast clock saw a day ahead is not re-indexed again and again until then, unless it is told again', async () => {
     const world = await createGapWorld();
     await world.tell({ kind: 'loss', seenAtMs: world.clock.nowMs() + DAY_MS });
@@ -299,19 +279,6 @@ describe('the gaps of one bucket', () => {
     await world.round();
     const gaps = await listAllRecords(world.state, 'gap', gapSchema);
     expect(gaps.map(({ state }) => state)).toEqual(['closed', 'closed', 'closed']);
-  });
-
-  it('wait for a job that somebody else asked for, and are closed by it where it covers them', async () => {
-    const world = await createGapWorld();
-    const told = { kind: 'loss' } as const;
-    await world.tell(told);
-    const { id } = await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'http');
-    await world.after(MINUTE_MS);
-    expect(await world.gap({ bucket: 'photos', ...told })).toMatchObject({ state: 'closing', jobId: id });
-    await world.finish(await world.lastJob());
-    await world.round();
-    expect(await world.gap({ bucket: 'photos', ...told })).toMatchObject({ state: 'closed', jobId: id });
-    expect(await listAllRecords(world.state, 'gap-budget', gapBudgetSchema)).toEqual([]);
   });
 
   it('are closed though those of another bucket cannot be', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -17,19 +17,10 @@ const never = new AbortController().signal;
 /** A bucket of five objects and `index` documents without one, of which the deletion limit of a job deletes a thousand. */
 async function createWorld(index = 1_205) {
   const world = await createJobsWorld();
-  const { state, clock, telemetry, store, jobs } = world;
+  const { state, clock, telemetry } = world;
   await fill(world, { both: 5, index });
   const reports = createGapReports({ state, clock, telemetry });
-  const startJob = (request: Parameters<typeof jobs.start>[0], signal?: AbortSignal) => jobs.start(request, signal);
-  const closeGaps = createCloseGaps({
-    state,
-    scan: store.scan,
-    startJob,
-    askToRepair: async () => undefined,
-    clock,
-    telemetry,
-    requestsPerDay: 200_000,
-  });
+  const closeGaps = closeGapsOf(world);
   world.startWorker();
 
   /** Lets the calendar work for this long. */

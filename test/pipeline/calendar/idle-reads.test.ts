@@ -4,9 +4,9 @@ import { COMPARE_INTERVAL_MS } from '../../../src/domain/calendar/full-sweep.ts'
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createFullDue, createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createConnectionsDue, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const HOUR_MS = 3_600_000;
@@ -15,15 +15,9 @@ const never = new AbortController().signal;
 /** Buckets with an open gap each, which a job that has ended did not close and for which none is begun yet. */
 async function startIdle(buckets: number) {
   const reads = { get: 0, list: 0, ids: 0 };
-  const counted = (state: StateStore): StateStore => ({
-    ...state,
-    get: (...args) => ((reads.get += 1), state.get(...args)),
-    list: (...args) => ((reads.list += 1), state.list(...args)),
-    ids: (...args) => ((reads.ids += 1), state.ids(...args)),
-  });
   const world = await createGapWorld();
   const { clock, telemetry, jobs } = world;
-  const state = counted(world.state);
+  const state = guarded(world.state, (method) => (reads[method as keyof typeof reads] += 1), ['get', 'list', 'ids']);
   const looked: string[] = [];
   for (let at = 0; at < buckets; at += 1) {
     const bucket = `bucket-${String(at).padStart(4, '0')}`;

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { FaultError } from '../../../src/domain/fault.ts';
 import { createPurgeAudit } from '../../../src/pipeline/calendar/purges.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -40,12 +39,5 @@ describe('the purge of the audit', () => {
     };
     await createPurgeAudit({ audit, clock, telemetry, retentionDays: 400 })(new AbortController().signal);
     expect(calls).toBe(1_000);
-  });
-
-  it('throws the fault of the store, so that its schedule reports it', async () => {
-    const { clock, telemetry } = await world([]);
-    const audit = { purge: () => Promise.reject(new FaultError('index.unreachable', 'no connection')) };
-    const purge = createPurgeAudit({ audit, clock, telemetry, retentionDays: 400 });
-    await expect(purge(new AbortController().signal)).rejects.toMatchObject({ code: 'index.unreachable' });
   });
 });

@@ -1,5 +1,6 @@
 /** Losses that only a gap stands for, from their report until the index is right again, with the jobs that close the gaps. */
 import { describe, expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
@@ -11,45 +12,26 @@ import { openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { readNow } from '../../support/fakes/dead-letter-queues.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { BUCKET, settled } from '../../support/worlds/ingest.ts';
+import { BUCKET, nativeRecord, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
 
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';
 
-async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich?: EnrichMode; readonly s3AheadMs?: number } = {}) {
+async function createWorld({ enrich = 'none' }: { readonly enrich?: EnrichMode } = {}) {
   const store = createMemoryStore();
   const world = await createJobsWorld({ store });
-  const { clock, s3, state, jobs } = world;
+  const { clock, s3, state } = world;
   const queues = createFakeQueues(clock);
   const telemetry = createFakeTelemetry();
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich });
-  if (s3AheadMs !== 0) {
-    const [page, observe] = [s3.page.bind(s3), s3.observe.bind(s3)];
-    s3.page = async (...asked) => {
-      const answer = await page(...asked);
-      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
-    };
-    s3.observe = async (...asked) => {
-      const answer = await observe(...asked);
-      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
-    };
-  }
   const gaps = createGapReports({ state, clock, telemetry });
-  const closeGaps = createCloseGaps({
-    state,
-    scan: store.scan,
-    startJob: (request, signal) => jobs.start(request, signal),
-    askToRepair: async () => undefined,
-    clock,
-    telemetry,
-    requestsPerDay: 200_000,
-  });
+  const closeGaps = closeGapsOf({ ...world, telemetry });
   const worker = world.startWorker();
   const never = new AbortController().signal;
   async function second(): Promise<void> {
@@ -93,34 +75,6 @@ async function createWorld({ enrich = 'none', s3AheadMs = 0 }: { readonly enrich
   return { ...world, store, gaps, closeGaps, run, openGaps, has, stored, telemetry, queues, stop: () => worker.stop(), never };
 }
 
-describe('the clock of S3 is not that of the workers', () => {
-  it.each([0, 90_000, 900_000, -90_000, -900_000])(
-    'but differs by %i ms: a loss after a re-index is repaired by another',
-    async (s3AheadMs) => {
-      const world = await createWorld({ s3AheadMs });
-      await world.has('a', {});
-      await world.has('k', {});
-      const job = await world.request({});
-      await world.run(75);
-      expect(await world.job(job.id)).toMatchObject({ state: 'done' });
-      world.s3.objects.delete('k');
-      const told = world.gaps.report({ bucket: BUCKET, kind: 'loss', reason: 'lost', seenAtMs: world.clock.nowMs() });
-      await world.run(200);
-      await told;
-      // where S3's clock is behind, no job covers the loss before that clock is there
-      if (s3AheadMs < -600_000) {
-        expect(await world.openGaps()).toMatchObject([{ waits: { reason: expect.stringMatching(/a clock is wrong: `tally doctor/) } }]);
-      }
-      await world.run(1_100);
-      expect(await world.openGaps()).toEqual([]);
-      // one more job at most, not one each minute
-      expect((await world.allJobs()).length).toBe(s3AheadMs < 0 ? 3 : 2);
-      expect((await world.stored('k'))?.deleted).toBe(true);
-      await world.stop();
-    },
-  );
-});
-
 describe('tags of a bucket that asks for them', () => {
   it('are right once the gap of a letter is closed that SQS moved, though the letter was a change of tags', async () => {
     const world = await createWorld({ enrich: 'tags' });
@@ -128,28 +82,18 @@ describe('tags of a bucket that asks for them', () => {
     await world.has('k', { tags: { colour: 'red' } }, { colour: 'red' });
     // the tags change; the worker that received the event was killed twenty times, so SQS moved the message
     world.s3.objects.set('k', { ...world.s3.objects.get('k')!, tags: { colour: 'blue' } });
-    const body = JSON.stringify({
-      Records: [
-        {
-          eventVersion: '2.3',
-          eventSource: 'aws:s3',
-          eventName: 'ObjectTagging:Put',
-          eventTime: new Date(world.clock.nowMs()).toISOString(),
-          s3: { bucket: { name: BUCKET }, object: { key: 'k', eTag: 'e-k' } },
-        },
-      ],
-    });
+    const eventTimeMs = world.clock.nowMs();
+    const record = nativeRecord('k', { eventName: 'ObjectTagging:Put', eventTimeMs, sequencer: null, object: { etag: 'e-k' } });
+    const body = JSON.stringify({ Records: [record] });
     await world.queues.send(DLQ, { body, attributes: {} });
+    const known = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
     const moved = createMovedLetters({
       browse: createLetterBrowser({ queues: world.queues, telemetry: world.telemetry }),
       state: world.state,
       gaps: world.gaps,
       clock: world.clock,
       telemetry: world.telemetry,
-      deadLetterQueues: await (async () => {
-        const now = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
-        return () => now;
-      })(),
+      deadLetterQueues: () => known,
       bucketQueueUrls: [QUEUE],
     });
     const looking = moved(world.never);
@@ -223,7 +167,7 @@ describe('the index of a connected bucket', () => {
 
   it('is replaced by another and nobody tells: the watch of all buckets opens the gap, once, and says why', async () => {
     const world = await createWorld();
-    const watch = createWatchIndices({ ...world, objects: world.store.objects });
+    const watch = createWatchIndices({ ...world, allBuckets: () => listBuckets(world.state), objects: world.store.objects });
     const looked = async (): Promise<void> => {
       const looking = watch(world.never);
       await world.run(2);

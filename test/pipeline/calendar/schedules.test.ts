@@ -70,6 +70,31 @@ describe('schedules', () => {
     expect(ran).toEqual([true, false, false, true]);
   });
 
+  it('read their record when it is due, and not before', async () => {
+    const { state, clock, telemetry } = setUp();
+    const readAtMs: number[] = [];
+    const get: StateStore['get'] = (...args) => {
+      readAtMs.push(clock.monotonicMs());
+      return state.get(...args);
+    };
+    const stopping = new AbortController();
+    const fromMs = clock.monotonicMs();
+    const ranAtMs: number[] = [];
+    createSchedules({ state: { ...state, get }, clock, telemetry }).every(
+      purge,
+      async () => void ranAtMs.push(clock.monotonicMs() - fromMs),
+      stopping.signal,
+    );
+    for (let minutes = 0; minutes < 150; minutes += 1) {
+      await clock.advance(MINUTE_MS);
+      await settled();
+    }
+    stopping.abort(new Error('over'));
+    expect(ranAtMs.map((atMs) => atMs / MINUTE_MS)).toEqual([1, 61, 121]);
+    // each run reads it when it begins and when it ends
+    expect(readAtMs).toHaveLength(6);
+  });
+
   it('let exactly one of many workers run what all find due at one moment', async () => {
     const { clock, worker } = setUp();
     const workers = Array.from({ length: 20 }, () => worker());
@@ -82,22 +107,6 @@ describe('schedules', () => {
       expect((await Promise.all(looks)).filter(Boolean)).toHaveLength(1);
       await clock.advance(purge.intervalMs);
     }
-  });
-
-  it('begin anew after a worker died, once its claim was not renewed for its life, however fast its clock was', async () => {
-    const { clock, worker } = setUp();
-    const dead = worker(14 * 60 * MINUTE_MS);
-    void dead.runIfDue(purge, createWork().work, never);
-    await settled();
-    await clock.advance(MINUTE_MS);
-    dead.kill();
-    const schedules = worker(-14 * MINUTE_MS);
-    const ranAtMs: number[] = [];
-    for (let minutes = 0; minutes < 15; minutes += 1) {
-      if (await schedules.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
-      await clock.advance(MINUTE_MS);
-    }
-    expect(ranAtMs).toEqual([MINUTE_MS]);
   });
 
   it('abort work that takes too long, and give its claim back', async () => {

@@ -1,72 +1,48 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { createLooksWorld } from '../../support/worlds/looks.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { hintOfTie } from '../../../src/domain/ordering/hint.ts';
 import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createSweepDeletes } from '../../../src/pipeline/calendar/sweep-deletes.ts';
-import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/observer.ts';
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
 const deletedSchema = z.object({ deleted: z.number(), keys: z.array(z.object({ bucket: z.literal('photos'), key: z.string() })) });
-const never = new AbortController().signal;
 const actor = { kind: 'local', user: 'tally', host: 'worker-1' } as const;
 
 async function setUp(append?: (record: AuditRecord) => Promise<void>) {
-  const index = createMemoryStore();
-  const clock = createFakeClock({ autoAdvance: true });
-  const telemetry = createFakeTelemetry();
-  const storage = createFakeStorage(clock);
   const audit = createMemoryAudit();
-  const deletes = createSweepDeletes({
-    objects: index.objects,
-    audit: { append: append ?? ((record) => audit.append(record)) },
-    clock,
-    telemetry,
-    actor,
+  let deletes: ReturnType<typeof createSweepDeletes> | undefined;
+  const world = await createLooksWorld({
+    writesTo(objects, parts) {
+      deletes = createSweepDeletes({ ...parts, objects, audit: { append: append ?? ((record) => audit.append(record)) }, actor });
+      return deletes.objects;
+    },
   });
-  const circuits = createTestCircuits({ clock, telemetry });
-  const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 5, concurrency: 1 };
-  const shared = { clock, telemetry, circuits };
-  const write = createBulkWriter({ ...shared, objects: deletes.objects, limits });
-  const { observe } = createLooks({ ...shared, storage, index, write, concurrency: 8, stopped: never });
-  storage.createBucket('photos');
-  await index.objects.createBucket('photos');
-  const store = async (key: string, present: boolean): Promise<ObjectDocument> => {
-    const state = present ? ({ present, sizeBytes: 1 } as const) : ({ present } as const);
-    const facts = { bucket: 'photos', key, state, clock: 1, settled: false, source: 'routed', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
-    const document = documentOf(facts);
-    await index.objects.write([{ document, equalClock: 'accept' }]);
-    return document;
-  };
   return {
+    ...world,
     audit,
-    telemetry,
-    storage,
-    store,
-    observe,
-    isDeleted: async (key: string) => (await index.objects.getMany('photos', [key]))[0]?.deleted,
+    add: async (key: string, present: boolean): Promise<ObjectDocument> => {
+      const document = world.document(key, 1, present ? { size: 1 } : { deleted: true });
+      await world.store([document]);
+      return document;
+    },
+    isDeleted: async (key: string) => (await world.stored(key))?.deleted,
     bucket: { ...bucketRecord, bucket: 'photos' },
-    lookAgain: createLookAgain(deletes.watching(observe)),
+    lookAgain: createLookAgain(deletes!.watching(world.observe)),
   };
 }
 
 describe('the deletions of sweeps', () => {
   it('have a record for each bulk request, with the keys of live documents whose objects are gone, and no others', async () => {
-    const { audit, telemetry, storage, store, lookAgain, bucket, isDeleted } = await setUp();
+    const { audit, telemetry, storage, add, lookAgain, bucket, isDeleted } = await setUp();
     storage.put('photos', 'kept');
-    const documents = [
-      await store('kept', true),
-      await store('gone', true),
-      await store('gone too', true),
-      await store('long gone', false),
-    ];
+    const documents = [await add('kept', true), await add('gone', true), await add('gone too', true), await add('long gone', false)];
     expect(await lookAgain(bucket, documents)).toBe(4);
     expect(await Promise.all(['kept', 'gone', 'gone too', 'long gone'].map(isDeleted))).toEqual([false, true, true, true]);
     // one request or two, by how the writes met
@@ -81,18 +57,18 @@ describe('the deletions of sweeps', () => {
 
   it('are answered although the record cannot be stored, which is logged', async () => {
     const refuse = () => Promise.reject(new FaultError('index.blocked', 'the disk is full'));
-    const { telemetry, storage, store, lookAgain, bucket, isDeleted } = await setUp(refuse);
+    const { telemetry, storage, add, lookAgain, bucket, isDeleted } = await setUp(refuse);
     storage.put('photos', 'kept');
-    expect(await lookAgain(bucket, [await store('gone', true), await store('kept', true)])).toBe(2);
+    expect(await lookAgain(bucket, [await add('gone', true), await add('kept', true)])).toBe(2);
     expect([await isDeleted('gone'), await isDeleted('kept')]).toEqual([true, false]);
     expect(telemetry.recorded('audited')).toHaveLength(1);
     expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
   });
 
   it('of a look that no sweep began are not theirs', async () => {
-    const { audit, store, observe, bucket, isDeleted } = await setUp();
-    await store('gone', true);
-    await observe({ bucket, key: 'gone', hint: hintOfTie(1), cause: {}, source: 'check' });
+    const { audit, add, observe, bucket, isDeleted } = await setUp();
+    const { clock } = await add('gone', true);
+    await observe({ bucket, key: 'gone', hint: hintOfTie(clock), cause: {}, source: 'check' });
     expect(await isDeleted('gone')).toBe(true);
     expect(audit.records).toEqual([]);
   });

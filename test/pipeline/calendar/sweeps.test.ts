@@ -1,25 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { bucketSources, type BucketRecord, type BucketSource } from '../../../src/domain/bucket.ts';
+import { createLooksWorld } from '../../support/worlds/looks.ts';
+import { bucketSources, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../../src/domain/ordering/constants.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
-import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
-import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
 import { createVisitTombstones } from '../../../src/pipeline/calendar/purges.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/observer.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { recordOf } from '../../support/fakes/bucket-record.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { reindexRequest } from '../../support/requests.ts';
-import { createTestCircuits } from '../../support/fakes/circuits.ts';
 
 const MINUTE_MS = 60_000;
 const RUN_MAX_MS = 45 * MINUTE_MS;
@@ -27,77 +20,34 @@ const WEEK_MS = 604_800_000;
 const never = new AbortController().signal;
 
 async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
-  const index = createMemoryStore();
-  const { state, objects, maintenance } = index;
-  const clock = createFakeClock({ autoAdvance: true });
-  const telemetry = createFakeTelemetry();
-  const storage = createFakeStorage(clock);
-  const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
-  const circuits = createTestCircuits({ clock, telemetry });
-  const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-  const lookAgain = createLookAgain(
-    createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never }).observe,
-  );
-  const records: BucketRecord[] = [];
-  for (const bucket of buckets) {
-    storage.createBucket(bucket);
-    await objects.createBucket(bucket);
-    records.push(await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source })));
-  }
+  const world = await createLooksWorld({ buckets, source });
+  const { state, clock, telemetry, maintenance, lookAgain } = world;
+  const parts = { state, clock, telemetry, runMaxMs: RUN_MAX_MS };
   return {
-    state,
-    clock,
-    telemetry,
-    storage,
-    maintenance,
-    records,
-    store: async (documents: readonly ObjectDocument[]) => {
-      await objects.write(documents.map((document) => ({ document, equalClock: 'accept' as const })));
-    },
-    stored: async (key: string, bucket = 'photos') => (await objects.getMany(bucket, [key]))[0],
+    ...world,
+    parts,
     /** A document of that age that was written provisionally. */
-    unsettled: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}): ObjectDocument => ({
-      bucket: 'photos',
-      key,
-      clock: clockOfMs(clock.nowMs() - ageMs),
-      deleted: false,
-      settled: false,
-      source: 'routed',
-      event_name: 'PutObject',
-      event_time: '2026-01-01T00:00:00.000Z',
-      indexed_at: '2026-01-01T00:00:00.000Z',
-      ...more,
-    }),
-    tombstone: (key: string, ageMs: number, bucket = 'photos'): ObjectDocument => ({
-      bucket,
-      key,
-      clock: clockOfMs(clock.nowMs() - ageMs),
-      deleted: true,
-      deleted_at: new Date(clock.nowMs() - ageMs).toISOString(),
-      settled: true,
-      source: 'check',
-      indexed_at: '2026-01-01T00:00:00.000Z',
-    }),
+    unsettled: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}) =>
+      world.document(key, ageMs, { settled: false, source: 'routed', event_name: 'PutObject', ...more }),
+    tombstone: (key: string, ageMs: number) =>
+      world.document(key, ageMs, { deleted: true, deleted_at: new Date(clock.nowMs() - ageMs).toISOString() }),
     unsettledSweep: createSweep(
-      { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
+      parts,
       'unsettled',
       createVisitUnsettled({ state, maintenance, lookAgain, clock }),
       createUnsettledDue({ maintenance, clock }),
     ),
-    tombstoneSweep: createSweep(
-      { state, clock, telemetry, runMaxMs: RUN_MAX_MS },
-      'tombstones',
-      createVisitTombstones({ maintenance, clock }),
-    ),
+    tombstoneSweep: createSweep(parts, 'tombstones', createVisitTombstones({ maintenance, clock })),
   };
 }
 
 describe('the sweep of unsettled documents', () => {
-  it('settles what is older than ten minutes at the clock of its look, and keeps the event that led to it', async () => {
+  it('settles what is older than ten minutes at the clock of its look, and keeps the event that led to it; younger ones are left to their messages', async () => {
     const world = await setUp();
     const state = world.storage.put('photos', 'a', { etag: 'now' });
-    await world.store([world.unsettled('a', 11 * MINUTE_MS, { etag: 'then' })]);
+    await world.store([world.unsettled('a', 11 * MINUTE_MS, { etag: 'then' }), world.unsettled('young', 9 * MINUTE_MS)]);
     await world.unsettledSweep(never);
+    expect(world.storage.observed).toEqual(['photos/a']);
     const found = await world.stored('a');
     expect(found).toMatchObject({ etag: state.etag, settled: true, source: 'check', event_name: 'PutObject' });
     expect(found?.clock).toBeGreaterThan(clockOfMs(world.clock.nowMs() - MARGIN_MS - 2_000));
@@ -116,36 +66,13 @@ describe('the sweep of unsettled documents', () => {
   it('deletes nothing while deletions of the bucket wait for a person, and goes on in the bucket beside it', async () => {
     const world = await setUp(['photos', 'neighbour']);
     await world.store([world.unsettled('gone', 11 * MINUTE_MS), { ...world.unsettled('gone', 11 * MINUTE_MS), bucket: 'neighbour' }]);
-    const id = heldGapId({ bucket: 'photos', prefix: 'other/' });
-    const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix: 'other/', reason: 'r', heldDeletes: 7, count: 1 } as const;
-    const times = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 };
-    await updateRecord(world.state, refs.gap(id), () => ({ ...gap, ...times, state: 'open' as const }));
+    await world.hold('open', 'other/');
     await world.unsettledSweep(never);
     expect(await world.stored('gone')).toMatchObject({ deleted: false });
     expect(await world.stored('gone', 'neighbour')).toMatchObject({ deleted: true });
-    await updateRecord(world.state, refs.gap(id), (current) => current && { ...current, state: 'closed' as const });
+    await world.hold('closed', 'other/');
     await world.unsettledSweep(never);
     expect(await world.stored('gone')).toMatchObject({ deleted: true });
-  });
-
-  it('leaves younger ones to their messages', async () => {
-    const world = await setUp();
-    await world.store([world.unsettled('a', 9 * MINUTE_MS)]);
-    await world.unsettledSweep(never);
-    expect(world.storage.observed).toEqual([]);
-  });
-
-  it('loses to what the live path writes meanwhile', async () => {
-    const world = await setUp();
-    await world.store([world.unsettled('a', 11 * MINUTE_MS)]);
-    const live = world.unsettled('a', -1, { settled: true, etag: 'live' });
-    const observe = world.storage.observe.bind(world.storage);
-    world.storage.observe = async (...args) => {
-      await world.store([live]);
-      return observe(...args);
-    };
-    await world.unsettledSweep(never);
-    expect(await world.stored('a')).toEqual(live);
   });
 
   it('looks at a thousand of a bucket in one run, and goes on behind those that can never be read', async () => {
@@ -164,14 +91,17 @@ describe('the sweep of unsettled documents', () => {
   it('of a bucket that is gone is told, and the others are swept all the same', async () => {
     const world = await setUp(['gone', 'photos']);
     world.storage.deleteBucket('gone');
-    await world.store([world.unsettled('a', 11 * MINUTE_MS), { ...world.unsettled('a', 11 * MINUTE_MS), bucket: 'gone' }]);
+    await world.store(Array.from({ length: 300 }, (_, at) => world.unsettled(`k${at}`, 11 * MINUTE_MS, { bucket: 'gone' })));
+    await world.store([world.unsettled('a', 11 * MINUTE_MS)]);
     await world.unsettledSweep(never);
     expect(world.telemetry.logged('sweep ended').map(({ bucket, result }) => [bucket, result])).toEqual([
       ['gone', 'bucket.missing'],
       ['photos', 'ok'],
     ]);
     expect(await world.stored('a')).toMatchObject({ settled: true });
-    expect(await world.stored('a', 'gone')).toMatchObject({ settled: false, deleted: false });
+    expect(await world.stored('k0', 'gone')).toMatchObject({ settled: false, deleted: false });
+    // its other documents are left alone
+    expect(world.storage.observed.length).toBeLessThanOrEqual(17 + 1);
   });
 
   it('ends with its signal after the looks that run', async () => {
@@ -213,23 +143,6 @@ describe('the sweep of unsettled documents', () => {
     await world.unsettledSweep(never);
     for (const key of keys) expect(await world.stored(key, 'a-slow')).toMatchObject({ settled: true });
   });
-
-  it('of a bucket that fails leaves its other documents alone', async () => {
-    const world = await setUp(['denied', 'photos']);
-    await world.store(Array.from({ length: 300 }, (_, at) => ({ ...world.unsettled(`key-${at}`, 11 * MINUTE_MS), bucket: 'denied' })));
-    world.storage.put('photos', 'neighbour');
-    await world.store([world.unsettled('neighbour', 11 * MINUTE_MS)]);
-    world.storage.failWith(new FaultError('bucket.denied', 'no'), { bucket: 'denied' });
-    let heads = 0;
-    const observe = world.storage.observe.bind(world.storage);
-    world.storage.observe = async (...args) => {
-      heads += 1;
-      return observe(...args);
-    };
-    await world.unsettledSweep(never);
-    expect(heads).toBeLessThanOrEqual(17);
-    expect(await world.stored('neighbour')).toMatchObject({ settled: true });
-  });
 });
 
 describe('the purge of tombstones', () => {
@@ -247,20 +160,6 @@ describe('the purge of tombstones', () => {
     expect(world.telemetry.labels('tally_sweeps_total')).toEqual([{ sweep: 'tombstones', result: 'ok' }]);
     expect(world.telemetry.values('tally_purged_tombstones_total')).toEqual([1_201]);
     expect(world.telemetry.values('tally_swept_objects_total')).toEqual([]);
-  });
-
-  it('leaves a key alone that came back between look and delete', async () => {
-    const world = await setUp();
-    await world.store([world.tombstone('a', TOMBSTONE_LIFE_MS + 1)]);
-    const tombstones = world.maintenance.tombstones.bind(world.maintenance);
-    const back = world.unsettled('a', 0);
-    world.maintenance.tombstones = async (...args) => {
-      const found = await tombstones(...args);
-      await world.store([back]);
-      return found;
-    };
-    await world.tombstoneSweep(never);
-    expect(await world.stored('a')).toEqual(back);
   });
 
   it('gives each bucket its turn within the hour', async () => {
@@ -281,10 +180,10 @@ describe('a sweep that takes longer than its run', () => {
   const names = Array.from({ length: 20 }, (_, at) => `bucket-${String(at).padStart(2, '0')}`);
 
   it('Fix: continues with the next bucket in the next run, on any worker, so that each has its turn', async () => {
-    const { state, clock, telemetry } = await setUp(names);
+    const { clock, parts } = await setUp(names);
     const visited: string[] = [];
     const worker = () =>
-      createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', async ({ bucket }) => {
+      createSweep(parts, 'lifecycle', async ({ bucket }) => {
         visited.push(bucket);
         await clock.sleep(5 * MINUTE_MS);
         return 1;
@@ -301,11 +200,11 @@ describe('a sweep that takes longer than its run', () => {
   });
 
   it('also if each run is aborted in the midst of a visit, or a bucket is gone by then', async () => {
-    const { state, clock, telemetry, records } = await setUp(names);
+    const { state, parts, records } = await setUp(names);
     const visited = new Set<string>();
     for (let run = 0; run < names.length; run += 1) {
       const overdue = new AbortController();
-      const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', async ({ bucket }) => {
+      const sweep = createSweep(parts, 'lifecycle', async ({ bucket }) => {
         visited.add(bucket);
         overdue.abort(new Error('took too long'));
         overdue.signal.throwIfAborted();
@@ -318,9 +217,9 @@ describe('a sweep that takes longer than its run', () => {
   });
 
   it('begins with the first bucket again once all were visited', async () => {
-    const { state, clock, telemetry } = await setUp(['a', 'b']);
+    const { clock, parts } = await setUp(['a', 'b']);
     const visited: string[] = [];
-    const sweep = createSweep({ state, clock, telemetry, runMaxMs: 1 }, 'unsettled', async ({ bucket }) => {
+    const sweep = createSweep({ ...parts, runMaxMs: 1 }, 'unsettled', async ({ bucket }) => {
       visited.push(bucket);
       await clock.sleep(bucket === 'a' && visited.length === 1 ? 1 : 0);
       return 1;
@@ -343,7 +242,7 @@ describe('the weekly sweep', () => {
       requestsPerDay,
       intervalMs: WEEK_MS,
     });
-    const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'full', visit);
+    const sweep = createSweep(world.parts, 'full', visit);
     return {
       ...world,
       jobs,
@@ -388,12 +287,6 @@ describe('the weekly sweep', () => {
     expect(await world.allJobs()).toEqual([]);
     await world.run(2 * WEEK_MS);
     expect(await world.allJobs()).not.toEqual([]);
-  });
-
-  it('is not begun where Tally may start no job by itself', async () => {
-    const world = await weekly('notification', { requestsPerDay: 0 });
-    await world.run(2 * WEEK_MS);
-    expect(await world.allJobs()).toEqual([]);
   });
 
   it('waits for a job of the bucket that runs already', async () => {

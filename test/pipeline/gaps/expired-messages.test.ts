@@ -8,6 +8,7 @@ import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 
 const ONE = 'http://q/one';
@@ -21,10 +22,7 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
   const telemetry = createFakeTelemetry();
   const { state } = createMemoryStore();
   const broken: { put?: FaultError | undefined } = {};
-  const breakable: typeof state = {
-    ...state,
-    put: (...args) => (broken.put === undefined ? state.put(...args) : Promise.reject(broken.put)),
-  };
+  const breakable = guarded(state, () => broken.put && Promise.reject(broken.put), ['put']);
   const gaps = createGapReports({ state: breakable, clock, telemetry });
   const connect = (bucket: string, change: Partial<BucketRecord> = {}) =>
     updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, change));
@@ -162,22 +160,20 @@ describe('a queue that no worker received from for almost as long as it keeps me
   });
 });
 
-describe('the buckets of a queue', () => {
-  it('are all but those whose events of thirty days came from other queues only', async () => {
-    const world = await setUp();
-    const nowMs = world.clock.nowMs();
-    await world.connect('mine', { eventQueues: [{ queueUrl: ONE, atMs: nowMs - 29 * DAY_MS }] });
-    await world.connect('both', { eventQueues: [ONE, TWO].map((queueUrl) => ({ queueUrl, atMs: nowMs })) });
-    await world.connect('others', { eventQueues: [{ queueUrl: TWO, atMs: nowMs - 29 * DAY_MS }] });
-    await world.connect('others-long-ago', { eventQueues: [{ queueUrl: TWO, atMs: nowMs - 31 * DAY_MS }] });
-    await world.connect('from-a-queue-that-is-gone', { eventQueues: [{ queueUrl: 'http://q/gone', atMs: nowMs }] });
-    await world.receive(world.worker(), world.message(0.95 * RETENTION_MS));
-    expect((await world.gaps()).map(([bucket]) => bucket)).toEqual([
-      'both',
-      'from-a-queue-that-is-gone',
-      'mine',
-      'others-long-ago',
-      'photos',
-    ]);
-  });
+it('the buckets of a queue are all but those whose events of thirty days came from other queues only', async () => {
+  const world = await setUp();
+  const nowMs = world.clock.nowMs();
+  await world.connect('mine', { eventQueues: [{ queueUrl: ONE, atMs: nowMs - 29 * DAY_MS }] });
+  await world.connect('both', { eventQueues: [ONE, TWO].map((queueUrl) => ({ queueUrl, atMs: nowMs })) });
+  await world.connect('others', { eventQueues: [{ queueUrl: TWO, atMs: nowMs - 29 * DAY_MS }] });
+  await world.connect('others-long-ago', { eventQueues: [{ queueUrl: TWO, atMs: nowMs - 31 * DAY_MS }] });
+  await world.connect('from-a-queue-that-is-gone', { eventQueues: [{ queueUrl: 'http://q/gone', atMs: nowMs }] });
+  await world.receive(world.worker(), world.message(0.95 * RETENTION_MS));
+  expect((await world.gaps()).map(([bucket]) => bucket)).toEqual([
+    'both',
+    'from-a-queue-that-is-gone',
+    'mine',
+    'others-long-ago',
+    'photos',
+  ]);
 });

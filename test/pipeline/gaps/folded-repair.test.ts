@@ -8,7 +8,8 @@ import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { createAskToRepair, createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { closeGapsOf } from '../../support/worlds/gaps.ts';
+import { createAskToRepair } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createFolding, type FoldedRecord, type Folding } from '../../../src/pipeline/gaps/folding.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -73,20 +74,12 @@ async function createWorld(skewsMs: readonly number[]) {
     },
   };
   const world = await createJobsWorld({ store: { ...store, objects } });
-  const { clock, s3, state, jobs } = world;
+  const { clock, s3, state } = world;
   await updateRecord(state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
   s3.onPage = () => refusing('listing');
   s3.onHead = () => refusing('heads');
   const askToRepair = createAskToRepair({ listing: s3, objects, clock });
-  const closeGaps = createCloseGaps({
-    state,
-    scan: store.scan,
-    startJob: (request, signal) => jobs.start(request, signal),
-    askToRepair,
-    clock,
-    telemetry: createFakeTelemetry(),
-    requestsPerDay: 200_000,
-  });
+  const closeGaps = closeGapsOf({ ...world, store }, { askToRepair });
   let worker = world.startWorker();
   let restarts = 0;
   let folding = startFolding();

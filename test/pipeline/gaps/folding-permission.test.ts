@@ -61,13 +61,6 @@ describe('folding is permitted', () => {
     expect(permission.isPermitted).toBe(false);
   });
 
-  it('where no worker was ever there: not', async () => {
-    const { permission, clock } = setUp();
-    await permission.watch(never);
-    await clock.advance(HOUR_MS);
-    expect(permission.isPermitted).toBe(false);
-  });
-
   it('as last known while the store does not answer, for an hour at most', async () => {
     let isDown = false;
     const fault = new FaultError('index.unreachable', 'gone');

@@ -1,11 +1,13 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { racingState } from '../../support/fakes/racing-state.ts';
 
@@ -16,13 +18,7 @@ async function connect(state: StateStore, bucket: string): Promise<void> {
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state: plainState } = createMemoryStore();
   const puts: string[] = [];
-  const noting: StateStore = {
-    ...plainState,
-    put: (entry, expected, signal) => {
-      puts.push(entry.id);
-      return plainState.put(entry, expected, signal);
-    },
-  };
+  const noting = guarded(plainState, (_, [entry]) => puts.push((entry as StateEntry).id), ['put']);
   const state = wrap(noting);
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -37,14 +33,7 @@ function sighting(change: Partial<GapSighting> = {}): GapSighting {
 }
 
 /** Whether the promise is still pending after all that can run now has run. */
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  let isDone = false;
-  void Promise.allSettled([promise]).then(() => {
-    isDone = true;
-  });
-  await new Promise((resolve) => setImmediate(resolve));
-  return !isDone;
-}
+const isPending = (promise: Promise<unknown>): Promise<boolean> => Promise.race([promise.then(() => false), setImmediate(true)]);
 
 describe('gap reports', () => {
   it('are stored when they resolve', async () => {
@@ -131,14 +120,6 @@ describe('gap reports', () => {
     expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
   });
 
-  it('survive that another worker writes the same gap', async () => {
-    const interfere = async (state: StateStore) => createGapReports({ ...(await others), state }).report(sighting({ seenAtMs: 50 }));
-    const others = Promise.resolve({ clock: createFakeClock(), telemetry: createFakeTelemetry() });
-    const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
-    await world.gaps.report(sighting());
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 2, firstSeenMs: 50, lastSeenMs: 100 }]);
-  });
-
   it('all fail when the write fails, and the next one writes again', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere: () => Promise.reject(fault) }));
@@ -193,11 +174,7 @@ describe('reports of unconnected names', () => {
     await world.clock.advance(1_000);
     await world.reportUnconnected('name-7', 2);
     expect(await readRecord(world.state, refs.unconnected('name-7'))).toMatchObject({ count: 2 });
-  });
-
-  it('Fix: open the gap of a bucket that was connected meanwhile though 1,000 names are stored', async () => {
-    const world = await setUp();
-    await Promise.all(Array.from({ length: 1_000 }, (_, index) => world.reportUnconnected(`name-${index}`, 1)));
+    // Fix: nor is a bucket that was connected meanwhile
     await connect(world.state, 'docs');
     await world.reportUnconnected('docs', 1);
     expect((await world.list({ bucket: 'docs', limit: 100 })).items).toMatchObject([
@@ -258,10 +235,5 @@ describe('the list of gaps', () => {
     const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
     expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
     expect(gap).not.toHaveProperty('closedAtMs');
-  });
-
-  it('refuses a cursor that no page answered', async () => {
-    const { list } = await filled();
-    await expect(list({ limit: 1, cursor: '!' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 });

@@ -36,18 +36,16 @@ describe('a bulk delete of a routed bucket', () => {
   });
 });
 
-describe('an object that S3 is going to expire', () => {
-  it('opens a lifecycle gap once: what is followed already opens none', async () => {
-    const world = await createIngestWorld({ bucket: { source: 'routed' } });
-    world.storage.put(BUCKET, 'k', { expiresAtMs: 5_000 });
-    const record = syntheticRecord('k', { eventName: 'PutObject', eventTimeMs: world.clock.nowMs() });
-    await world.send(record);
-    await world.run(1_500);
-    const [first] = await world.gaps();
-    await world.run(60_000);
-    await world.send(record);
-    await world.run(1_500);
-    expect(await world.gaps()).toEqual([first]);
-    expect(first).toMatchObject({ kind: 'lifecycle', state: 'open', count: 1 });
-  });
+it('an object that S3 is going to expire opens a lifecycle gap once: what is followed already opens none', async () => {
+  const world = await createIngestWorld({ bucket: { source: 'routed' } });
+  world.storage.put(BUCKET, 'k', { expiresAtMs: 5_000 });
+  const record = syntheticRecord('k', { eventName: 'PutObject', eventTimeMs: world.clock.nowMs() });
+  await world.send(record);
+  await world.run(1_500);
+  const [first] = await world.gaps();
+  await world.run(60_000);
+  await world.send(record);
+  await world.run(1_500);
+  expect(await world.gaps()).toEqual([first]);
+  expect(first).toMatchObject({ kind: 'lifecycle', state: 'open', count: 1 });
 });

@@ -1,21 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { keysContract } from '../../support/identity/keys-contract.ts';
+import { openTwoSqlite } from '../../support/stores/two-sqlite.ts';
 
-keysContract('one SQLite file', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-keys-'));
-  const path = join(folder, 'index.sqlite');
-  const [a, b] = [createSqliteStore({ path }), createSqliteStore({ path })];
-  await a.setup.prepare();
-  await b.setup.prepare();
-  return {
-    a,
-    b,
-    async dispose() {
-      await Promise.all([a.close(), b.close()]);
-      await rm(folder, { recursive: true });
-    },
-  };
-});
+keysContract('one SQLite file', openTwoSqlite);

@@ -4,6 +4,7 @@ import { createAdmission } from '../../../src/pipeline/ingest/admission.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import type { HeldSet } from '../../../src/pipeline/ingest/held-set.ts';
 import type { QueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import { guarded } from '../../support/fakes/guarded.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
@@ -14,33 +15,18 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
   const stopping = new AbortController();
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping.signal, probeCluster: () => store.objects.probe() });
   const conditions = { isFull: false, inFlight: 0 };
-  const held: HeldSet = {
-    run: async () => {},
-    idle: async () => {},
-    room: async () => {},
-    size: 0,
-    hasRoom: true,
+  const held = {
     get isFull() {
       return conditions.isFull;
     },
-  };
-  const queueWatch: QueueWatch = {
-    start: async () => {},
-    maxReceiveCount: () => 20,
-    deadLetterQueueUrl: undefined,
-    fault: () => undefined,
+  } as HeldSet;
+  const queueWatch = {
     get inFlight() {
       return conditions.inFlight;
     },
-  } as unknown as QueueWatch;
+  } as QueueWatch;
   let lists = 0;
-  const state = {
-    ...store.state,
-    list: async (...args: Parameters<typeof store.state.list>) => {
-      lists += 1;
-      return store.state.list(...args);
-    },
-  };
+  const state = guarded(store.state, () => (lists += 1), ['list']);
   const connect = () => store.plainState.put({ id: 'bucket:b', kind: 'bucket', record: {} }, null);
   if (options.connected !== false) await connect();
   const admission = createAdmission({

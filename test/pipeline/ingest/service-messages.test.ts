@@ -10,29 +10,28 @@ const confirmation = (topicArn: string) =>
 
 const connected = () => createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC } });
 
-describe('S3’s test event', () => {
-  it('is acknowledged and counted', async () => {
-    const world = await connected();
-    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
-    await world.run(200);
-    expect(world.messages()).toEqual([]);
-    expect(world.telemetry.labels('tally_service_messages_total')).toEqual([{ kind: 'test-event' }]);
-    expect(world.settlements()).toEqual(['delete']);
-  });
+const testEvent = JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET });
+const unsubscribed = JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' });
 
-  it.each(bucketSources)('proves that events arrive by a notification or a topic, and nothing of another source (%s)', async (source) => {
-    const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0 } });
-    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
-    await world.run(200);
-    const isProven = source === 'notification' || source === 'topic';
-    expect((await world.bucketRecord())?.provenAtMs !== undefined).toBe(isProven);
-  });
+describe('S3’s test event', () => {
+  it.each(bucketSources)(
+    'is acknowledged and counted, and proves that events arrive by a notification or a topic, and nothing of another source (%s)',
+    async (source) => {
+      const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0 } });
+      await world.sendBody(testEvent);
+      await world.run(200);
+      expect([world.messages(), world.settlements()]).toEqual([[], ['delete']]);
+      expect(world.telemetry.labels('tally_service_messages_total')).toEqual([{ kind: 'test-event' }]);
+      const isProven = source === 'notification' || source === 'topic';
+      expect((await world.bucketRecord())?.provenAtMs !== undefined).toBe(isProven);
+    },
+  );
 
   it('from before the way was changed proves nothing', async () => {
     const world = await connected();
     const waySinceMs = world.clock.nowMs() + 60_000;
     await updateRecord(world.store.plainState, refs.bucket(BUCKET), (record) => record && { ...record, waySinceMs });
-    await world.sendBody(JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET }));
+    await world.sendBody(testEvent);
     await world.run(200);
     expect(await world.bucketRecord()).not.toHaveProperty('provenAtMs');
   });
@@ -70,19 +69,7 @@ describe('a subscription confirmation', () => {
 });
 
 describe('an unsubscribe confirmation', () => {
-  it('opens a loss gap for every bucket of the topic, is told, and acknowledged', async () => {
-    const world = await connected();
-    await world.connectBucket('second', { source: 'topic', topicArn: TOPIC });
-    await world.connectBucket('by-another-topic', { source: 'topic', topicArn: `${TOPIC}-2` });
-    await world.connectBucket('by-another-queue', { eventQueues: [{ queueUrl: 'http://queues/other', atMs: world.clock.nowMs() }] });
-    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
-    await world.run(2_000);
-    expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
-    expect(world.telemetry.recorded('warn')).toHaveLength(1);
-    expect(world.messages()).toEqual([]);
-  });
-
-  it('opens one for buckets that do not name the topic too: of those that Tally connected by it, and of those whose wiring is not known', async () => {
+  it('opens a loss gap for every bucket of the topic, of those that Tally connected by it, and of those whose wiring is not known', async () => {
     const world = await connected();
     const own = {
       region: 'r',
@@ -101,29 +88,34 @@ describe('an unsubscribe confirmation', () => {
     };
     await connect('routed', TOPIC);
     await connect('routed-otherwise', `${TOPIC}-2`);
+    await world.connectBucket('second', { source: 'topic', topicArn: TOPIC });
+    await world.connectBucket('by-another-topic', { source: 'topic', topicArn: `${TOPIC}-2` });
+    await world.connectBucket('by-another-queue', { eventQueues: [{ queueUrl: 'http://queues/other', atMs: world.clock.nowMs() }] });
     await world.connectBucket('wired-by-hand');
-    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.sendBody(unsubscribed);
     await world.run(2_000);
-    expect((await world.gaps()).map(({ bucket }) => bucket)).toEqual([BUCKET, 'routed', 'wired-by-hand']);
+    const gaps = (await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`);
+    expect(gaps).toEqual([BUCKET, 'routed', 'second', 'wired-by-hand'].map((bucket) => `${bucket} loss`));
     expect(await world.bucketRecord('routed')).toMatchObject({ unsubscribed: { topicArn: TOPIC } });
     // it may as well have its events by another way
     expect(await world.bucketRecord('wired-by-hand')).not.toHaveProperty('unsubscribed');
+    expect(world.telemetry.recorded('warn')).toHaveLength(1);
+    expect(world.messages()).toEqual([]);
   });
 
   it('of a topic that nobody names opens one for each bucket of the queue whose wiring is not known', async () => {
     const world = await createIngestWorld({ buckets: [BUCKET, 'second'] });
-    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.sendBody(unsubscribed);
     await world.run(2_000);
     expect((await world.gaps()).map(({ bucket, kind }) => `${bucket} ${kind}`)).toEqual([`${BUCKET} loss`, 'second loss']);
   });
 
   it('that is repeated opens no further gap, and an event that was sent later ends the time without events', async () => {
     const world = await connected();
-    const body = JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' });
-    await world.sendBody(body);
+    await world.sendBody(unsubscribed);
     await world.run(2_000);
     expect(await world.bucketRecord()).toMatchObject({ unsubscribed: { topicArn: TOPIC } });
-    await world.sendBody(body);
+    await world.sendBody(unsubscribed);
     await world.run(2_000);
     expect(await world.gaps()).toMatchObject([{ count: 1 }]);
     await world.run(90_000);
@@ -138,7 +130,7 @@ describe('an unsubscribe confirmation', () => {
   it('Fix: opens a gap that is not older than the message, though this worker’s clock is slow', async () => {
     const world = await createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC }, skewMs: -3_600_000 });
     const sentAtMs = world.clock.nowMs();
-    await world.sendBody(JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' }));
+    await world.sendBody(unsubscribed);
     await world.run(2_000);
     expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThanOrEqual(sentAtMs);
   });

@@ -47,26 +47,57 @@ async function createTracedWorld(options: Parameters<typeof createIngestWorld>[0
   return { world, facts: recorder.facts };
 }
 
-describe('the trace of a message', () => {
-  it('goes from its receive over its bulk request to its settlement', async () => {
-    const { world, facts } = await createTracedWorld();
-    await world.send(world.put('k'));
-    await world.run(200);
-    expect(facts).toEqual(['bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 written', '1 settled: delete']);
-  });
+function observedPut(world: IngestWorld) {
+  world.storage.put(BUCKET, 'k');
+  return syntheticRecord('k', { eventTimeMs: world.clock.nowMs() });
+}
 
-  it('goes over a look where the event does not tell the truth by itself', async () => {
+/** What is sent, for how long it runs, and what is told of it. */
+const stories: readonly (readonly [string, (world: IngestWorld) => Promise<void>, number, readonly string[]])[] = [
+  [
+    'goes from its receive over its bulk request to its settlement',
+    (world) => world.send(world.put('k')),
+    200,
+    ['bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 written', '1 settled: delete'],
+  ],
+  [
+    'goes over a look where the event does not tell the truth by itself',
+    (world) => world.send(observedPut(world)),
+    200,
+    ['look for 1', 'bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 provisional', '1 settled: wait'],
+  ],
+  [
+    'is one for each receive',
+    (world) => {
+      world.storage.failWith(new FaultError('object.denied', 'no permission'));
+      return world.send(observedPut(world));
+    },
+    40_000,
+    [1, 2].flatMap((number) => [`look for ${number}`, `${number} decided: 1 deferred`, `${number} settled: defer object.denied`]),
+  ],
+  ['ends with the fault of a dead letter', (world) => world.sendBody('no JSON'), 2_000, ['1 settled: dead-letter message.not-json']],
+  [
+    'tells a bulk request that failed',
+    (world) => {
+      world.store.broken.writes = new FaultError('index.unreachable', 'no route');
+      return world.send(world.put('k'));
+    },
+    200,
+    ['bulk for 1', 'bulk for 1 ended: index.unreachable'],
+  ],
+];
+
+describe('the trace of a message', () => {
+  it.each(stories)('%s', async (_, send, forMs, told) => {
     const { world, facts } = await createTracedWorld();
-    world.storage.put(BUCKET, 'k');
-    await world.send(syntheticRecord('k', { eventTimeMs: world.clock.nowMs() }));
-    await world.run(200);
-    expect(facts).toEqual(['look for 1', 'bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 provisional', '1 settled: wait']);
+    await send(world);
+    await world.run(forMs);
+    expect(facts).toEqual(told);
   });
 
   it('shares a look, its write and a bulk request with others', async () => {
     const { world, facts } = await createTracedWorld();
-    world.storage.put(BUCKET, 'k');
-    const observed = syntheticRecord('k', { eventTimeMs: world.clock.nowMs() });
+    const observed = observedPut(world);
     await world.send(observed);
     await world.send(observed);
     await world.send(observed, observed);
@@ -76,37 +107,6 @@ describe('the trace of a message', () => {
       'bulk for 1+2+3+3',
       'bulk for 1+2+3+3 ended: ok',
     ]);
-  });
-
-  it('is one for each receive', async () => {
-    const { world, facts } = await createTracedWorld();
-    world.storage.put(BUCKET, 'k');
-    world.storage.failWith(new FaultError('object.denied', 'no permission'));
-    await world.send(syntheticRecord('k', { eventTimeMs: world.clock.nowMs() }));
-    await world.run(40_000);
-    expect(facts).toEqual([
-      'look for 1',
-      '1 decided: 1 deferred',
-      '1 settled: defer object.denied',
-      'look for 2',
-      '2 decided: 1 deferred',
-      '2 settled: defer object.denied',
-    ]);
-  });
-
-  it('ends with the fault of a dead letter', async () => {
-    const { world, facts } = await createTracedWorld();
-    await world.sendBody('no JSON');
-    await world.run(2_000);
-    expect(facts).toEqual(['1 settled: dead-letter message.not-json']);
-  });
-
-  it('tells a bulk request that failed', async () => {
-    const { world, facts } = await createTracedWorld();
-    world.store.broken.writes = new FaultError('index.unreachable', 'no route');
-    await world.send(world.put('k'));
-    await world.run(200);
-    expect(facts).toEqual(['bulk for 1', 'bulk for 1 ended: index.unreachable']);
   });
 
   it('ends at a stop, given back', async () => {

@@ -3,11 +3,8 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
-import { createEnricher } from '../../../src/pipeline/looks/enricher.ts';
-import { createAbsenceLimit } from '../../../src/pipeline/looks/absence-limit.ts';
-import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
 import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createObserver, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
+import { createLooks, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
@@ -40,11 +37,17 @@ async function setUp(concurrency = 4) {
     limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
   });
   const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: 4 });
-  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
-  const shared = { storage: slowStorage, heads, clock, telemetry, circuits, stopped: stopping.signal };
-  const enricher = createEnricher(shared);
-  const absences = createAbsenceLimit({ ...shared, index: { objects: store.objects, scan: store.scan } });
-  const look = createObserver({ ...shared, write, enricher, absences });
+  const { observe: look } = createLooks({
+    storage: slowStorage,
+    index: store,
+    write,
+    clock,
+    telemetry,
+    circuits,
+    concurrency,
+    stopped: stopping.signal,
+    load,
+  });
   const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
   const answers: LookAnswer[] = [];
   return {
@@ -120,14 +123,6 @@ describe('hints of a key that are in hand together', () => {
     release();
     await world.run();
     expect(world.answers).toHaveLength(3);
-  });
-
-  it('of different keys, or of one key in two buckets, are looked at apart', async () => {
-    const world = await setUp();
-    void world.look('k', observe(world));
-    void world.look('l', observe(world));
-    await world.run();
-    expect(world.storage.observed).toEqual(['b/k', 'b/l']);
   });
 
   it('that wait for a place are joined until their look is sent', async () => {
@@ -231,25 +226,17 @@ describe('what was seen', () => {
     expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 }, objectExpires: false });
   });
 
-  it('that meets its very clock with other content is a tie for a resolve', async () => {
+  it('that meets its very clock with other content is a tie for a resolve, and accepted from an observe', async () => {
     const world = await setUp();
     void world.look('k', resolve(world));
     await world.run();
     world.storage.put('b', 'k');
     const hint = resolve(world);
-    void world.look('k', hint);
-    await world.run();
-    expect(world.answers[1]).toEqual({ kind: 'tie', clock: hint.clock });
-  });
-
-  it('is accepted at an equal clock from an observe', async () => {
-    const world = await setUp();
-    void world.look('k', resolve(world));
-    await world.run();
-    world.storage.put('b', 'k');
-    void world.look('k', observe(world));
-    await world.run();
-    expect(world.answers[1]).toMatchObject({ kind: 'written' });
+    for (const each of [hint, observe(world)]) {
+      void world.look('k', each);
+      await world.run();
+    }
+    expect(world.answers.slice(1)).toMatchObject([{ kind: 'tie', clock: hint.clock }, { kind: 'written' }]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
   });
 

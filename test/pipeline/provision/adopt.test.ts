@@ -1,42 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { RequestError } from '../../../src/domain/request-error.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, MARK, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld, theirs } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { allTo, startWorld, theirs, type World } from './world.ts';
 
 const EARLIER = 'tally-99999999-77777777';
-const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
-const earlier: NotificationEntry = {
-  kind: 'topic',
-  id: EARLIER,
-  arn: `arn:aws:sns:${REGION}:${ACCOUNT}:tally-99999999-events`,
-  events,
-  filter: [],
-};
+const earlier = { ...allTo(`arn:aws:sns:${REGION}:${ACCOUNT}:tally-99999999-events`), id: EARLIER };
 
 async function startAfterAnother(entries: readonly NotificationEntry[] = [...theirs, earlier]): Promise<World> {
   const world = await startWorld();
   world.populate();
-  world.aws.parts.notifications.set('photos', { entries, eventBridge: false });
+  world.notify(entries);
   return world;
 }
 
-function idsOf(world: World): readonly string[] {
-  const found = world.aws.parts.notifications.get('photos');
-  return typeof found === 'object' ? found.entries.map(({ id }) => id) : [];
-}
+const idsOf = (world: World): readonly string[] => world.notified().entries.map(({ id }) => id);
 
 describe('the notification of an earlier installation', () => {
   it('is an overlap that is not touched, and no printed remedy takes it over: that registry may be in use', async () => {
     const world = await startAfterAnother();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.findings).toContainEqual(
       expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --source eventbridge', blocks: true }),
     );
-    const { plan: other } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+    const other = await world.plan({ source: 'eventbridge' });
     expect(other.findings.map(({ code }) => code)).toContain('connect.earlier-installation');
     expect(JSON.stringify([plan.findings, other.findings])).not.toContain('--adopt');
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
@@ -45,7 +31,7 @@ describe('the notification of an earlier installation', () => {
 
   it('is replaced in one write where a person has agreed to it, and everything else stays', async () => {
     const world = await startAfterAnother();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', adopt: true });
+    const plan = await world.plan({ adopt: true });
     expect(plan.foreign).toContainEqual(expect.stringContaining(`${EARLIER} of an earlier installation is taken over`));
     await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.plan-needed' });
     expect(await world.apply({ adopt: true }, { token: plan.token })).toMatchObject({ state: 'applied' });
@@ -55,12 +41,6 @@ describe('the notification of an earlier installation', () => {
     const made = world.aws.writes.length;
     expect(await world.apply()).toMatchObject({ state: 'applied' });
     expect(world.aws.writes).toHaveLength(made);
-  });
-
-  it('is taken over by a script on request only, which is refused otherwise', async () => {
-    const world = await startAfterAnother();
-    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject({ code: 'connect.overlap' });
-    expect(await world.provisioning.emit({ bucket: 'photos', adopt: true }, 'aws-cli')).toContain('test("^tally-');
   });
 
   it.each([
@@ -77,28 +57,28 @@ describe('the notification of an earlier installation', () => {
 describe('a bucket that cannot be connected', () => {
   it('is named before anything is read: a directory bucket sends no events', async () => {
     const world = await startWorld();
-    const planned = world.provisioning.plan({ bucket: 'photos--use1-az4--x-s3' });
-    await expect(planned).rejects.toThrow(RequestError);
-    await expect(planned).rejects.toMatchObject({ code: 'connect.blocked', message: expect.stringContaining('directory bucket') });
+    await expect(world.plan({ bucket: 'photos--use1-az4--x-s3' })).rejects.toMatchObject({
+      code: 'connect.blocked',
+      message: expect.stringContaining('directory bucket'),
+    });
   });
 
   it('is one of a store that only speaks the protocol of S3', async () => {
-    const entry = { kind: 'queue', id: 'x', arn: 'arn:minio:sqs::PRIMARY:webhook', events, filter: [] } as const;
+    const entry = { kind: 'queue', id: 'x', arn: 'arn:minio:sqs::PRIMARY:webhook', events: ['s3:ObjectCreated:*'], filter: [] } as const;
     const world = await startAfterAnother([entry]);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+    const plan = await world.plan({ source: 'eventbridge' });
     expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.other-store', severity: 'unknown', blocks: true }));
     await expect(world.apply({ source: 'eventbridge' })).rejects.toMatchObject({
       code: 'connect.blocked',
       extra: { finding: 'connect.other-store' },
     });
-    const record = await readRecord(world.state, refs.bucket('photos'));
-    expect((await world.provisioning.diagnose(record!)).map(({ code }) => code)).toContain('connect.other-store');
+    expect(await world.codes()).toContain('connect.other-store');
   });
 });
 
 describe('a key', () => {
   const statementOf = async (world: World, source: 'notification' | 'eventbridge' | 'routed', at: string) => {
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    const plan = await world.plan({ source });
     const { fix } = plan.findings.find(({ code, what }) => code === 'connect.kms-unchecked' && what.startsWith(at))!;
     return JSON.parse(fix) as { Principal: { Service: unknown }; Action: unknown };
   };
@@ -125,7 +105,6 @@ describe('a key', () => {
   });
   /** The policy, and what is said of the services that send: S3 to the topic, SNS to the queue. */
   const policies: readonly (readonly [what: string, statements: readonly object[], codes: readonly string[]])[] = [
-    ['opens it to both', [allow('s3.amazonaws.com'), allow('sns.amazonaws.com')], []],
     ['opens it to one', [allow('s3.amazonaws.com')], ['connect.kms-denied']],
     [
       'opens it for half of what is needed',
@@ -153,14 +132,14 @@ describe('a key', () => {
     world.aws.parts.keys.set('alias/tally', { policy: JSON.stringify({ Statement }) });
     world.aws.parts.topics.get(TOPIC_ARN)!.kmsKeyId = 'alias/tally';
     world.aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'alias/tally';
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     const found = plan.findings.filter(({ code }) => code.startsWith('connect.kms'));
     expect(found.map(({ code }) => code)).toEqual(codes);
     // what is printed heals it, unless something is denied
     const heals = found.map(({ fix }) => JSON.parse(fix) as object);
     const healed = [...Statement.filter((each) => !JSON.stringify(each).includes('Deny')), ...heals];
     world.aws.parts.keys.set('alias/tally', { policy: JSON.stringify({ Statement: healed }) });
-    const { plan: after } = await world.provisioning.plan({ bucket: 'photos' });
+    const after = await world.plan();
     expect(after.findings.filter(({ code }) => code.startsWith('connect.kms'))).toEqual([]);
   });
 
@@ -168,7 +147,7 @@ describe('a key', () => {
     const world = await startWorld();
     world.aws.parts.keys.set('arn:aws:kms:us-east-1:123456789012:key/1', { policy: '{"Statement":[]}', isManagedByAws: true });
     world.aws.parts.queues.get(QUEUE_ARN)!.kmsKeyId = 'arn:aws:kms:us-east-1:123456789012:key/1';
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.kms-managed-key', blocks: true }));
   });
 });

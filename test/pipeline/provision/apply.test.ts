@@ -6,29 +6,16 @@ import { entriesWithout } from '../../../src/domain/provisioning/notification.ts
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { isLong } from '../../support/breadth.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, theirStatement, wishes, type World } from './world.ts';
 
 const ID = MARK;
-/** The wishes for every source. */
-const wishes: readonly (readonly [BucketSource, object])[] = [
-  ['notification', {}],
-  ['topic', { source: 'topic', topic_arn: THEIR_TOPIC }],
-  ['eventbridge', { source: 'eventbridge' }],
-  ['routed', { source: 'routed' }],
-];
-
 /** What is not Tally's, as it is now. */
-function foreignOf({ aws }: World) {
-  const configuration = aws.parts.notifications.get('photos');
-  if (configuration === undefined || typeof configuration === 'string') throw new Error('no configuration');
+function foreignOf({ aws, notified }: World) {
   return {
-    entries: entriesWithout(configuration, ID),
+    entries: entriesWithout(notified(), ID),
     statements: [...aws.parts.queues.values()].map(({ policy }) =>
       foreignStatements(parsePolicy(policy)!, sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all),
     ),
@@ -47,48 +34,34 @@ function alterPending({ aws }: World): void {
 async function startPopulated(source: BucketSource): Promise<World> {
   const world = await startWorld();
   world.populate();
-  if (source === 'topic') {
-    const all = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] } as const;
-    world.aws.parts.notifications.set('photos', { entries: [...theirs, all], eventBridge: true });
-  }
+  if (source === 'topic') world.notify([...theirs, allTo(THEIR_TOPIC)], { eventBridge: true });
   return world;
 }
 
 describe.each(wishes)('an apply for the source %s', (source, wish) => {
-  it('makes everything once, and keeps what others made', async () => {
-    const world = await startPopulated(source);
-    const before = foreignOf(world);
-    expect(await world.agree(wish)).toMatchObject({ state: 'applied' });
-    expect(foreignOf(world)).toEqual(before);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', ...wish });
-    expect(plan.changes).toEqual([]);
-    expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
-    const made = world.aws.writes.length;
-    expect(await world.apply(wish)).toMatchObject({ state: 'applied' });
-    expect(world.aws.writes).toHaveLength(made);
-  });
-
-  it('continues wherever it was killed, to the same end', async () => {
+  it('makes everything once, keeps what others made, and continues wherever it was killed, to the same end', async () => {
     const whole = await startPopulated(source);
+    const before = foreignOf(whole);
     let calls = 0;
     whole.aws.before = () => void (calls += 1);
-    await whole.agree(wish);
-    const end = whole.aws.snapshot();
+    expect(await whole.agree(wish)).toMatchObject({ state: 'applied' });
+    whole.aws.before = () => undefined;
+    const [made, writes] = [fingerprintOf(whole.aws.snapshot()), whole.aws.writes.length];
+    expect(foreignOf(whole)).toEqual(before);
+    const { changes, findings } = await whole.plan(wish);
+    expect([changes, findings.filter(({ severity }) => severity === 'broken')]).toEqual([[], []]);
+    expect(await whole.apply(wish)).toMatchObject({ state: 'applied' });
+    expect(whole.aws.writes).toHaveLength(writes);
     expect(calls).toBeGreaterThan(10);
     // after a call AWS is as it is before the next one
     for (const hook of ['before', 'after'] as const) {
       for (let at = hook === 'after' && !isLong ? calls : 1; at <= calls; at += 1) {
         const world = await startPopulated(source);
-        const { plan } = await world.provisioning.plan({ bucket: 'photos', ...wish });
-        world.aws[hook] = interruptAt(at);
-        const killed = await world.apply(wish, { token: plan.token }).catch((error: unknown) => String(error));
-        if (typeof killed !== 'string') continue;
-        world.aws[hook] = () => undefined;
-        // the lease that was taken by a request without an answer is watched from now on
-        await world.apply(wish, { token: plan.token });
-        await world.clock.advance(LEASE_MS);
-        expect({ at, hook, ...(await world.apply(wish, { token: plan.token })) }).toMatchObject({ state: 'applied' });
-        expect(fingerprintOf(world.aws.snapshot())).toBe(fingerprintOf(end));
+        const plan = await world.plan(wish);
+        const end = await world.killed([hook, at], () => world.apply(wish, { token: plan.token }));
+        if (end === undefined) continue;
+        expect({ at, hook, ...end }).toMatchObject({ state: 'applied' });
+        expect(fingerprintOf(world.aws.snapshot())).toBe(made);
         expect(await world.gap()).toMatchObject({ state: 'open' });
       }
     }
@@ -100,7 +73,7 @@ describe.each(wishes)('an apply for the source %s', (source, wish) => {
     await world.agree(wish);
     for (let at = 1; at <= 90; at += 1) {
       world.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at);
-      const done = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
+      const done = await world.remove().catch(() => 'killed');
       world.aws.before = () => undefined;
       world.aws.after = () => undefined;
       if (done !== 'killed') break;
@@ -167,11 +140,11 @@ describe('an apply', () => {
 
   it('refuses a token if anything of others has changed since, or the wish is another one', async () => {
     const world = await startPopulated('notification');
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     await expect(world.apply({ enrich: 'head' }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
-    world.aws.parts.notifications.set('photos', { entries: theirs.slice(1), eventBridge: true });
+    world.notify(theirs.slice(1), { eventBridge: true });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
-    world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
+    world.notify(theirs, { eventBridge: true });
     world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [{ ...theirStatement, Action: 'sqs:*' }] });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
     expect(world.aws.writes).toEqual([]);
@@ -190,43 +163,26 @@ describe('an apply', () => {
     });
   });
 
-  it('writes nothing where S3 has something that this version does not know', async () => {
-    const world = await startWorld();
-    world.aws.parts.notifications.set('photos', '<NotificationConfiguration><NewConfiguration/></NotificationConfiguration>');
-    await expect(world.apply()).rejects.toMatchObject({
-      code: 'connect.unknown-configuration',
-      message: expect.stringContaining('NewConfiguration'),
-    });
-    expect(world.aws.writes).toEqual([]);
-  });
-
-  it('has no script where S3 has something that this version does not know, and one where it may not be read', async () => {
+  it('writes nothing and has no script where S3 has something that this version does not know, and one where it may not be read', async () => {
     const world = await startWorld();
     world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
-    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject({
-      code: 'connect.unknown-configuration',
-      message: expect.stringContaining('<New>'),
-    });
+    const refusal = { code: 'connect.unknown-configuration', message: expect.stringContaining('<New>') };
+    await expect(world.apply()).rejects.toMatchObject(refusal);
+    expect(world.aws.writes).toEqual([]);
+    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject(refusal);
     world.aws.notificationOf = async () => Promise.reject(new RequestError('connect.denied', 'denied'));
     expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain('put-bucket-notification-configuration');
   });
 
   it('names an overlap before it writes anything, and what fits', async () => {
     const world = await startWorld();
-    const taken = {
-      kind: 'queue',
-      id: 'jobs',
-      arn: THEIR_QUEUE,
-      events: ['s3:ObjectCreated:Put'],
-      filter: [{ name: 'suffix', value: '.csv' }],
-    } as const;
-    world.aws.parts.notifications.set('photos', { entries: [taken], eventBridge: false });
+    const filter = [{ name: 'suffix', value: '.csv' }];
+    world.notify([{ kind: 'queue', id: 'jobs', arn: THEIR_QUEUE, events: ['s3:ObjectCreated:Put'], filter }]);
     await expect(world.apply()).rejects.toMatchObject({
       code: 'connect.overlap',
       message: expect.stringMatching(/jobs.*their-queue.*--source eventbridge/),
     });
-    const all = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] } as const;
-    world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
+    world.notify([allTo(THEIR_TOPIC)]);
     await expect(world.apply()).rejects.toMatchObject({
       code: 'connect.overlap',
       message: expect.stringContaining(`--source topic --topic ${THEIR_TOPIC}`),
@@ -350,11 +306,11 @@ describe('a removal', () => {
     const world = await startWorld();
     await world.apply();
     await world.apply({ bucket: 'videos' });
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(world.aws.parts.topics.get(TOPIC_ARN)?.subscriptions.size).toBe(1);
     expect(world.aws.parts.queues.get(LETTERS_ARN)?.policy).toContain(ID);
     expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: [], eventBridge: false });
-    await world.provisioning.remove('videos', { keepAws: false });
+    await world.remove('videos');
     expect(world.aws.parts.topics.size).toBe(0);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toBeUndefined();
   });
@@ -362,8 +318,7 @@ describe('a removal', () => {
   it.each(['wired', 'unreadable', 'unknown'] as const)('leaves what a bucket uses that a script has connected: %s', async (how) => {
     const world = await startWorld();
     await world.apply();
-    const entry = { kind: 'topic', id: ID, arn: TOPIC_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
-    world.aws.parts.notifications.set('videos', { entries: [entry], eventBridge: false });
+    world.notify([{ ...allTo(TOPIC_ARN), id: ID }], { bucket: 'videos' });
     if (how === 'unknown') {
       const document = `<NotificationConfiguration><New>${TOPIC_ARN}</New></NotificationConfiguration>`;
       world.aws.parts.notifications.set('videos', document);
@@ -373,7 +328,7 @@ describe('a removal', () => {
       if (how === 'unreadable' && at.bucket === 'videos') throw new RequestError('connect.denied', 'denied');
       return notificationOf(at, signal);
     };
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(world.aws.parts.topics.get(TOPIC_ARN)?.subscriptions.size).toBe(1);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(ID);
     expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: [], eventBridge: false });
@@ -383,9 +338,9 @@ describe('a removal', () => {
     const world = await startWorld();
     await world.agree({ source: 'eventbridge' });
     const rule = [...world.aws.parts.rules.values()][0]!;
-    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'eventbridge' as const });
+    await world.setBucket({ source: 'eventbridge' }, 'videos');
     world.aws.parts.rules.set(ruleNameOf(INSTALLATION, 'videos', 'eventbridge'), rule);
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(world.aws.parts.rules.size).toBe(1);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(ID);
   });
@@ -393,16 +348,10 @@ describe('a removal', () => {
   it('names what somebody has altered, and leaves it', async () => {
     const world = await startWorld();
     await world.apply();
-    const altered = {
-      kind: 'topic',
-      id: ID,
-      arn: TOPIC_ARN,
-      events: ['s3:ObjectCreated:*'],
-      filter: [{ name: 'prefix', value: 'x' }],
-    } as const;
-    world.aws.parts.notifications.set('photos', { entries: [altered], eventBridge: false });
+    const altered = { ...allTo(TOPIC_ARN), id: ID, filter: [{ name: 'prefix', value: 'x' }] };
+    world.notify([altered]);
     world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.set(THEIR_QUEUE, { arn: 'arn:x', isPending: false, isRaw: false });
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
+    expect(await world.remove()).toEqual([
       { name: `photos ${ID}`, reason: expect.stringContaining('changed') },
       { name: TOPIC_ARN, reason: expect.stringContaining('subscribed') },
     ]);
@@ -417,9 +366,7 @@ describe('a removal', () => {
     const policy = parsePolicy(topic.policy)!;
     topic.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, theirStatement] });
     const { policy: before } = topic;
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
-      { name: TOPIC_ARN, reason: expect.stringContaining('statements of others') },
-    ]);
+    expect(await world.remove()).toEqual([{ name: TOPIC_ARN, reason: expect.stringContaining('statements of others') }]);
     expect(world.aws.parts.topics.get(TOPIC_ARN)).toMatchObject({ policy: before });
     expect(world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.size).toBe(0);
   });
@@ -428,17 +375,8 @@ describe('a removal', () => {
     const world = await startWorld();
     await world.apply();
     world.aws.parts.notifications.delete('photos');
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+    expect(await world.remove()).toEqual([]);
     expect(world.aws.parts.topics.size).toBe(0);
-  });
-
-  it('may only forget', async () => {
-    const world = await startWorld();
-    await world.apply();
-    const before = world.aws.snapshot();
-    await world.provisioning.remove('photos', { keepAws: true });
-    expect(world.aws.snapshot()).toEqual(before);
-    expect(await world.connection()).toBeUndefined();
   });
 });
 
@@ -450,15 +388,14 @@ describe('a change of the source', () => {
     await world.agree({ source: 'eventbridge' });
     expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).toContain(ID);
     expect(await world.connection()).toMatchObject({ source: 'eventbridge', earlier: [{ source: 'notification' }] });
-    const signal = new AbortController().signal;
-    await expect(world.provisioning.clean('photos', signal)).rejects.toMatchObject({ code: 'connect.blocked' });
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
-    expect(await world.provisioning.clean('photos', signal)).toMatchObject({ kept: [], connection: { source: 'eventbridge' } });
+    await expect(world.clean()).rejects.toMatchObject({ code: 'connect.blocked' });
+    await world.closeGap();
+    expect(await world.clean()).toMatchObject({ kept: [], connection: { source: 'eventbridge' } });
     expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).not.toContain(ID);
     expect(world.aws.parts.topics.has(TOPIC_ARN)).toBe(false);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`${ID}-rules`);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).not.toContain(`${ID}-topics`);
-    expect((await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' })).plan.changes).toEqual([]);
+    expect((await world.plan({ source: 'eventbridge' })).changes).toEqual([]);
     expect(foreignOf(world)).toEqual(before);
   });
 
@@ -467,7 +404,7 @@ describe('a change of the source', () => {
     const before = foreignOf(world);
     for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
     expect((await world.connection())?.earlier).toMatchObject([{ source: 'routed' }, { source: 'eventbridge' }]);
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(foreignOf(world)).toEqual(before);
     expect(JSON.stringify(world.aws.snapshot())).not.toContain(ID);
   });
@@ -478,53 +415,45 @@ describe('a pause', () => {
     const world = await startPopulated('notification');
     await world.agree();
     const applied = world.aws.snapshot();
-    const signal = new AbortController().signal;
-    expect(await world.provisioning.pause('photos', signal)).toMatchObject({ state: 'paused' });
+    expect(await world.pause()).toMatchObject({ state: 'paused' });
     expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
     await expect(world.agree()).rejects.toMatchObject({ code: 'connect.paused' });
     const writes = world.aws.writes.length;
-    await world.provisioning.pause('photos', signal);
+    await world.pause();
     expect(world.aws.writes).toHaveLength(writes);
     await world.clock.advance(3_600_000);
-    expect(await world.provisioning.resume('photos', signal)).toMatchObject({ state: 'applied' });
+    expect(await world.resume()).toMatchObject({ state: 'applied' });
     expect(world.aws.snapshot()).toEqual(applied);
     expect(await world.connection()).not.toHaveProperty('pausedAtMs');
     expect((await world.gap())?.lastSeenMs).toBe(world.clock.nowMs() + 360_000);
-    await expect(world.provisioning.resume('photos', signal)).rejects.toMatchObject({ code: 'connect.not-paused' });
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
   });
 
   it('is completed by the next one wherever it was killed', async () => {
-    const signal = new AbortController().signal;
     for (const hook of ['before', 'after'] as const) {
       for (let at = 1; at <= 8; at += 1) {
         const world = await startPopulated('notification');
         await world.agree();
-        world.aws[hook] = interruptAt(at);
-        await world.provisioning.pause('photos', signal).catch(() => undefined);
-        world.aws[hook] = () => undefined;
-        await world.provisioning.pause('photos', signal).catch(() => undefined);
-        await world.clock.advance(LEASE_MS);
-        expect(await world.provisioning.pause('photos', signal)).toMatchObject({ state: 'paused' });
+        await world.killed([hook, at], world.pause);
+        expect(await world.pause()).toMatchObject({ state: 'paused' });
         expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
       }
     }
   });
 
   it('is the only thing that resume ends: an apply that is under way needs its own plan', async () => {
-    const signal = new AbortController().signal;
     const world = await startPopulated('notification');
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     world.aws.before = interruptAt(1, (call) => call === 'setQueuePolicy');
     await expect(world.apply({}, { token: plan.token })).rejects.toThrow('killed');
     expect(await world.connection()).toMatchObject({ state: 'applying' });
-    await expect(world.provisioning.resume('photos', signal)).rejects.toMatchObject({ code: 'connect.not-paused' });
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
   });
 
   it('is refused for the other sources, and where nothing was made', async () => {
-    const signal = new AbortController().signal;
     const world = await startWorld();
-    await expect(world.provisioning.pause('photos', signal)).rejects.toMatchObject({ code: 'connect.not-applied' });
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.not-applied' });
     await world.agree({ source: 'eventbridge' });
-    await expect(world.provisioning.pause('photos', signal)).rejects.toMatchObject({ code: 'connect.blocked' });
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
   });
 });

@@ -2,22 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, LETTERS_ARN, LETTERS_URL, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { startWorld, type World } from './world.ts';
 
 const BY_RULES: readonly BucketSource[] = ['eventbridge', 'routed'];
 
-async function diagnose(world: World): Promise<readonly Finding[]> {
-  const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-  return findings.filter(({ code }) => code !== 'connect.trail-unchecked');
-}
-
 async function applied(source: BucketSource, settings: Parameters<typeof startWorld>[0] = {}): Promise<World> {
   const world = await startWorld(settings);
-  await updateRecord(world.state, refs.bucket('photos'), (current) => current && { ...current, source });
+  await world.setBucket({ source });
   await world.agree({ source });
   return world;
 }
@@ -36,7 +28,7 @@ describe('after the redrive policy of the bucket queue was lost', () => {
     async (source) => {
       const world = await applied(source);
       loseRedrive(world);
-      const findings = await diagnose(world);
+      const findings = (await world.diagnose()).filter(({ code }) => code !== 'connect.trail-unchecked');
       expect(findings).toMatchObject([
         {
           code: 'connect.redrive',
@@ -51,31 +43,28 @@ describe('after the redrive policy of the bucket queue was lost', () => {
     },
   );
 
-  it.each(BY_RULES)('an apply of %s leaves the dead-letter queue to the target of the rule', async (source) => {
-    const world = await applied(source);
-    loseRedrive(world);
-    const before = world.aws.snapshot();
-    expect((await world.provisioning.plan({ bucket: 'photos', source })).plan.changes).toEqual([]);
-    await world.agree({ source });
-    expect(world.aws.snapshot()).toEqual(before);
-  });
-
-  it.each(BY_RULES)('a target of %s that is written for another reason keeps the queue that nothing else names', async (source) => {
-    const world = await applied(source);
-    loseRedrive(world);
-    // a person ran the script: nothing is recorded
-    await world.provisioning.remove('photos', { keepAws: true });
-    const [[name, rule] = []] = [...world.aws.parts.rules];
-    world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });
-    await world.agree({ source });
-    expect(targetOf(world)).toMatchObject({ deadLetterArn: LETTERS_ARN });
-    expect(targetOf(world)).not.toHaveProperty('roleArn');
-  });
+  it.each(BY_RULES)(
+    'an apply of %s leaves the dead-letter queue to the target of the rule, also one that is written for another reason',
+    async (source) => {
+      const world = await applied(source);
+      loseRedrive(world);
+      const before = world.aws.snapshot();
+      await world.agree({ source });
+      expect(world.aws.snapshot()).toEqual(before);
+      // a person ran the script: nothing is recorded
+      await world.remove('photos', { keepAws: true });
+      const [[name, rule] = []] = [...world.aws.parts.rules];
+      world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });
+      await world.agree({ source });
+      expect(targetOf(world)).toMatchObject({ deadLetterArn: LETTERS_ARN });
+      expect(targetOf(world)).not.toHaveProperty('roleArn');
+    },
+  );
 
   it('gives no command, but says in words what is missing, where nothing names the queue', async () => {
     const world = await startWorld();
     loseRedrive(world);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'eventbridge' });
+    const plan = await world.plan({ source: 'eventbridge' });
     const found = plan.findings.find(({ code }) => code === 'connect.redrive');
     expect(found?.fix).toMatch(/^make a standard queue in us-east-1 and account 123456789012 .* TALLY_DEAD_LETTER_QUEUE_URL/);
     expect(found?.fix).not.toContain('aws ');
@@ -83,14 +72,14 @@ describe('after the redrive policy of the bucket queue was lost', () => {
     // nothing is made with an empty name either
     await world.agree({ source: 'eventbridge' });
     expect(targetOf(world)).not.toHaveProperty('deadLetterArn');
-    await updateRecord(world.state, refs.bucket('photos'), (current) => current && { ...current, source: 'eventbridge' as const });
-    expect((await diagnose(world)).map(({ code }) => code)).toEqual(['connect.redrive']);
+    await world.setBucket({ source: 'eventbridge' });
+    expect(await world.codes()).toEqual(['connect.redrive']);
   });
 
   it('takes the queue of the settings, if a redrive policy could reach it', async () => {
     const world = await startWorld({ deadLetterUrl: LETTERS_URL });
     loseRedrive(world);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.wish.deadLetterArn).toBe(LETTERS_ARN);
     await world.agree();
     expect(subscriptionOf(world).deadLetterArn).toBe(LETTERS_ARN);
@@ -100,7 +89,7 @@ describe('after the redrive policy of the bucket queue was lost', () => {
     const other = `arn:aws:sqs:${REGION}:${ACCOUNT}:other-letters`;
     const world = await startWorld({ deadLetterUrl: LETTERS_URL.replace('tally-dead-letters', 'other-letters') });
     world.aws.parts.queues.set(other, {});
-    expect((await world.provisioning.plan({ bucket: 'photos' })).plan.wish.deadLetterArn).toBe(LETTERS_ARN);
+    expect((await world.plan()).wish.deadLetterArn).toBe(LETTERS_ARN);
   });
 });
 
@@ -109,7 +98,7 @@ describe('a bucket queue that is its own dead-letter queue', () => {
     const world = await applied(source);
     world.aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn = QUEUE_ARN;
     const before = world.aws.snapshot();
-    const findings = await diagnose(world);
+    const findings = await world.diagnose();
     expect(findings).toMatchObject([{ code: 'connect.redrive', what: `${QUEUE_ARN} is its own dead-letter queue` }]);
     expect(findings[0]!.fix).toContain(LETTERS_ARN);
     await world.agree({ source });
@@ -130,7 +119,7 @@ describe('a dead-letter queue that does not exist', () => {
     world.aws.parts.queues.delete(LETTERS_ARN);
     await expect(world.agree()).rejects.toMatchObject({ code: 'connect.blocked', extra: { finding: 'connect.dead-letters-missing' } });
     expect(world.aws.writes).toEqual([]);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.findings).toContainEqual(
       expect.objectContaining({
         code: 'connect.dead-letters-missing',

@@ -1,24 +1,21 @@
 /** Buckets of another region or account than the bucket queue. test/adapters/aws/iam-policy.test.ts shows with which credentials each request is sent. */
 import { describe, expect, it } from 'vitest';
-import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
-import { parseArn, prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
+import { prefixOf, ruleNameOf, snsPrincipals } from '../../../src/domain/provisioning/names.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { onlyInLong } from '../../support/breadth.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
-import { interruptAt, newRecord, startWorld, theirs } from './world.ts';
+import { interruptAt, newRecord, startWorld, theirs, type World } from './world.ts';
 
 const FAR = 'af-south-1';
 const OTHER = '999999999999';
 const ROLE = `arn:aws:iam::${OTHER}:role/tally-connect`;
 const roles = new Map([[OTHER, ROLE]]);
 const UNDELIVERED = `arn:aws:sqs:${FAR}:${ACCOUNT}:${MARK}-undelivered`;
-
-type World = Awaited<ReturnType<typeof startWorld>>;
 
 const places = [
   ['another region', { region: FAR }],
@@ -45,13 +42,11 @@ async function startElsewhere(photos: Photos): Promise<World> {
 }
 
 /** Everything that is not Tally's. */
-function foreignOf({ aws }: World, photos: Photos) {
-  const configuration = aws.parts.notifications.get('photos');
-  if (configuration === undefined || typeof configuration === 'string') throw new Error('no configuration');
+function foreignOf({ aws, notified }: World, photos: Photos) {
   const ours = sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all;
   const { topic, rule } = theirsBeside(photos);
   return {
-    entries: entriesWithout(configuration, MARK),
+    entries: entriesWithout(notified(), MARK),
     statements: [QUEUE_ARN, LETTERS_ARN].map((arn) => foreignStatements(parsePolicy(aws.parts.queues.get(arn)?.policy)!, ours)),
     topic: aws.parts.topics.get(topic),
     rule: aws.parts.rules.get(rule),
@@ -59,14 +54,12 @@ function foreignOf({ aws }: World, photos: Photos) {
 }
 
 /** The name of the one rule of Tally. */
-function ourRule({ aws }: Awaited<ReturnType<typeof startWorld>>): string {
+function ourRule({ aws }: World): string {
   return [...aws.parts.rules.keys()].find((name) => name.startsWith(prefixOf(INSTALLATION))) ?? '';
 }
 
 /** Calls that change AWS, or what is stored. */
 const isEffect = (call: string): boolean => !/Of$|^queueAt$|^topicTags$|^rules(?:About|Named)$/.test(call);
-
-const wishOf = (source: BucketSource) => ({ source });
 
 describe.each(rows)('a bucket of %s, source %s', (place, source, photos: Photos) => {
   const { region = REGION, account = ACCOUNT } = photos as { readonly region?: string; readonly account?: string };
@@ -74,9 +67,9 @@ describe.each(rows)('a bucket of %s, source %s', (place, source, photos: Photos)
   it('gets its topic and rule beside it, and the queue stays where it is', async () => {
     const world = await startElsewhere(photos);
     const before = foreignOf(world, photos);
-    expect(await world.agree(wishOf(source))).toMatchObject({ state: 'applied' });
+    expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
     expect(foreignOf(world, photos)).toEqual(before);
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    const plan = await world.plan({ source });
     expect(plan.changes).toEqual([]);
     expect(plan.findings.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
     const use = source === 'notification' ? 'events' : 'routed';
@@ -93,8 +86,7 @@ describe.each(rows)('a bucket of %s, source %s', (place, source, photos: Photos)
     expect(queuePolicy.includes(`sns.${FAR}.amazonaws.com`)).toBe(region === FAR);
     // no confirmation is needed: the account of the queue may subscribe this queue, and nothing else
     expect(topic?.policy.includes(`arn:aws:iam::${ACCOUNT}:root`)).toBe(account === OTHER);
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(findings.filter(({ code }) => code !== 'connect.trail-unchecked')).toEqual([]);
+    expect(await world.codes()).toEqual([]);
   });
 
   // the place that has the parts of both others
@@ -104,23 +96,18 @@ describe.each(rows)('a bucket of %s, source %s', (place, source, photos: Photos)
     const before = foreignOf(whole, photos);
     let effects = 0;
     whole.aws.before = (call) => void (effects += isEffect(call) ? 1 : 0);
-    await whole.agree(wishOf(source));
+    await whole.agree({ source });
     whole.aws.before = () => undefined;
-    const end = fingerprintOf(whole.aws.snapshot());
+    const made = fingerprintOf(whole.aws.snapshot());
     expect(effects).toBeGreaterThan(10);
     // reads change nothing: a kill between two of them is one before the next effect
     for (let at = 1; at <= effects; at += 1) {
       const world = await startElsewhere(photos);
-      const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
-      world.aws.before = interruptAt(at, isEffect);
-      const killed = await world.apply(wishOf(source), { token: plan.token }).catch((error: unknown) => String(error));
-      if (typeof killed !== 'string') continue;
-      world.aws.before = () => undefined;
-      await world.clock.advance(LEASE_MS * 2);
-      await world.apply(wishOf(source), { token: plan.token });
-      await world.clock.advance(LEASE_MS);
-      expect({ at, ...(await world.apply(wishOf(source), { token: plan.token })) }).toMatchObject({ state: 'applied' });
-      expect(fingerprintOf(world.aws.snapshot())).toBe(end);
+      const plan = await world.plan({ source });
+      const end = await world.killed(['before', at], () => world.apply({ source }, { token: plan.token }), isEffect);
+      if (end === undefined) continue;
+      expect({ at, ...end }).toMatchObject({ state: 'applied' });
+      expect(fingerprintOf(world.aws.snapshot())).toBe(made);
     }
     for (let at = 1; at <= 40; at += 1) {
       whole.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at, isEffect);
@@ -137,12 +124,12 @@ describe.each(rows)('a bucket of %s, source %s', (place, source, photos: Photos)
 
   it('is planned and checked with a side for each step and each finding', async () => {
     const world = await startElsewhere(photos);
-    await world.agree(wishOf(source));
+    await world.agree({ source });
     for (const found of world.aws.parts.topics.values()) found.subscriptions.clear();
     world.aws.parts.queues.get(QUEUE_ARN)!.policy = '{"Statement":[]}';
-    world.aws.parts.notifications.set('photos', { entries: theirs, eventBridge: false });
+    world.notify(theirs);
     world.aws.parts.rules.delete(ourRule(world));
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    const findings = await world.diagnose();
     const sides = new Map(findings.map(({ code, side }) => [code, side]));
     const beside = { of: 'bucket', account, region, ...(account === OTHER && { role: ROLE }) };
     expect(sides.get(source === 'notification' ? 'connect.notification-missing' : 'connect.rule-missing')).toEqual(beside);
@@ -161,31 +148,12 @@ describe('a bucket of another account', () => {
     expect(world.aws.writes).toEqual([]);
   });
 
-  it('has its topic where an earlier version made it until it is applied again, and then nothing is left of that', async () => {
-    const world = await startWorld({ photos: { account: OTHER }, roles });
-    await world.apply();
-    // as an earlier version made it: in the account of the queue
-    await world.provisioning.remove('photos', { keepAws: false });
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: ACCOUNT });
-    await world.apply();
-    await updateRecord(world.state, refs.connection('photos'), (each) => each && { ...each, bucketAccount: OTHER });
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, account: OTHER });
-    expect(parseArn([...world.aws.parts.topics.keys()][0] ?? '')?.account).toBe(ACCOUNT);
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(findings.map(({ code }) => code)).not.toContain('connect.topic-missing');
-    await world.agree();
-    expect([...world.aws.parts.topics.keys()].map((arn) => parseArn(arn)?.account)).toEqual([ACCOUNT, OTHER]);
-    await world.provisioning.remove('photos', { keepAws: false });
-    expect([...world.aws.parts.topics.keys()]).toEqual([]);
-    expect(JSON.stringify(world.aws.snapshot())).not.toContain(`tally-${INSTALLATION}`);
-  });
-
   it('leaves what a bucket of the account of the queue needs', async () => {
     const world = await startWorld({ photos: { account: OTHER, region: FAR }, roles });
     await world.apply();
     await world.apply({ bucket: 'videos' });
-    await world.provisioning.remove('photos', { keepAws: false });
-    const { plan } = await world.provisioning.plan({ bucket: 'videos' });
+    await world.remove();
+    const plan = await world.plan({ bucket: 'videos' });
     expect(plan.changes).toEqual([]);
     const policy = world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '';
     expect(policy).toContain(`:${ACCOUNT}:tally-${INSTALLATION}-*`);
@@ -196,7 +164,7 @@ describe('a bucket of another account', () => {
   it('is not connected to a trail or a topic of the account of the queue', async () => {
     const trailArn = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
     const world = await startWorld({ photos: { account: OTHER }, roles, trailArn });
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed' });
+    const plan = await world.plan({ source: 'routed' });
     expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.trail-account', blocks: false }));
     expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven: [{ code: 'connect.trail-account' }] });
     const topic = `arn:aws:sns:${REGION}:${ACCOUNT}:uploads`;
@@ -210,13 +178,10 @@ describe('what could not be delivered to a bucket of another region', () => {
     const world = await startWorld({ photos: { region: FAR } });
     await world.apply();
     world.aws.parts.queues.get(UNDELIVERED)!.messages = 3;
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(findings).toEqual([
+    expect(await world.diagnose()).toEqual([
       expect.objectContaining({ code: 'connect.undelivered', side: { of: 'queue', account: ACCOUNT, region: REGION } }),
     ]);
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
-      { name: UNDELIVERED, reason: 'it holds 3 messages that could not be delivered' },
-    ]);
+    expect(await world.remove()).toEqual([{ name: UNDELIVERED, reason: 'it holds 3 messages that could not be delivered' }]);
     expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(true);
   });
 
@@ -224,8 +189,7 @@ describe('what could not be delivered to a bucket of another region', () => {
     const world = await startWorld({ photos: { region: FAR } });
     await world.apply();
     world.aws.parts.queues.delete(UNDELIVERED);
-    const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(findings.map(({ code }) => code)).toContain('connect.undelivered-missing');
+    expect(await world.codes()).toContain('connect.undelivered-missing');
     await world.apply();
     expect(world.aws.parts.queues.has(UNDELIVERED)).toBe(true);
   });
@@ -241,7 +205,7 @@ it.each(['eventbridge', 'routed'] as const)(
       await updateRecord(world.state, refs.bucket(bucket), () => ({ ...newRecord(bucket, world.clock.nowMs()), account, source }));
       world.aws.parts.rules.set(ruleNameOf(INSTALLATION, bucket, source), rule);
     }
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     const topic = `arn:aws:sns:${REGION}:${OTHER}:${prefixOf(INSTALLATION)}-routed`;
     expect(world.aws.parts.topics.get(topic)?.subscriptions.size).toBe(1);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`:${OTHER}:`);

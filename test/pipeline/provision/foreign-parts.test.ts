@@ -1,25 +1,18 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
-import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { interruptAt, startWorld, THEIR_QUEUE } from './world.ts';
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, type World } from './world.ts';
 
-type World = Awaited<ReturnType<typeof startWorld>>;
-
-const everything = {
-  kind: 'topic',
-  id: 'all',
-  arn: THEIR_TOPIC,
-  events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'],
-  filter: [],
-} as const;
+/** A subscription that a person made. */
+const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
 const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
 
 /** These buckets send everything to the topic of others. */
 async function startWithTopic(...buckets: readonly string[]): Promise<World> {
   const world = await startWorld();
   world.populate();
-  for (const bucket of buckets) world.aws.parts.notifications.set(bucket, { entries: [everything], eventBridge: false });
+  for (const bucket of buckets) world.notify([allTo(THEIR_TOPIC)], { bucket });
   return world;
 }
 
@@ -27,7 +20,7 @@ const subscriptions = ({ aws }: World) => [...aws.parts.topics.get(THEIR_TOPIC)!
 
 /** As the registry disconnects a bucket: its record goes after its parts. */
 async function disconnect(world: World, bucket: string) {
-  const kept = await world.provisioning.remove(bucket, { keepAws: false });
+  const kept = await world.remove(bucket);
   await removeRecord(world.state, refs.bucket(bucket).id);
   return kept;
 }
@@ -46,7 +39,7 @@ describe('the switch by which a bucket sends its events to EventBridge', () => {
     ];
     expect(await disconnect(world, 'photos')).toEqual(left);
     expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
-    world.aws.parts.notifications.set('videos', { entries: [], eventBridge: false });
+    world.notify([], { bucket: 'videos' });
     expect(await disconnect(world, 'videos')).toEqual([]);
   });
 });
@@ -54,7 +47,6 @@ describe('the switch by which a bucket sends its events to EventBridge', () => {
 describe('the subscription of the bucket queue to a topic of others', () => {
   it('stays if a person made it before, and is named', async () => {
     const world = await startWithTopic('photos', 'videos');
-    const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
     await world.agree(byTopic);
     await world.agree({ ...byTopic, bucket: 'videos' });
@@ -80,7 +72,6 @@ describe('the subscription of the bucket queue to a topic of others', () => {
 
   it("is Tally's if the one that a person had made was gone", async () => {
     const world = await startWithTopic('photos');
-    const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
     await world.agree(byTopic);
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.clear();
@@ -91,14 +82,12 @@ describe('the subscription of the bucket queue to a topic of others', () => {
 });
 
 describe('a subscription of the bucket queue', () => {
-  const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
-
   it('that a person made in its place stays theirs when the bucket is applied again', async () => {
     const world = await startWithTopic('photos');
     await world.agree(byTopic);
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
     await world.agree({ ...byTopic, enrich: 'head' });
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ name: theirs.arn }]);
+    expect(await world.remove()).toMatchObject([{ name: theirs.arn }]);
   });
 
   it('goes if an apply was killed right after it had made it', async () => {
@@ -106,7 +95,7 @@ describe('a subscription of the bucket queue', () => {
     world.aws.after = interruptAt(1, (call) => call === 'subscribe');
     await expect(world.agree(byTopic)).rejects.toThrow('killed');
     world.aws.after = () => undefined;
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+    expect(await world.remove()).toEqual([]);
     expect(subscriptions(world)).toEqual([]);
   });
 
@@ -120,12 +109,11 @@ describe('a subscription of the bucket queue', () => {
     const { subscriptions: all } = world.aws.parts.topics.get(TOPIC_ARN)!;
     all.set(QUEUE_ARN, { ...all.get(QUEUE_ARN)!, ...change });
     const before = world.aws.snapshot();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.foreign).toEqual([expect.stringContaining(`the ${name} of the subscription`)]);
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
     expect(world.aws.snapshot()).toEqual(before);
-    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(found.map(({ fix }) => fix)).toEqual(['tally bucket plan photos']);
+    expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket plan photos']);
     expect(await world.agree()).toMatchObject({ state: 'applied' });
     expect(all.get(QUEUE_ARN)).toMatchObject({ isRaw: false, deadLetterArn: LETTERS_ARN });
   });
@@ -145,8 +133,8 @@ describe('a subscription of the bucket queue', () => {
     async (source) => {
       const world = await startWithTopic('photos', 'videos');
       await world.agree(byTopic);
-      await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source });
-      expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([]);
+      await world.setBucket({ source }, 'videos');
+      expect(await world.remove()).toEqual([]);
       expect(subscriptions(world)).toEqual([QUEUE_ARN]);
       expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
     },
@@ -155,13 +143,9 @@ describe('a subscription of the bucket queue', () => {
   it('stays for a bucket that a person wired to the topic that Tally made', async () => {
     const world = await startWorld();
     await world.apply();
-    await updateRecord(
-      world.state,
-      refs.bucket('videos'),
-      (record) => record && { ...record, source: 'topic' as const, topicArn: TOPIC_ARN },
-    );
-    world.aws.parts.notifications.set('videos', { entries: [{ ...everything, arn: TOPIC_ARN }], eventBridge: false });
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.setBucket({ source: 'topic', topicArn: TOPIC_ARN }, 'videos');
+    world.notify([allTo(TOPIC_ARN)], { bucket: 'videos' });
+    await world.remove();
     expect([...world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
     expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(`${MARK}-topics`);
   });
@@ -169,13 +153,9 @@ describe('a subscription of the bucket queue', () => {
   it('is shown and never removed by a remedy where the topic is of others', async () => {
     const world = await startWithTopic('photos');
     await world.agree(byTopic);
-    await updateRecord(
-      world.state,
-      refs.bucket('photos'),
-      (record) => record && { ...record, source: 'topic' as const, topicArn: THEIR_TOPIC },
-    );
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, { ...theirs, wasAuthenticated: false });
-    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+    const found = await world.diagnose();
     expect(found.map(({ code }) => code)).toContain('connect.subscription-unauthenticated');
     for (const { fix } of found) expect(fix).not.toContain('unsubscribe');
   });
@@ -183,11 +163,11 @@ describe('a subscription of the bucket queue', () => {
   it('stays, with the topic, for a bucket whose events a rule that a person made sends there', async () => {
     const world = await startWorld();
     await world.agree({ source: 'routed' });
-    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'routed' as const });
+    await world.setBucket({ source: 'routed' }, 'videos');
     const pattern = JSON.stringify({ detail: { requestParameters: { bucketName: ['videos'] } } });
     const rule = { pattern, isEnabled: true, targets: [{ id: 't', arn: ROUTED_ARN }], tags: {} };
     world.aws.parts.rules.set('ops', rule);
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
     expect([...world.aws.parts.topics.get(ROUTED_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
   });
@@ -195,8 +175,8 @@ describe('a subscription of the bucket queue', () => {
   it('goes where the other bucket of the same source sends to another topic', async () => {
     const world = await startWithTopic('photos');
     await world.agree(byTopic);
-    world.aws.parts.notifications.set('videos', { entries: [{ ...everything, arn: `${THEIR_TOPIC}-2` }], eventBridge: false });
-    await world.provisioning.remove('photos', { keepAws: false });
+    world.notify([allTo(`${THEIR_TOPIC}-2`)], { bucket: 'videos' });
+    await world.remove();
     expect(subscriptions(world)).toEqual([]);
   });
 });
@@ -208,17 +188,19 @@ describe('a removal that leaves the parts in AWS', () => {
     const held = { claim: { holder: 'another process', renewals: 0 } };
     const lock = await world.state.put({ id: 'lease:connections', kind: 'lock', record: held }, null);
     if (lock === 'conflict') throw new Error('the lock is held');
-    await expect(world.provisioning.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
+    await expect(world.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
     expect(await world.connection()).toMatchObject({ state: 'applied' });
     await world.state.remove('lease:connections', lock.version);
-    await world.provisioning.remove('photos', { keepAws: true });
+    const before = world.aws.snapshot();
+    await world.remove('photos', { keepAws: true });
     expect(await world.connection()).toBeUndefined();
+    expect(world.aws.snapshot()).toEqual(before);
   });
 
   it('needs no lock where nothing was made', async () => {
     const world = await startWorld();
     await world.state.put({ id: 'lease:connections', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
-    await expect(world.provisioning.remove('photos', { keepAws: true })).resolves.toBeUndefined();
+    await expect(world.remove('photos', { keepAws: true })).resolves.toBeUndefined();
   });
 });
 
@@ -244,16 +226,15 @@ describe('a statement of others that denies a delivery', () => {
     await world.agree({ source });
     const statement = deny({ Resource: arn, Condition: { StringNotEquals: { 'aws:PrincipalOrgID': 'o-1234567890' } } });
     add(world, arn, statement);
-    const record = (await readRecord(world.state, refs.bucket('photos')))!;
-    const found = (await world.provisioning.diagnose({ ...record, source })).find(({ code }) => code === 'connect.denied-by-policy');
+    const found = (await world.diagnose({ source })).find(({ code }) => code === 'connect.denied-by-policy');
     expect(found).toMatchObject({ severity, what: expect.stringContaining(JSON.stringify(statement)), blocks: severity === 'broken' });
     expect(found?.what).toContain(service);
     const before = world.aws.snapshot();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+    const plan = await world.plan({ source });
     expect(plan.findings).toContainEqual(found);
     await world.agree({ source }).catch(() => undefined);
     expect(world.aws.snapshot()).toEqual(before);
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toBeDefined();
+    expect(await world.remove()).toBeDefined();
     expect(JSON.stringify(world.aws.snapshot()).includes('o-1234567890')).toBe(true);
   });
 

@@ -7,38 +7,17 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import type { ObservedRule, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
-import { advancedSelector, type AdvancedSelector } from '../../../src/domain/provisioning/trail.ts';
+import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
+import { type AdvancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import {
-  ACCOUNT,
-  INSTALLATION,
-  LETTERS_ARN,
-  MARK,
-  QUEUE_ARN,
-  REGION,
-  REGISTRY,
-  ROUTED_ARN,
-  TOPIC_ARN,
-  sharedRuleName,
-} from '../../support/fakes/aws-parts.ts';
-import { startWorld, THEIR_QUEUE, theirStatement } from './world.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, TOPIC_ARN, sharedRuleName } from '../../support/fakes/aws-parts.ts';
+import { startWorld, THEIR_QUEUE, theirStatement, trail, type World } from './world.ts';
 import { isLong } from '../../support/breadth.ts';
 
-type World = Awaited<ReturnType<typeof startWorld>>;
 type Source = 'notification' | 'eventbridge' | 'routed';
 type Document = 'notification' | 'queue' | 'topic' | 'rule' | 'trail';
 
-const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
-const trail: ObservedTrail = {
-  arn: TRAIL,
-  homeRegion: REGION,
-  isMultiRegion: true,
-  isOrganization: false,
-  isLogging: true,
-  logBucket: 'trail-logs',
-  selectors: { kind: 'advanced', list: [advancedSelector({ bucket: 'finance', partition: 'aws', registry: 'f'.repeat(32) })] },
-};
+const TRAIL = trail.arn;
 
 /** The document that a write replaces, and the read that must come right before it. */
 const WRITES: Readonly<Record<string, readonly [document: Document, read: string]>> = {
@@ -92,7 +71,7 @@ function refusalOf(call: string, refusal: (typeof refusals)[number]): Error | un
 }
 
 /** The other teams and their parts, as they must be there in the end. */
-function createOthers({ aws }: World, source: Source) {
+function createOthers({ aws, notified }: World, source: Source) {
   const topicArn = source === 'routed' ? ROUTED_ARN : TOPIC_ARN;
   const ruleName = source === 'eventbridge' || source === 'routed' ? sharedRuleName(source) : '';
   const entries: NotificationEntry[] = [];
@@ -102,18 +81,13 @@ function createOthers({ aws }: World, source: Source) {
   const selectors: string[] = ['tally ffffffff finance'];
   let seized: { readonly rule: ObservedRule | undefined; readonly topic: unknown } | undefined;
 
-  function configuration() {
-    const found = aws.parts.notifications.get('photos');
-    if (found === undefined || typeof found === 'string') throw new Error('no configuration');
-    return found;
-  }
   const addStatement = (text: string | undefined, Sid: string): string => {
     const policy = JSON.parse(text ?? '{"Statement":[]}') as { Statement: object[] };
     return JSON.stringify({ ...policy, Statement: [...policy.Statement, { ...theirStatement, Sid }] });
   };
   function addEntry(entry: NotificationEntry): void {
     entries.push(entry);
-    aws.parts.notifications.set('photos', { ...configuration(), entries: [...configuration().entries, entry] });
+    aws.parts.notifications.set('photos', { ...notified(), entries: [...notified().entries, entry] });
   }
   function list(): readonly AdvancedSelector[] {
     const { selectors: present } = aws.parts.trails.get(TRAIL)!;
@@ -137,8 +111,8 @@ function createOthers({ aws }: World, source: Source) {
         case 'withdraw': {
           const gone = entries.pop();
           aws.parts.notifications.set('photos', {
-            ...configuration(),
-            entries: configuration().entries.filter((each) => each.id !== gone?.id),
+            ...notified(),
+            entries: notified().entries.filter((each) => each.id !== gone?.id),
           });
           return;
         }
@@ -177,7 +151,7 @@ function createOthers({ aws }: World, source: Source) {
     },
     /** What the others have now, and what they must have. */
     compare(): void {
-      const now = configuration().entries.filter(({ id }) => id !== MARK);
+      const now = notified().entries.filter(({ id }) => id !== MARK);
       expect(now).toEqual(entries);
       for (const arn of [QUEUE_ARN, LETTERS_ARN])
         expect(sids(aws.parts.queues.get(arn)?.policy).filter((sid) => !sid.startsWith('tally-'))).toEqual(statements);
@@ -289,7 +263,7 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)('with the sour
           await ended(play(world, last === 'remove' ? last : isPaused ? 'resume' : 'apply'));
         }
         others.compare();
-        const { plan } = await world.provisioning.plan({ bucket: 'photos', source });
+        const plan = await world.plan({ source });
         const isBlocked = plan.findings.some(({ blocks }) => blocks);
         if (last !== 'remove') {
           const isRemoving = (await world.connection())?.state === 'removing';
@@ -299,8 +273,4 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)('with the sour
       { numRuns: NUM_RUNS },
     );
   }, 120_000);
-});
-
-it('knows the registry whose parts these are', () => {
-  expect(MARK).toBe(`tally-${INSTALLATION}-${REGISTRY.slice(0, 8)}`);
 });

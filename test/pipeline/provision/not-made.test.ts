@@ -2,25 +2,16 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
 import { statusOf } from '../../../src/domain/provisioning/checks/finding.ts';
-import { readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { allTo, startWorld, type World } from './world.ts';
 
 /** A bucket that Tally does not know, in an account with notifications of others. */
 async function startUnconnected(): Promise<World> {
   const world = await startWorld();
   world.populate();
   await removeRecord(world.state, refs.bucket('photos').id);
-  const all = {
-    kind: 'topic',
-    id: 'all',
-    arn: THEIR_TOPIC,
-    events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'],
-    filter: [],
-  } as const;
-  world.aws.parts.notifications.set('videos', { entries: [all], eventBridge: false });
+  world.notify([allTo(THEIR_TOPIC)], { bucket: 'videos' });
   return world;
 }
 
@@ -43,7 +34,7 @@ describe('a bucket for which nothing was made', () => {
 
   it('is connected first where only an apply takes what was wished', async () => {
     const world = await startUnconnected();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed', minimal: true });
+    const plan = await world.plan({ source: 'routed', minimal: true });
     expect(plan.findings.find(({ code }) => code === 'connect.not-made')?.fix).toBe(
       'tally bucket add photos --source routed && tally bucket apply photos --source routed --minimal',
     );
@@ -54,7 +45,7 @@ describe('a bucket for which nothing was made', () => {
     await world.provisioning.apply({ bucket: 'videos' }, {});
     const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
     subscriptions.set(QUEUE_ARN, { ...subscriptions.get(QUEUE_ARN)!, isRaw: true });
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', enrich: 'tags' });
+    const plan = await world.plan({ enrich: 'tags' });
     expect(plan.findings).toMatchObject([
       {
         code: 'connect.subscription-raw',
@@ -68,7 +59,7 @@ describe('a bucket for which nothing was made', () => {
   it('names no command that what blocks the plan would refuse', async () => {
     const world = await startUnconnected();
     await removeRecord(world.state, refs.bucket('videos').id);
-    const { plan } = await world.provisioning.plan({ bucket: 'videos', source: 'notification' });
+    const plan = await world.plan({ bucket: 'videos', source: 'notification' });
     expect(plan.findings).toMatchObject([
       { code: 'connect.overlap', blocks: true, fix: `tally bucket plan videos --source topic --topic ${THEIR_TOPIC}` },
     ]);
@@ -76,15 +67,14 @@ describe('a bucket for which nothing was made', () => {
 
   it('that is connected is broken for the doctor, which names the command that makes the parts', async () => {
     const world = await startWorld();
-    const found = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-    expect(found).toMatchObject([{ code: 'connect.not-made', severity: 'broken', fix: 'tally bucket apply photos' }]);
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.not-made', severity: 'broken', fix: 'tally bucket apply photos' }]);
   });
 
   it('has broken parts again once they were made and are lost', async () => {
     const world = await startWorld();
     await world.apply();
-    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    world.notify([]);
+    const plan = await world.plan();
     expect(plan.findings).toMatchObject([{ code: 'connect.notification-missing', severity: 'broken', fix: 'tally bucket apply photos' }]);
   });
 });

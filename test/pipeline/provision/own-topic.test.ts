@@ -1,14 +1,10 @@
 /** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
 import { describe, expect, it } from 'vitest';
-import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { minimalTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { allTo, startWorld, type World } from './world.ts';
 
 const ID = MARK;
 const wish = { source: 'routed', topic_arn: THEIR_TOPIC } as const;
@@ -29,21 +25,12 @@ async function startOwn(...statements: readonly object[]): Promise<World> {
     policy: JSON.stringify({ Version: '2012-10-17', Id: 'x', Statement }),
     subscriptions: new Map(),
   });
-  await updateRecord(
-    world.state,
-    refs.bucket('photos'),
-    (current) => current && { ...current, source: 'routed' as const, topicArn: THEIR_TOPIC },
-  );
+  await world.setBucket({ source: 'routed', topicArn: THEIR_TOPIC });
   return world;
 }
 
 const policyOf = (world: World) =>
   JSON.parse(world.aws.parts.topics.get(THEIR_TOPIC)!.policy) as { Id: string; Statement: { Sid: string }[] };
-
-async function diagnose(world: World): Promise<readonly Finding[]> {
-  const findings = await world.provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
-  return findings.filter(({ code }) => code !== 'connect.trail-unchecked');
-}
 
 describe('the source routed with the operator’s own topic', () => {
   it.each([{ ...wish }, {}])('sends to this topic, and makes no other one: %j', async (request) => {
@@ -62,8 +49,8 @@ describe('the source routed with the operator’s own topic', () => {
     expect(rule?.targets).toMatchObject([{ arn: THEIR_TOPIC, transformer, deadLetterArn: LETTERS_ARN }]);
     expect(policyOf(world)).toMatchObject({ Id: 'x', Statement: [theirs, { Sid: ID, Principal: { Service: 'events.amazonaws.com' } }] });
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
-    expect((await world.provisioning.plan({ bucket: 'photos', ...request })).plan.changes).toEqual([]);
-    expect(await diagnose(world)).toEqual([]);
+    expect((await world.plan(request)).changes).toEqual([]);
+    expect(await world.codes()).toEqual([]);
     expect(await world.connection()).toMatchObject({ topicArn: THEIR_TOPIC });
   });
 
@@ -71,9 +58,7 @@ describe('the source routed with the operator’s own topic', () => {
     const world = await startOwn();
     const before = policyOf(world);
     await world.agree();
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toEqual([
-      expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') }),
-    ]);
+    expect(await world.remove()).toEqual([expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })]);
     expect(policyOf(world)).toEqual(before);
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
     expect(world.aws.parts.rules.size).toBe(0);
@@ -83,9 +68,9 @@ describe('the source routed with the operator’s own topic', () => {
     const world = await startOwn();
     await world.agree();
     await world.agree({ bucket: 'videos', ...wish });
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
-    await world.provisioning.remove('videos', { keepAws: false });
+    await world.remove('videos');
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
   });
 
@@ -106,9 +91,13 @@ describe('the source routed with the operator’s own topic', () => {
     await expect(missing.apply()).rejects.toMatchObject({ extra: { finding: 'connect.topic-missing' } });
     expect([...denied.aws.writes, ...missing.aws.writes]).toEqual([]);
     await expect(missing.apply({ ...wish, topic_arn: `${THEIR_TOPIC}.fifo` })).rejects.toMatchObject({ code: 'request.invalid' });
+    const other = await startWorld();
+    for (const asked of [{ topic_arn: THEIR_TOPIC }, { source: 'topic' }] as const)
+      await expect(other.apply(asked)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
+    expect(other.aws.writes).toEqual([]);
   });
 
-  it.each([`tally-${INSTALLATION}-events`, 'tally-99999999-events', 'tally-99999999-routed'])(
+  it.each([`tally-${INSTALLATION}-events`, 'tally-99999999-routed'])(
     'is none that Tally makes, for itself or for another registry: %s',
     async (name) => {
       const world = await startOwn();
@@ -126,17 +115,16 @@ describe('the source routed with the operator’s own topic', () => {
     expect(await world.connection()).not.toHaveProperty('topicArn');
     expect(await world.connection()).toMatchObject({ earlier: [{ source: 'routed', topicArn: THEIR_TOPIC }] });
     expect(world.aws.parts.rules.size).toBe(1);
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
-    await world.provisioning.clean('photos', new AbortController().signal);
+    await world.closeGap();
+    await world.clean();
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
     expect(world.aws.parts.rules.size).toBe(1);
   });
 });
 
 describe('a topic that Tally did not make', () => {
-  const entry = { kind: 'topic', id: 'alarms', arn: THEIR_TOPIC, events: ['s3:ObjectRemoved:*'], filter: [] } as const;
-  const foreignOf = async (world: World, request = {}) =>
-    (await world.provisioning.plan({ bucket: 'photos', ...request })).plan.foreign.join('\n');
+  const alarms = { ...allTo(THEIR_TOPIC), id: 'alarms' };
+  const foreignOf = async (world: World, request = {}) => (await world.plan(request)).foreign.join('\n');
 
   it('gets a statement and a rule only where a person has seen the plan', async () => {
     const world = await startOwn();
@@ -150,7 +138,7 @@ describe('a topic that Tally did not make', () => {
 
   it('names who else reads it: its other subscribers, and those of the notification that leads to it', async () => {
     const world = await startOwn(open);
-    world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
+    world.notify([alarms]);
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
     expect((await foreignOf(world)).split('\n')).toEqual([
       `a rule sends to ${THEIR_TOPIC}, which Tally did not make`,
@@ -169,10 +157,10 @@ describe('a topic that Tally did not make', () => {
 
   it('makes a plan outdated that was shown before its policy or its subscribers changed', async () => {
     const world = await startOwn();
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
     await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
-    const { plan: seen } = await world.provisioning.plan({ bucket: 'photos' });
+    const seen = await world.plan();
     world.aws.parts.topics.get(THEIR_TOPIC)!.policy = JSON.stringify({ Statement: [theirs, { ...theirs, Sid: 'More' }] });
     await expect(world.apply({}, { token: seen.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
   });
@@ -180,8 +168,7 @@ describe('a topic that Tally did not make', () => {
   it('gets a subscription of the bucket queue without a question: it changes nothing for others', async () => {
     const world = await startWorld();
     world.populate();
-    const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
-    world.aws.parts.notifications.set('photos', { entries: [{ ...entry, events }], eventBridge: false });
+    world.notify([allTo(THEIR_TOPIC)]);
     const { policy } = world.aws.parts.topics.get(THEIR_TOPIC)!;
     expect(await world.apply({ source: 'topic', topic_arn: THEIR_TOPIC })).toMatchObject({ state: 'applied' });
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.policy).toBe(policy);
@@ -217,8 +204,8 @@ describe('a rule that the operator made for the bucket', () => {
     world.aws.parts.rules.set('ops', handMade());
     expect(await world.apply()).toMatchObject({ state: 'applied' });
     expect(world.aws.writes.toSorted()).toEqual(['setQueuePolicy', 'setQueuePolicy', 'subscribe']);
-    expect(await diagnose(world)).toEqual([]);
-    await world.provisioning.remove('photos', { keepAws: false });
+    expect(await world.codes()).toEqual([]);
+    await world.remove();
     expect([...world.aws.parts.rules]).toEqual([['ops', handMade()]]);
   });
 
@@ -239,11 +226,11 @@ describe('a rule that the operator made for the bucket', () => {
     world.aws.parts.topics
       .get(THEIR_TOPIC)!
       .subscriptions.set(QUEUE_ARN, { arn: 's', isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN });
-    expect(await diagnose(world)).toEqual([]);
+    expect(await world.codes()).toEqual([]);
     world.aws.parts.rules.set('ops', handMade({ isEnabled: false }));
-    expect(await diagnose(world)).toMatchObject([{ code: 'connect.rule-disabled' }]);
+    expect(await world.codes()).toEqual(['connect.rule-disabled']);
     world.aws.parts.rules.clear();
-    expect(await diagnose(world)).toMatchObject([{ code: 'connect.by-hand', severity: 'unknown' }]);
+    expect(await world.codes()).toEqual(['connect.by-hand']);
   });
 
   it.each([
@@ -282,7 +269,7 @@ describe('a rule that the operator made for the bucket', () => {
   ] as const)('that %s is named, and nothing is written to it', async (_, change, code, severity, fix) => {
     const world = await startOwn(open);
     world.aws.parts.rules.set('ops', handMade(change));
-    const { plan } = await world.provisioning.plan({ bucket: 'photos' });
+    const plan = await world.plan();
     expect(plan.findings).toContainEqual(
       expect.objectContaining({ code, severity, fix: expect.stringMatching(fix), blocks: severity === 'broken' }),
     );
@@ -306,7 +293,7 @@ describe('a rule that the operator made for the bucket', () => {
     const world = await startOwn(open);
     world.aws.parts.rules.set('ops', handMade(change));
     await world.apply();
-    expect(await diagnose(world)).toEqual([]);
+    expect(await world.codes()).toEqual([]);
     expect(world.aws.writes).not.toContain('putRule');
   });
 
@@ -337,8 +324,7 @@ function renamed() {
 describe('the script of a plan', () => {
   it('is not written where the plan is blocked, and says why', async () => {
     const world = await startOwn();
-    const entry = { kind: 'queue', id: 'x', arn: QUEUE_ARN, events: ['s3:ObjectCreated:*'], filter: [] } as const;
-    world.aws.parts.notifications.set('photos', { entries: [entry], eventBridge: false });
+    world.notify([{ ...allTo(QUEUE_ARN), kind: 'queue', id: 'x' }]);
     await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' }, 'aws-cli')).rejects.toMatchObject({
       code: 'connect.overlap',
       message: expect.stringMatching(/^nothing is written: photos has notifications for the same events: x/),
@@ -366,7 +352,7 @@ describe('the script of a plan', () => {
     const world = await startOwn();
     await world.agree();
     delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
-    await world.provisioning.remove('photos', { keepAws: true });
+    await world.remove('photos', { keepAws: true });
     // as a script of before has made it
     const [[shared, rule] = []] = [...world.aws.parts.rules];
     world.aws.parts.rules.delete(shared!);
@@ -376,16 +362,10 @@ describe('the script of a plan', () => {
 });
 
 describe('the source topic with a topic that does not get everything', () => {
-  const entry = {
-    kind: 'topic',
-    id: 'theirs',
-    arn: THEIR_TOPIC,
-    events: ['s3:ObjectCreated:*'],
-    filter: [{ name: 'prefix', value: 'a/' }],
-  } as const;
+  const part = { ...allTo(THEIR_TOPIC), id: 'theirs', events: ['s3:ObjectCreated:*'], filter: [{ name: 'prefix', value: 'a/' }] };
 
   it.each([
-    ['names the notification to be changed', [entry], /theirs \(s3:ObjectCreated:\*, with the filter prefix a\/\)$/],
+    ['names the notification to be changed', [part], /theirs \(s3:ObjectCreated:\*, with the filter prefix a\/\)$/],
     [
       'leads to routed, and to what must be configured, where none names the topic',
       [],
@@ -393,16 +373,8 @@ describe('the source topic with a topic that does not get everything', () => {
     ],
   ])('%s', async (_, entries, fix) => {
     const world = await startOwn();
-    world.aws.parts.notifications.set('photos', { entries, eventBridge: false });
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'topic', topic_arn: THEIR_TOPIC });
+    world.notify(entries);
+    const plan = await world.plan({ source: 'topic', topic_arn: THEIR_TOPIC });
     expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.topic-incomplete', fix: expect.stringMatching(fix) }));
-  });
-
-  it('is finished by an apply where it is complete', async () => {
-    const world = await startOwn();
-    const all = { ...entry, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'], filter: [] };
-    world.aws.parts.notifications.set('photos', { entries: [all], eventBridge: false });
-    expect(await world.apply({ source: 'topic', topic_arn: THEIR_TOPIC })).toMatchObject({ state: 'applied' });
-    expect(await diagnose(world)).toEqual([]);
   });
 });

@@ -19,28 +19,19 @@ import {
 } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeStorage } from '../../support/fakes/ports.ts';
-import { newRecord, startWorld } from './world.ts';
+import { newRecord, startWorld, trail } from './world.ts';
 
 const STAGING = 'b'.repeat(32);
 const STAGING_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:staging-events`;
 const STAGING_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/staging-events`;
-const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+const TRAIL = trail.arn;
 
 type Source = 'notification' | 'eventbridge' | 'routed';
 
 async function startBoth({ sharesQueue = false } = {}) {
   const production = await startWorld({ trailArn: TRAIL });
   const { aws, clock } = production;
-  const selectors = { kind: 'basic', list: [{ ReadWriteType: 'All' }] } as const;
-  aws.parts.trails.set(TRAIL, {
-    arn: TRAIL,
-    homeRegion: REGION,
-    isMultiRegion: true,
-    isOrganization: false,
-    isLogging: true,
-    logBucket: 'logs',
-    selectors,
-  });
+  aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [{ ReadWriteType: 'All' }] } });
   if (!sharesQueue) aws.parts.queues.set(STAGING_QUEUE, { maxReceiveCount: 20 });
   const store = createMemoryStore();
   const storage = createFakeStorage(clock);

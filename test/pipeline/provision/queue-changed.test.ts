@@ -1,30 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import type { BucketSource } from '../../../src/domain/bucket.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, INSTALLATION, QUEUE_ARN, QUEUE_URL, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { startWorld, theirs } from './world.ts';
-
-type World = Awaited<ReturnType<typeof startWorld>>;
+import { allTo, startWorld, theirs, wishes, type World } from './world.ts';
 
 const NEW_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/another-queue`;
 const NEW_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:another-queue`;
 const signal = new AbortController().signal;
 
-const wishes: readonly (readonly [BucketSource, object])[] = [
-  ['notification', {}],
-  ['topic', { source: 'topic', topic_arn: THEIR_TOPIC }],
-  ['eventbridge', { source: 'eventbridge' }],
-  ['routed', { source: 'routed' }],
-];
-
 /** A connected bucket, whose daemon then receives from another queue. */
 async function startChanged(wish: object): Promise<World> {
   const world = await startWorld();
   world.populate();
-  const all = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] } as const;
-  if ('topic_arn' in wish) world.aws.parts.notifications.set('photos', { entries: [...theirs, all], eventBridge: true });
+  if ('topic_arn' in wish) world.notify([...theirs, allTo(THEIR_TOPIC)], { eventBridge: true });
   world.aws.parts.queues.set(NEW_ARN, { maxReceiveCount: 20 });
   await world.agree(wish);
   return world;
@@ -57,7 +46,7 @@ describe('after TALLY_QUEUE_URL was changed', () => {
     expect((await daemon.apply({ bucket: 'photos', ...wish }, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
     expect(await codesOf(world, daemon)).toEqual(['connect.left-over']);
 
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await world.closeGap();
     await daemon.clean('photos', signal);
     expect(await codesOf(world, daemon)).toEqual([]);
     expect((await daemon.plan({ bucket: 'photos', ...wish })).plan.changes).toEqual([]);

@@ -1,25 +1,16 @@
 /** A registry whose TALLY_INSTALLATION was changed: its parts in AWS have the former name until they are cleaned. */
 import { describe, expect, it } from 'vitest';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { ACCOUNT, INSTALLATION, MARK, provisioningOn, QUEUE_ARN, REGION } from '../../support/fakes/aws-parts.ts';
-import { startWorld } from './world.ts';
+import { INSTALLATION, MARK, provisioningOn, QUEUE_ARN } from '../../support/fakes/aws-parts.ts';
+import { startWorld, trail } from './world.ts';
 
 const NEW_NAME = 'cafe0001';
-const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
+const TRAIL = trail.arn;
 const signal = new AbortController().signal;
 
 async function startRenamed() {
   const world = await startWorld({ trailArn: TRAIL });
   world.populate();
-  world.aws.parts.trails.set(TRAIL, {
-    arn: TRAIL,
-    homeRegion: REGION,
-    isMultiRegion: true,
-    isOrganization: false,
-    isLogging: true,
-    logBucket: 'logs',
-    selectors: { kind: 'advanced', list: [{ Name: 'theirs', FieldSelectors: [] }] },
-  });
+  world.aws.parts.trails.set(TRAIL, trail);
   const { aws, clock, state, storage } = world;
   const renamed = provisioningOn(aws, { state, storage, clock, trailArn: TRAIL, installation: NEW_NAME });
   const agree = async (source: 'notification' | 'eventbridge' | 'routed', adopt: boolean) => {
@@ -27,29 +18,27 @@ async function startRenamed() {
     const { plan } = await renamed.plan(request);
     return renamed.apply(request, { token: plan.token });
   };
-  const settle = async () =>
-    updateRecord(state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const, closedAtMs: clock.nowMs() });
-  return { world, renamed, agree, settle, text: () => JSON.stringify(aws.snapshot()) };
+  return { world, renamed, agree, text: () => JSON.stringify(aws.snapshot()) };
 }
 
 describe.each(['notification', 'eventbridge', 'routed'] as const)('a registry with another name than before, and %s', (source) => {
   it('remembers what it made under the former one, and cleans exactly that', async () => {
-    const { world, renamed, agree, settle, text } = await startRenamed();
+    const { world, renamed, agree, text } = await startRenamed();
     await world.agree({ source });
     // a second bucket has the former name still, until it is applied again
     await world.apply({ bucket: 'videos', source: 'notification' });
     await agree(source, source === 'notification');
     expect(await world.connection()).toMatchObject({ installation: NEW_NAME, earlier: [{ source, installation: INSTALLATION }] });
-    await settle();
+    await world.closeGap();
     const { kept } = await renamed.clean('photos', signal);
     expect(kept).toEqual([]);
     const { plan } = await renamed.plan({ bucket: 'photos', source });
     expect(plan.changes).toEqual([]);
     expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
     // what the second bucket needs is as it was
-    const { plan: ofOther } = await world.provisioning.plan({ bucket: 'videos', source: 'notification' });
+    const ofOther = await world.plan({ bucket: 'videos', source: 'notification' });
     expect(ofOther.changes).toEqual([]);
-    await world.provisioning.remove('videos', { keepAws: false });
+    await world.remove('videos');
     expect(text()).not.toContain(MARK);
     expect(text()).not.toContain(`tally-${INSTALLATION}`);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(NEW_NAME);

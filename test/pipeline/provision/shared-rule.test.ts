@@ -4,12 +4,10 @@ import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { bucketsIn } from '../../../src/domain/provisioning/shared-rule.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
-import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { INSTALLATION, QUEUE_ARN, REGION, REGISTRY, sharedRuleName, wish } from '../../support/fakes/aws-parts.ts';
-import { interruptAt, newRecord, startWorld } from './world.ts';
+import { newRecord, startWorld, type World } from './world.ts';
 
-type World = Awaited<ReturnType<typeof startWorld>>;
 type Source = 'eventbridge' | 'routed';
 const sources: readonly Source[] = ['eventbridge', 'routed'];
 
@@ -56,16 +54,16 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     expect(rule).toMatchObject({ targets: [{ id: wiringOf({ ...wish, source }).rule?.target.id }] });
     expect(rule?.tags).toEqual({ 'tally:installation': INSTALLATION, 'tally:registry': REGISTRY });
     for (const bucket of ['photos', 'videos', 'music']) {
-      const { plan } = await world.provisioning.plan({ bucket, source });
+      const plan = await world.plan({ bucket, source });
       expect(plan.changes).toEqual([]);
       expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);
     }
     expect(await world.gap()).toEqual(gap);
-    await world.provisioning.remove('videos', { keepAws: false });
-    await world.provisioning.remove('music', { keepAws: false });
+    await world.remove('videos');
+    await world.remove('music');
     expect(neighbour.missing()).toEqual([]);
     expect(rulesOf(world, source)).toEqual({ [sharedRuleName(source)]: ['photos'] });
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(world.aws.parts.rules.size).toBe(0);
     expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toBeUndefined();
   });
@@ -81,7 +79,7 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     expect(Object.keys(rulesOf(world, source))).toEqual([sharedRuleName(source), sharedRuleName(source).replace(/1$/, '2')]);
     expect([...(first ?? []), ...(second ?? [])].sort()).toEqual(long);
     for (const { pattern = '' } of world.aws.parts.rules.values()) expect(pattern.length).toBeLessThanOrEqual(2_048);
-    await world.provisioning.remove(long[0]!, { keepAws: false });
+    await world.remove(long[0]);
     await world.agree({ source });
     expect(rulesOf(world, source)[sharedRuleName(source)]).toContain('photos');
   });
@@ -92,7 +90,7 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     await world.agree({ source });
     await world.agree({ bucket: 'videos', source });
     const [photos, videos] = [watch(world, source, 'photos'), watch(world, source, 'videos')];
-    const { plan } = await world.provisioning.plan({ bucket: 'videos', source, ...change });
+    const plan = await world.plan({ bucket: 'videos', source, ...change });
     expect(plan.changes.map(({ part, action }) => `${part} ${action}`)).toEqual(['rule create', 'target create', 'rule remove']);
     await world.agree({ bucket: 'videos', source, ...change });
     expect([...photos.missing(), ...videos.missing()]).toEqual([]);
@@ -109,19 +107,10 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
       const world = await startWorld();
       await world.agree({ source });
       const neighbour = watch(world, source, 'photos');
-      world.aws.before = interruptAt(at);
-      await world.agree({ bucket: 'videos', source }).catch(() => undefined);
-      world.aws.before = () => undefined;
-      await world.agree({ bucket: 'videos', source }).catch(() => undefined);
-      await world.clock.advance(LEASE_MS);
+      await world.killed(['before', at], () => world.agree({ bucket: 'videos', source }));
       expect(await world.agree({ bucket: 'videos', source })).toMatchObject({ state: 'applied' });
       expect(Object.values(rulesOf(world, source))).toEqual([['photos', 'videos']]);
-      world.aws.before = interruptAt(at);
-      const removed = await world.provisioning.remove('videos', { keepAws: false }).catch(() => 'killed');
-      world.aws.before = () => undefined;
-      if (removed === 'killed') await world.provisioning.remove('videos', { keepAws: false }).catch(() => undefined);
-      await world.clock.advance(LEASE_MS);
-      if (removed === 'killed') await world.provisioning.remove('videos', { keepAws: false });
+      await world.killed(['before', at], () => world.remove('videos'));
       expect(Object.values(rulesOf(world, source))).toEqual([['photos']]);
       expect(neighbour.missing()).toEqual([]);
     }
@@ -133,9 +122,7 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     await world.agree({ bucket: 'videos', source });
     const [name, rule] = [...world.aws.parts.rules][0]!;
     world.aws.parts.rules.set(name, { ...rule, pattern: '{"source":["aws.s3"]}' });
-    const record = (await readRecord(world.state, refs.bucket('photos')))!;
-    const found = await world.provisioning.diagnose({ ...record, source });
-    expect(found).toContainEqual(expect.objectContaining({ code: 'connect.rule-pattern', severity: 'broken' }));
+    expect(await world.diagnose({ source })).toContainEqual(expect.objectContaining({ code: 'connect.rule-pattern', severity: 'broken' }));
     const before = await world.gap('videos');
     await world.clock.advance(60_000);
     await world.agree({ source });
@@ -143,13 +130,13 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     // the watch of the other bucket has not seen it
     expect((await world.gap('videos'))?.notBeforeMs).toBeGreaterThan(before?.notBeforeMs ?? 0);
     world.aws.parts.rules.set(name, { ...rule, pattern: '{"source":["aws.s3"]}' });
-    expect(await world.provisioning.remove('photos', { keepAws: false })).toContainEqual({
+    expect(await world.remove()).toContainEqual({
       name,
       reason: expect.stringContaining('pattern'),
     });
     // one that is disabled is not enabled by a bucket that goes
     world.aws.parts.rules.set(name, { ...rule, isEnabled: false, pattern: rule.pattern!.replace('"videos"', '"videos","theirs"') });
-    await world.provisioning.remove('videos', { keepAws: false });
+    await world.remove('videos');
     expect(world.aws.parts.rules.get(name)).toMatchObject({ isEnabled: false });
     expect(rulesOf(world, source)[name]).not.toContain('videos');
   });
@@ -160,11 +147,11 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     const own = ruleNameOf(INSTALLATION, 'photos', source);
     const [rule] = [...world.aws.parts.rules.values()];
     world.aws.parts.rules.set(own, { ...rule!, pattern: rule!.pattern!.replace('"videos"', '"photos"') });
-    const { plan } = await world.provisioning.plan({ source, bucket: 'photos' });
+    const plan = await world.plan({ source });
     expect(plan.changes.filter(({ part }) => part === 'rule' || part === 'target')).toEqual([]);
     await world.agree({ source });
     expect(rulesOf(world, source)).toEqual({ [sharedRuleName(source)]: ['videos'], [own]: ['photos'] });
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(rulesOf(world, source)).toEqual({ [sharedRuleName(source)]: ['videos'] });
   });
 

@@ -1,37 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { advancedSelector, foreignSelectors, recordsBucket, withSelector } from '../../../src/domain/provisioning/trail.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { ACCOUNT, REGION, REGISTRY } from '../../support/fakes/aws-parts.ts';
-import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { interruptAt, startWorld } from './world.ts';
+import { ACCOUNT, REGISTRY } from '../../support/fakes/aws-parts.ts';
+import { startWorld, trail as trailOfOthers } from './world.ts';
 
-const TRAIL = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`;
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
 const theirs = advancedSelector({ bucket: 'finance', partition: 'aws', registry: REGISTRY });
-const trail: ObservedTrail = {
-  arn: TRAIL,
-  homeRegion: REGION,
-  isMultiRegion: false,
-  isOrganization: false,
-  isLogging: true,
-  logBucket: 'logs',
-  selectors: { kind: 'advanced', list: [theirs] },
-};
+const trail: ObservedTrail = { ...trailOfOthers, isMultiRegion: false, selectors: { kind: 'advanced', list: [theirs] } };
+const TRAIL = trail.arn;
 
 async function startTrail(change: Partial<ObservedTrail> = {}, settings: object = { trailArn: TRAIL }) {
   const world = await startWorld(settings);
   world.aws.parts.trails.set(TRAIL, { ...trail, ...change });
-  await updateRecord(world.state, refs.bucket('photos'), (current) => current && { ...current, source: 'routed' as const });
+  await world.setBucket({ source: 'routed' });
   const wish = { source: 'routed' } as const;
   return {
     ...world,
     agree: () => world.agree(wish),
     selectors: () => world.aws.parts.trails.get(TRAIL)!.selectors!,
-    async diagnose() {
-      const record = (await readRecord(world.state, refs.bucket('photos')))!;
-      return world.provisioning.diagnose(record);
-    },
   };
 }
 
@@ -56,7 +42,7 @@ describe('the trail of a routed bucket', () => {
     const world = await startTrail();
     await world.agree();
     const alone = world.selectors();
-    const { plan } = await world.provisioning.plan({ bucket: 'videos', source: 'routed' });
+    const plan = await world.plan({ bucket: 'videos', source: 'routed' });
     await world.apply({ bucket: 'videos', source: 'routed' }, { token: plan.token });
     const both = world.selectors();
     expect(both.list).toHaveLength(2);
@@ -69,9 +55,9 @@ describe('the trail of a routed bucket', () => {
     await world.agree();
     expect(world.selectors()).toEqual(both);
     expect((await world.gap('videos'))?.notBeforeMs).toBeGreaterThan(gap?.notBeforeMs ?? 0);
-    await world.provisioning.remove('videos', { keepAws: false });
+    await world.remove('videos');
     expect(world.selectors()).toEqual(alone);
-    await world.provisioning.remove('photos', { keepAws: false });
+    await world.remove();
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
@@ -98,19 +84,10 @@ describe('the trail of a routed bucket', () => {
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
     for (let at = 1; at <= 80; at += 9) {
       const world = await startTrail();
-      world.aws.before = interruptAt(at);
-      await world.agree().catch(() => undefined);
-      world.aws.before = () => undefined;
-      await world.agree();
-      await world.clock.advance(LEASE_MS);
+      await world.killed(['before', at], world.agree);
       expect(await world.agree()).toMatchObject({ state: 'applied' });
       expect(recordsBucket(world.selectors(), photos)).toBe(true);
-      world.aws.after = interruptAt(at);
-      const removed = await world.provisioning.remove('photos', { keepAws: false }).catch(() => 'killed');
-      world.aws.after = () => undefined;
-      if (removed === 'killed') await world.provisioning.remove('photos', { keepAws: false }).catch(() => undefined);
-      await world.clock.advance(LEASE_MS);
-      if (removed === 'killed') await world.provisioning.remove('photos', { keepAws: false });
+      await world.killed(['after', at], world.remove);
       expect(world.selectors()).toEqual(trail.selectors);
     }
   });
@@ -135,7 +112,7 @@ describe('the trail of a routed bucket', () => {
   });
 
   it('is never changed if it belongs to others: exactly the missing selector is printed', async () => {
-    const world = await startTrail({}, { trailBucket: 'logs' });
+    const world = await startTrail({}, { trailBucket: 'trail-logs' });
     await world.agree();
     expect(world.selectors()).toEqual(trail.selectors);
     expect(await world.diagnose()).toMatchObject([
@@ -165,7 +142,7 @@ describe('the trail of a routed bucket', () => {
     ['does not exist', { arn: 'another' }, 'connect.trail-missing'],
   ])('is found where it %s', async (_, change, code) => {
     const world = await startTrail(change, { trailArn: change.arn?.startsWith('arn:') === true ? change.arn : TRAIL });
-    const { plan } = await world.provisioning.plan({ bucket: 'photos', source: 'routed' });
+    const plan = await world.plan({ source: 'routed' });
     const found = plan.findings.find((finding) => finding.code === code);
     expect(found).toMatchObject({ severity: 'broken', fix: expect.stringMatching(/.{5}/) });
     const isBlocked = found?.blocks === true;

@@ -1,64 +1,26 @@
-/** Two processes that change connections at once: each has its own connection to one real store. AWS is in memory. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/**
+ * Two processes that change connections at once: each has its own connection to one real store. AWS is in memory. That the other
+ * store lets one of two writers win is proven by the contract of the stores.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
-import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createFakeAws, INSTALLATION, provisioningOn, QUEUE_ARN, REGION, TOPIC_ARN, type FakeAws } from '../../support/fakes/aws-parts.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, INSTALLATION, provisioningOn, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeClock, createFakeStorage } from '../../support/fakes/ports.ts';
 import type { TwoStores } from '../../support/identity/keys-contract.ts';
 import { until } from '../../support/servers/aws.ts';
-import { opensearchUrl } from '../../support/servers/found.ts';
-import { openTestStore } from '../../support/servers/opensearch.ts';
+import { openTwoSqlite } from '../../support/stores/two-sqlite.ts';
 import { newRecord } from './world.ts';
 
-/**
- * How often the stories are played: the processes meet at other moments each time. On OpenSearch a round takes ten seconds, so
- * it is played less often: the meetings are those on SQLite, and that OpenSearch lets one of two writers win is proven by the
- * contract of the stores.
- */
-const ROUNDS = { SQLite: 5, OpenSearch: 2 } as const;
+/** How often the stories are played: the processes meet at other moments each time. */
+const ROUNDS = 5;
 const buckets = ['photos', 'videos'] as const;
 
-async function openSqlite(): Promise<TwoStores> {
-  const folder = await mkdtemp(join(tmpdir(), 'tally-two-'));
-  const path = join(folder, 'index.sqlite');
-  const [a, b] = [createSqliteStore({ path }), createSqliteStore({ path })];
-  await a.setup.prepare();
-  await b.setup.prepare();
-  return {
-    a,
-    b,
-    async dispose() {
-      await Promise.all([a.close(), b.close()]);
-      await rm(folder, { recursive: true });
-    },
-  };
-}
-
-async function openSearch(): Promise<TwoStores> {
-  const opened = openTestStore();
-  await opened.store.setup.prepare();
-  return { a: opened.store, b: opened.another(), dispose: () => opened.dispose() };
-}
-
-const kinds =
-  opensearchUrl() === undefined
-    ? ([['SQLite', openSqlite]] as const)
-    : ([
-        ['SQLite', openSqlite],
-        ['OpenSearch', openSearch],
-      ] as const);
-
-describe.each(kinds)('two processes on %s', (kind, open) => {
-  const rounds = ROUNDS[kind];
+describe('two processes on one SQLite file', () => {
   let stores: TwoStores;
   beforeAll(async () => {
-    stores = await open();
+    stores = await openTwoSqlite();
   });
   afterAll(() => stores.dispose());
 
@@ -92,26 +54,11 @@ describe.each(kinds)('two processes on %s', (kind, open) => {
     });
   }
 
-  const made = ({ writes }: FakeAws): readonly string[] => writes.toSorted();
-
-  it('make everything of one bucket once', async () => {
-    for (let round = 0; round < rounds; round += 1) {
-      const { aws, a, b } = await startProcesses();
-      await Promise.all([applied(a, 'photos'), applied(b, 'photos'), applied(a, 'photos'), applied(b, 'photos')]);
-      expect(made(aws)).toEqual(['createTopic', 'putNotification', 'setQueuePolicy', 'setQueuePolicy', 'setTopicPolicy', 'subscribe']);
-      expect((await a.plan({ bucket: 'photos' })).plan.changes).toEqual([]);
-      expect(await readRecord(stores.b.state, refs.connection('photos'))).toMatchObject({ state: 'applied' });
-      const gap = await stores.b.state.get('gap:photos:loss');
-      expect(gap && parseEntry(gap, gapSchema)).toMatchObject({ state: 'open' });
-      await removed(b, 'photos');
-    }
-  });
-
   it('make what two buckets share once, and each its own', async () => {
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const { aws, a, b } = await startProcesses();
       await Promise.all([applied(a, 'photos'), applied(b, 'videos')]);
-      expect(made(aws).filter((call) => call !== 'putNotification')).toEqual([
+      expect(aws.writes.toSorted().filter((call) => call !== 'putNotification')).toEqual([
         'createTopic',
         'setQueuePolicy',
         'setQueuePolicy',
@@ -124,7 +71,7 @@ describe.each(kinds)('two processes on %s', (kind, open) => {
   });
 
   it('leave what the other one makes, when one removes its bucket meanwhile', async () => {
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const { aws, a, b } = await startProcesses();
       await applied(a, 'photos');
       await Promise.all([removed(a, 'photos'), applied(b, 'videos')]);

@@ -108,7 +108,7 @@ describe('the watch of the connections', () => {
     await world.look();
     expect(await world.check()).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.unavailable' }] });
     world.aws.before = () => undefined;
-    await world.provisioning.pause('photos', new AbortController().signal);
+    await world.pause();
     // at once: a pause is not found by reading
     await world.look();
     expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
@@ -118,7 +118,7 @@ describe('the watch of the connections', () => {
   it('finds that a pause has lasted for more than a day', async () => {
     const world = await startWatched();
     await world.apply();
-    await world.provisioning.pause('photos', new AbortController().signal);
+    await world.pause();
     const severity = async () => {
       const record = await readRecord(world.state, refs.bucket('photos'));
       return (await world.provisioning.diagnose(record!)).map((finding) => [finding.code, finding.severity]);
@@ -175,7 +175,7 @@ describe('the watch of the connections', () => {
     expect(await world.check('videos')).toMatchObject({ state: 'broken' });
     expect((await world.check('videos'))?.findings.map(({ code }) => code)).toContain('connect.subscription-missing');
     // a rule of any name may lead to the queue
-    await updateRecord(world.state, refs.bucket('videos'), (record) => record && { ...record, source: 'routed' as const });
+    await world.setBucket({ source: 'routed' }, 'videos');
     await world.clock.advance(HOUR_MS);
     await world.look();
     expect(await world.check('videos')).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.by-hand' }] });

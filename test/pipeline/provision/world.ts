@@ -1,12 +1,17 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
 import type { WishRequest } from '../../../src/domain/provisioning/planning/apply-command.ts';
-import { type BucketRecord } from '../../../src/domain/bucket.ts';
+import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
 import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
-import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
+import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
+import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
+import type { Plan } from '../../../src/domain/provisioning/planning/plan.ts';
+import { advancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
@@ -22,6 +27,35 @@ export const theirs: readonly NotificationEntry[] = [
 ];
 
 export const theirStatement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
+
+/** A notification by which a topic gets everything. */
+export function allTo(arn: string): NotificationEntry {
+  const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
+  return { kind: 'topic', id: 'all', arn, events, filter: [] };
+}
+
+/** A trail that records another bucket. */
+export const trail: ObservedTrail = {
+  arn: `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`,
+  homeRegion: REGION,
+  isMultiRegion: true,
+  isOrganization: false,
+  isLogging: true,
+  logBucket: 'trail-logs',
+  selectors: { kind: 'advanced', list: [advancedSelector({ bucket: 'finance', partition: 'aws', registry: 'f'.repeat(32) })] },
+};
+
+/** The wishes for every source. */
+export const wishes: readonly (readonly [BucketSource, Partial<WishRequest>])[] = [
+  ['notification', {}],
+  ['topic', { source: 'topic', topic_arn: THEIR_TOPIC }],
+  ['eventbridge', { source: 'eventbridge' }],
+  ['routed', { source: 'routed' }],
+];
+
+const { signal } = new AbortController();
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export async function startWorld({
   photos = {},
@@ -63,6 +97,11 @@ export async function startWorld({
     return (await provisioning.apply({ bucket: 'photos', ...request }, options)).applied;
   }
 
+  /** What the doctor finds, as if the record of the bucket had this change. */
+  async function diagnose(change: Partial<BucketRecord> = {}): Promise<readonly Finding[]> {
+    return provisioning.diagnose({ ...(await readRecord(store.state, refs.bucket('photos')))!, ...change });
+  }
+
   return {
     aws,
     clock,
@@ -70,6 +109,46 @@ export async function startWorld({
     provisioning,
     state: store.state,
     apply,
+    diagnose,
+    /** The codes of what the doctor finds, but what it always says of a trail that no settings name. */
+    codes: async (change?: Partial<BucketRecord>): Promise<readonly string[]> =>
+      (await diagnose(change)).map(({ code }) => code).filter((code) => code !== 'connect.trail-unchecked'),
+    async plan(request: Partial<WishRequest> = {}): Promise<Plan> {
+      return (await provisioning.plan({ bucket: 'photos', ...request })).plan;
+    },
+    remove: (bucket = 'photos', options: Parameters<Provisioning['remove']>[1] = { keepAws: false }) =>
+      provisioning.remove(bucket, options),
+    pause: () => provisioning.pause('photos', signal),
+    resume: () => provisioning.resume('photos', signal),
+    clean: () => provisioning.clean('photos', signal),
+    setBucket: (change: Partial<BucketRecord>, bucket = 'photos') =>
+      updateRecord(store.state, refs.bucket(bucket), (record) => record && { ...record, ...change }),
+    /** As after the re-index that it asked for. */
+    closeGap: (bucket = 'photos') =>
+      updateRecord(store.state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const }),
+    /** What S3 is told to send, and where. */
+    notify: (entries: readonly NotificationEntry[], { bucket = 'photos', eventBridge = false } = {}) =>
+      void aws.parts.notifications.set(bucket, { entries, eventBridge }),
+    notified: (): NotificationConfiguration => {
+      const found = aws.parts.notifications.get('photos');
+      if (typeof found !== 'object') throw new Error('no configuration');
+      return found;
+    },
+    /** Kills an act at its n-th call of those that match, and repeats it until it ends. Undefined: it was not killed. */
+    async killed<Answer>(at: readonly ['before' | 'after', number], act: () => Promise<Answer>, matches?: (call: string) => boolean) {
+      const [hook, number] = at;
+      aws[hook] = interruptAt(number, matches);
+      const isKilled = await act().then(
+        () => false,
+        () => true,
+      );
+      aws[hook] = () => undefined;
+      if (!isKilled) return undefined;
+      // the lease that was taken by a request without an answer is watched from now on
+      await act().catch(() => undefined);
+      await clock.advance(LEASE_MS);
+      return act();
+    },
     /** The verbs of a daemon with other bucket queues in its settings. */
     receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
       provisioningOn(aws, { state, storage, clock, ...settings, queueUrl, moreQueueUrls }),

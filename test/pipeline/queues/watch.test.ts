@@ -80,20 +80,13 @@ describe('the watch', () => {
     expect(world.telemetry.recorded('set')).toEqual(depthOf('bucket', 11, 150));
   });
 
-  it('knows each queue’s maxReceiveCount, and 20 where there is no redrive policy', async () => {
+  it('knows the retention and the maxReceiveCount of each queue once it was read, and 20 where there is no redrive policy', async () => {
     const world = setUp();
-    world.answers.set(ONE, depth(0, 0, { maxReceiveCount: 7 }));
-    await world.watch.start(world.stopping.signal);
-    expect(world.watch.maxReceiveCount(ONE)).toBe(7);
-    expect(world.watch.maxReceiveCount(TWO)).toBe(20);
-  });
-
-  it('knows the retention of each queue once it was read', async () => {
-    const world = setUp();
-    world.answers.set(ONE, depth(0, 0, { retentionMs: 345_600_000 }));
+    world.answers.set(ONE, depth(0, 0, { maxReceiveCount: 7, retentionMs: 345_600_000 }));
     expect(world.watch.retentionMs(ONE)).toBeUndefined();
     await world.watch.start(world.stopping.signal);
-    expect([world.watch.retentionMs(ONE), world.watch.retentionMs(TWO)]).toEqual([345_600_000, undefined]);
+    expect([ONE, TWO].map((url) => world.watch.maxReceiveCount(url))).toEqual([7, 20]);
+    expect([ONE, TWO].map((url) => world.watch.retentionMs(url))).toEqual([345_600_000, undefined]);
   });
 
   it('takes the redrive target for the dead-letter queue', async () => {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { HOUR_MS, hourOf, hourRecordSchema, MINUTE_MS } from '../../../src/domain/series/hour.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
@@ -75,7 +76,7 @@ it('an event is counted once, when it is received first, and the series shows it
   const each = { name: 'store the series', intervalMs: MINUTE_MS, signal: stopping.signal };
   repeat({ clock, telemetry }, each, () => recorder.store());
   const watched = { state, clock, telemetry, connect: { refresh: async () => undefined }, unclaimed: { see: () => undefined } };
-  watchState({ ...watched, compareIntervalMs: 0, series: recorder }, stopping.signal);
+  watchState({ ...watched, allBuckets: () => listBuckets(state), compareIntervalMs: 0, series: recorder }, stopping.signal);
   const points = async () => {
     const answer = await createSeries({ state, clock, recording: true }).getSeries({ hours: 1 }, 'everything');
     return answer.points.filter(({ events }) => events > 0);

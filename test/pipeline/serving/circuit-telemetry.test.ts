@@ -38,33 +38,27 @@ function setUp() {
   };
 }
 
-it('says with a pause what it is and what to do, and that it ended', async () => {
-  const { open, close, lines, value } = setUp();
-  open('cluster', '', 'index.unreachable');
-  expect(await value('tally_paused{fault="index.unreachable"}')).toBe(1);
-  close('cluster', '');
-  expect(await value('tally_paused{fault="index.unreachable"}')).toBe(0);
-  const advice = adviceWhileServing('index.unreachable');
-  expect(lines()).toMatchObject([
-    { level: 'error', code: 'index.unreachable', reason: 'as scripted', advice, msg: 'receiving paused' },
-    { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
-  ]);
-});
+it.each<FaultCode>(['index.unreachable', 'bucket.index-blocked'])(
+  'says with a pause what it is and what to do, and that it ended (Fix: also of all indices: %s)',
+  async (code) => {
+    const { open, close, lines, value } = setUp();
+    const paused = () => value(`tally_paused{fault="${code}"}`);
+    expect(await paused()).toBe(0);
+    open('cluster', '', code);
+    expect(await paused()).toBe(1);
+    close('cluster', '');
+    expect(await paused()).toBe(0);
+    expect(lines()).toMatchObject([
+      { level: 'error', code, reason: 'as scripted', advice: adviceWhileServing(code), msg: 'receiving paused' },
+      { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
+    ]);
+  },
+);
 
 it('names the bucket in the command that mends its index', () => {
   const { open, lines } = setUp();
   open('index', 'photos', 'bucket.index-missing');
   expect(lines()).toMatchObject([{ bucket: 'photos', advice: expect.stringContaining('bucket add photos`') }]);
-});
-
-it('Fix: shows the pause of receiving for which the indices of all buckets are the reason', async () => {
-  const { open, close, value } = setUp();
-  const paused = () => value('tally_paused{fault="bucket.index-blocked"}');
-  expect(await paused()).toBe(0);
-  open('cluster', '', 'bucket.index-blocked');
-  expect(await paused()).toBe(1);
-  close('cluster', '');
-  expect(await paused()).toBe(0);
 });
 
 it('counts a bucket as waiting until both its circuits are closed, and none for its enrichment', async () => {

@@ -34,16 +34,6 @@ describe('readiness', () => {
     expect(Object.keys(report.roles)).toEqual(['ingest']);
   });
 
-  it('turns off and on by itself, with what is the case when it is read', () => {
-    let check = OK;
-    const readiness = createReadiness(['http'], [{ name: 'index', neededBy: ['http'], check: () => check }]);
-    expect(readiness.read().ready).toBe(true);
-    check = failed;
-    expect(readiness.read().ready).toBe(false);
-    check = OK;
-    expect(readiness.read().ready).toBe(true);
-  });
-
   it('says of a fault what happened and what to do', () => {
     expect(checkOfFault(undefined)).toBe(OK);
     expect(checkOfFault({ code: 'index.denied', reason: '401 security_exception' })).toEqual({

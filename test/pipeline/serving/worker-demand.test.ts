@@ -38,10 +38,6 @@ describe('workers wanted', () => {
     expect(await wanted([keepsUp, keepsUp, { backlog: 0, settled: 0 }])).toEqual([1, 1, 0]);
   });
 
-  it('are at least one for the smallest backlog', async () => {
-    expect(await wanted([busy, busy, { backlog: 1, settled: 1_500 }])).toEqual([1, 5, 1]);
-  });
-
   it('are not made many by a trickle, whose rate says nothing of what a worker can do', async () => {
     const trickle = { backlog: 3, settled: 45 };
     expect((await wanted([trickle, trickle, trickle, { backlog: 100_000, settled: 45 }])).at(-1)).toBe(1);

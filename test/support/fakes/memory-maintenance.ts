@@ -1,5 +1,6 @@
 /** The part of the in-memory store that looks after the index when nobody asks. */
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import type { ObjectMaintenance } from '../../../src/pipeline/ports/object-index.ts';
 
 /** Creates it over the documents of each bucket, by key. */
@@ -10,8 +11,8 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
     matches: (document: ObjectDocument) => boolean,
   ): readonly ObjectDocument[] {
     return [...(buckets.get(bucket)?.values() ?? [])]
-      .filter((document) => matches(document) && compareUtf8(document.key, after) > 0)
-      .sort((a, b) => compareUtf8(a.key, b.key))
+      .filter((document) => matches(document) && compareKeys(document.key, after) > 0)
+      .sort((a, b) => compareKeys(a.key, b.key))
       .slice(0, limit)
       .map((document) => structuredClone(document));
   }
@@ -62,8 +63,4 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       return gone.length;
     },
   };
-}
-
-function compareUtf8(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

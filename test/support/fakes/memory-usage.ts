@@ -1,5 +1,6 @@
 /** The sums of the in-memory store, in the plainest form. */
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetSum } from '../../../src/domain/search/facets.ts';
 import type { FacetsQuery, ObjectUsage, UsageQuery, UsageRow } from '../../../src/pipeline/ports/object-usage.ts';
 import { matchesFilter } from './matching.ts';
@@ -12,8 +13,8 @@ export function createMemoryUsage(buckets: ReadonlyMap<string, ReadonlyMap<strin
       const groups = Map.groupBy(documents, (document) => nameOf(document, query));
       return [...groups]
         .map(([name, found]) => rowOf(name, found))
-        .filter(({ name }) => query.after === undefined || compareUtf8(name, query.after) > 0)
-        .sort((a, b) => (query.by === 'age' ? rankOf(a.name) - rankOf(b.name) : compareUtf8(a.name, b.name)))
+        .filter(({ name }) => query.after === undefined || compareKeys(name, query.after) > 0)
+        .sort((a, b) => (query.by === 'age' ? rankOf(a.name) - rankOf(b.name) : compareKeys(a.name, b.name)))
         .slice(0, query.limit);
     },
     facets: async (query, signal) => {
@@ -91,8 +92,4 @@ function rowOf(name: string, documents: readonly ObjectDocument[]): UsageRow {
 
 function rankOf(name: string): number {
   return objectAges.findIndex((age) => age.name === name);
-}
-
-function compareUtf8(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -2,10 +2,11 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Versioning } from '../../../src/domain/bucket.ts';
 import type { ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
-import { FaultError } from '../../../src/domain/fault.ts';
+import { FaultError, faultOf } from '../../../src/domain/fault.ts';
+import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { createFakeDetails, headOf, type FakeDetails } from './details.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { MetricName, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 
@@ -96,7 +97,7 @@ interface FakeBucket {
   readonly keys: Map<string, Version[]>;
 }
 
-export interface FakeStorage extends ObjectStorage, FakeDetails {
+export interface FakeStorage extends ObjectStorage, BucketListing, FakeDetails {
   createBucket(bucket: string, options?: { readonly region?: string; readonly versioning?: Versioning['status'] }): void;
   deleteBucket(bucket: string): void;
   setVersioning(bucket: string, versioning: Versioning['status']): void;
@@ -104,14 +105,23 @@ export interface FakeStorage extends ObjectStorage, FakeDetails {
   put(bucket: string, key: string, state?: Partial<Omit<PresentState, 'present'>>): PresentState;
   /** Deletes as S3 does: the object, or by a marker where versioning is enabled. */
   delete(bucket: string, key: string): void;
-  /** Removes one version or marker; what was below it is current again. */
-  deleteVersion(bucket: string, key: string, versionId: string): void;
+  /** Etags of the present objects, by key. */
+  etags(bucket: string): ReadonlyMap<string, string | undefined>;
   /** Every request that matches throws this until it is cleared with undefined. */
   failWith(fault: FaultError | undefined, matches?: { readonly bucket?: string; readonly key?: string }): void;
   /** What was observed so far, as `bucket/key`. */
   readonly observed: string[];
   /** Keys whose HEAD fails while LIST answers. */
   readonly headless: Set<string>;
+}
+
+/** The present objects in the order of a listing. */
+function presentIn({ keys }: FakeBucket): readonly { readonly key: string; readonly state: PresentState }[] {
+  const present = [...keys].flatMap(([key, versions]) => {
+    const state = versions.at(-1)?.state;
+    return state?.present === true ? [{ key, state }] : [];
+  });
+  return present.sort((a, b) => compareKeys(a.key, b.key));
 }
 
 /** An S3 in memory. Its Date header has whole seconds, as the real one's. */
@@ -170,13 +180,6 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       count += 1;
       push(bucket, key, { present: false });
     },
-    deleteVersion: (bucket, key, versionId) => {
-      const { keys } = existing(bucket);
-      keys.set(
-        key,
-        (keys.get(key) ?? []).filter((version) => version.versionId !== versionId),
-      );
-    },
     failWith: (fault, matches = {}) => {
       failure = fault === undefined ? undefined : { fault, ...matches };
     },
@@ -188,9 +191,15 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       const state = bucketOf(bucket, key).keys.get(key)?.at(-1)?.state ?? { present: false };
       return { state: headOf(state), observedAtMs: dateMs() };
     },
-    firstKey: async ({ bucket }) => {
-      const present = [...bucketOf(bucket).keys].filter(([, versions]) => versions.at(-1)?.state.present === true);
-      return present.map(([key]) => key).toSorted()[0];
+    etags: (bucket) => new Map(presentIn(existing(bucket)).map(({ key, state }) => [key, state.etag])),
+    firstKey: async ({ bucket }) => presentIn(bucketOf(bucket))[0]?.key,
+    page: async ({ bucket }, { prefix, after, limit }) => {
+      const following = presentIn(bucketOf(bucket)).filter(({ key }) => key.startsWith(prefix) && compareKeys(key, after) > 0);
+      const objects = following.slice(0, limit).map(({ key, state }) => {
+        const { userMetadata: _, tags: __, ...listed } = state;
+        return { key, state: listed };
+      });
+      return { objects, observedAtMs: dateMs(), isTruncated: following.length > objects.length };
     },
     regionOf: async (bucket) => bucketOf(bucket).region,
     versioningOf: async ({ bucket }) => {
@@ -216,7 +225,7 @@ interface FakeMessage {
 export interface FakeQueues extends QueueClient {
   /** The messages of a queue, hidden ones included, oldest first. */
   messages(queueUrl: string): readonly Pick<FakeMessage, 'messageId' | 'body' | 'attributes' | 'receiveCount' | 'visibleAtMs'>[];
-  /** Sends to this queue (or to all, with '*') fail until it is allowed again. */
+  /** Sends to this queue fail until it is allowed again. */
   failSends(queueUrl: string | undefined): void;
 }
 
@@ -263,7 +272,7 @@ export function createFakeQueues(
       failingUrl = queueUrl;
     },
     send: async (queueUrl, message) => {
-      if (failingUrl === '*' || failingUrl === queueUrl) throw new FaultError('queue.unreachable', `no answer from ${queueUrl}`);
+      if (failingUrl === queueUrl) throw new FaultError('queue.unreachable', `no answer from ${queueUrl}`);
       count += 1;
       const messageId = `message-${count}`;
       const sentAtMs = clock.nowMs();
@@ -321,6 +330,13 @@ export interface FakeTelemetry extends Telemetry {
   logged(message: string): readonly Readonly<Record<string, unknown>>[];
 }
 
+/** What a failed request is logged with. */
+function shownArgs(name: string, args: readonly unknown[]): readonly unknown[] {
+  if (name !== 'requestFailed') return args;
+  const { code, reason } = faultOf(args[1]);
+  return [args[0], code, reason];
+}
+
 /** Notes down each call and does nothing else. */
 export function createFakeTelemetry(): FakeTelemetry {
   const facts: { name: keyof Telemetry; args: readonly unknown[] }[] = [];
@@ -334,7 +350,7 @@ export function createFakeTelemetry(): FakeTelemetry {
   };
   const notes = {
     get: (_target: object, name: string) =>
-      reads[name] ?? ((...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args })),
+      reads[name] ?? ((...args: unknown[]) => void facts.push({ name: name as keyof Telemetry, args: shownArgs(name, args) })),
   };
   return new Proxy({}, notes) as FakeTelemetry;
 }

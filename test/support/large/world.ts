@@ -2,6 +2,7 @@
  * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
+import { faultOf } from '../../../src/domain/fault.ts';
 import { endedJob, type EndedJob } from '../worlds/jobs.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
@@ -259,7 +260,7 @@ function createWork(clock: Shared['clock'], slots: number): Work {
           change(now - own);
           own = now;
         },
-        requestFailed: (operation, code, reason) => report(`${operation}: ${code}: ${reason}`),
+        requestFailed: (operation, error) => report(`${operation}: ${faultOf(error).reason}`),
         warn: (message) => report(message),
       };
       return new Proxy(noted, { get: (target, name) => Reflect.get(target, name) ?? (() => undefined) }) as Telemetry;

@@ -1,22 +1,11 @@
 /** What the tests of the OpenSearch adapter share: a store on a prefix of its own, raw requests, and a proxy that interferes. */
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import type { OpenSearchOptions } from '../../../src/adapters/opensearch/store.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { opensearchUrl } from './found.ts';
-
-const systemClock: Clock = {
-  nowMs: () => Date.now(),
-  monotonicMs: () => performance.now(),
-  steadyMs: () => performance.now(),
-  sleep: async (delayMs, signal) => {
-    await delay(delayMs, undefined, { ...(signal !== undefined && { signal }) }).catch(() => signal?.throwIfAborted());
-  },
-};
+import { listenScripted, type ScriptedRequest } from './scripted.ts';
 
 export interface TestStore {
   readonly store: Store;
@@ -90,12 +79,7 @@ export async function raw(method: string, path: string, body?: unknown, url = se
   return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
 }
 
-export interface ProxiedRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
-}
+export type ProxiedRequest = ScriptedRequest;
 
 export interface ProxyAnswer {
   readonly status: number;
@@ -118,42 +102,19 @@ export interface Proxy {
 
 /** A real HTTP server before the real OpenSearch, for answers that a shared server cannot be made to give. */
 export async function startProxy(interfere: Interference): Promise<Proxy> {
-  const requests: ProxiedRequest[] = [];
-  // a client's idle connection is not closed under its next request
-  const server = createServer({ keepAliveTimeout: 3_600_000 }, (incoming, outgoing) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.on('end', () => {
-      const { method = 'GET', url: path = '/', headers } = incoming;
-      const request = { method, path, headers, body: Buffer.concat(chunks).toString('utf8') };
-      requests.push(request);
-      void Promise.resolve(interfere(request, () => forward(request))).then((answer) => {
-        if (answer === 'hang') return;
-        outgoing.writeHead(answer.status, { 'content-type': answer.contentType ?? 'application/json; charset=UTF-8' });
-        outgoing.end(answer.body ?? '');
-      });
-    });
+  const { asked, ...server } = await listenScripted(async (request) => {
+    const answer = await interfere(request, () => forward(request));
+    if (answer === 'hang') return undefined;
+    const { status, body = '', contentType = 'application/json; charset=UTF-8' } = answer;
+    return { status, body, headers: { 'content-type': contentType } };
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    },
-  };
+  return { ...server, requests: asked };
 }
 
 async function forward({ method, path, headers, body }: ProxiedRequest): Promise<ProxyAnswer> {
   const answer = await fetch(`${serverUrl()}${path}`, {
     method,
-    headers: { 'content-type': String(headers['content-type'] ?? 'application/json') },
+    headers: { 'content-type': headers['content-type'] ?? 'application/json' },
     ...(body !== '' && { body }),
   });
   return { status: answer.status, body: await answer.text() };

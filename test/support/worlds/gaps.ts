@@ -7,6 +7,7 @@ import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/p
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
@@ -14,6 +15,22 @@ import { beginOrderNow } from './begin-order.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 
 const never = new AbortController().signal;
+
+type CloseGapsParts = Parameters<typeof createCloseGaps>[0];
+
+/** The round that closes the gaps of a world with jobs. Its buckets and indices answer, unless `more` says otherwise. */
+export function closeGapsOf(
+  world: Pick<CloseGapsParts, 'state' | 'clock' | 'telemetry'> & {
+    readonly store: Pick<Store, 'scan'>;
+    readonly jobs: { readonly start: StartJob };
+  },
+  more: Partial<CloseGapsParts> = {},
+): ReturnType<typeof createCloseGaps> {
+  const { state, clock, telemetry, store, jobs } = world;
+  const startJob: StartJob = (request, signal) => jobs.start(request, signal);
+  const parts = { state, clock, telemetry, scan: store.scan, startJob, askToRepair: async () => undefined, requestsPerDay: 200_000 };
+  return createCloseGaps({ ...parts, ...more });
+}
 
 export interface GapWorldOptions {
   readonly requestsPerDay?: number;

@@ -22,6 +22,7 @@ import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pip
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
 import { labelOf } from '../../../src/pipeline/ports/series.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
+import { guarded } from '../fakes/guarded.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import type { FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
@@ -335,8 +336,6 @@ export interface StoreBreakage {
   readonly buckets: Map<string, FaultCode>;
   /** Awaited before each write request is carried out. */
   beforeWrite?: ((writes: readonly IndexWrite[]) => Promise<void>) | undefined;
-  /** Awaited after each write request was carried out, before it is answered. */
-  afterWrite?: (() => Promise<void>) | undefined;
 }
 
 export interface BreakableStore extends Store {
@@ -372,7 +371,6 @@ export function createBreakableStore(): BreakableStore {
       if (code === undefined) answers.push(...(await plain.objects.write([each])));
       else answers.push({ kind: 'fault', code, reason: 'broken by the test' });
     }
-    await broken.afterWrite?.();
     return answers;
   }
 
@@ -383,50 +381,11 @@ export function createBreakableStore(): BreakableStore {
     stateReads,
     plainObjects: plain.objects,
     plainState: plain.state,
-    objects: {
-      ...plain.objects,
-      write,
-      getMany: async (...args) => {
-        check();
-        return plain.objects.getMany(...args);
-      },
-      probe: async () => check(),
-    },
-    state: {
-      get: async (id, signal) => {
-        stateReads.push(id);
-        check();
-        return plain.state.get(id, signal);
-      },
-      version: async (...args) => {
-        check();
-        return plain.state.version(...args);
-      },
-      put: async (...args) => {
-        check();
-        return plain.state.put(...args);
-      },
-      remove: async (...args) => {
-        check();
-        return plain.state.remove(...args);
-      },
-      list: async (...args) => {
-        check();
-        return plain.state.list(...args);
-      },
-      ids: async (...args) => {
-        check();
-        return plain.state.ids(...args);
-      },
-      due: async (...args) => {
-        check();
-        return plain.state.due(...args);
-      },
-      count: async (...args) => {
-        check();
-        return plain.state.count(...args);
-      },
-    },
+    objects: { ...guarded(plain.objects, check, ['getMany', 'probe']), write },
+    state: guarded(plain.state, (method, [id]) => {
+      if (method === 'get') stateReads.push(String(id));
+      check();
+    }),
   };
 }
 

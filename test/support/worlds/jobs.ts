@@ -69,7 +69,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
   const living = new Set<ReindexRole>();
   // jobs are requested in the process of the worker that has run longest
-  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: () => living.values().next().value?.wake() });
+  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: (jobId) => living.values().next().value?.wake(jobId) });
   let started = 0;
 
   function startWorker(worker: WorkerOptions = {}) {

@@ -6,8 +6,9 @@ import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/o
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { guarded } from '../fakes/guarded.ts';
 import type { LargeQueue } from '../fakes/large-queue.ts';
-import type { RegionalStorage } from '../fakes/regional-storage.ts';
+import type { FakeStorage } from '../fakes/ports.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
@@ -44,7 +45,7 @@ export interface Life {
 export interface Services {
   readonly clock: Clock;
   readonly store: Store;
-  readonly storage: RegionalStorage;
+  readonly storage: FakeStorage;
   readonly queue: LargeQueue;
   /** The queues besides the bucket queue. */
   readonly otherQueues: QueueClient;
@@ -58,62 +59,49 @@ export function alive(dead: AbortSignal): Promise<void> {
 }
 
 export function storeThrough({ store, indexed }: Services, { network, dead, clock }: Life): Store {
-  async function call<Answer>(kind: 'read' | 'write', ask: () => Promise<Answer>): Promise<Answer> {
+  async function asks(kind: 'read' | 'write'): Promise<void> {
     await alive(dead);
     network.fault?.store?.(kind);
-    return ask();
   }
 
   async function write(writes: readonly IndexWrite[]): Promise<readonly IndexWriteAnswer[]> {
     await clock.sleep(BULK_MS);
-    return call('write', async () => {
-      const answers: IndexWriteAnswer[] = [];
-      for (const each of writes) {
-        const code = network.fault?.item?.(each.document);
-        if (code !== undefined) answers.push({ kind: 'fault', code, reason: 'a fault of the test' });
-        else {
-          const written = await store.objects.write([each]);
-          if (written[0]?.kind === 'written') indexed(each.document.bucket, each.document.key);
-          answers.push(...written);
-        }
+    await asks('write');
+    const answers: IndexWriteAnswer[] = [];
+    for (const each of writes) {
+      const code = network.fault?.item?.(each.document);
+      if (code !== undefined) answers.push({ kind: 'fault', code, reason: 'a fault of the test' });
+      else {
+        const written = await store.objects.write([each]);
+        if (written[0]?.kind === 'written') indexed(each.document.bucket, each.document.key);
+        answers.push(...written);
       }
-      return answers;
-    });
+    }
+    return answers;
   }
 
   const { objects, state, scan } = store;
+  const asked = guarded(state, (method) => asks(method === 'put' || method === 'remove' ? 'write' : 'read'));
   return {
     ...store,
     objects: {
-      ...objects,
+      ...guarded(objects, () => asks('read'), ['getMany']),
       write,
-      getMany: (...args) => call('read', () => objects.getMany(...args)),
-      probeBucket: (bucket, signal) =>
-        call('write', () => {
-          const code = network.fault?.item?.({ bucket, key: '' });
-          if (code !== undefined) throw new FaultError(code, 'a fault of the test');
-          return objects.probeBucket(bucket, signal);
-        }),
-      probe: () => call('write', async () => undefined),
+      async probeBucket(bucket, signal) {
+        await asks('write');
+        const code = network.fault?.item?.({ bucket, key: '' });
+        if (code !== undefined) throw new FaultError(code, 'a fault of the test');
+        return objects.probeBucket(bucket, signal);
+      },
+      probe: () => asks('write'),
     },
-    scan: {
-      scan: (...args) => call('read', () => scan.scan(...args)),
-      refresh: (...args) => call('read', () => scan.refresh(...args)),
-      countLive: (...args) => call('read', () => scan.countLive(...args)),
-    },
+    scan: guarded(scan, () => asks('read')),
     state: {
-      get: (...args) =>
-        call('read', async () => {
-          const entry = await state.get(...args);
-          return entry && { ...entry, record: network.fault?.record?.(entry.id, entry.record) ?? entry.record };
-        }),
-      version: (...args) => call('read', () => state.version(...args)),
-      put: (...args) => call('write', () => state.put(...args)),
-      remove: (...args) => call('write', () => state.remove(...args)),
-      list: (...args) => call('read', () => state.list(...args)),
-      ids: (...args) => call('read', () => state.ids(...args)),
-      due: (...args) => call('read', () => state.due(...args)),
-      count: (...args) => call('read', () => state.count(...args)),
+      ...asked,
+      async get(...args) {
+        const entry = await asked.get(...args);
+        return entry && { ...entry, record: network.fault?.record?.(entry.id, entry.record) ?? entry.record };
+      },
     },
   };
 }
@@ -144,17 +132,20 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
 }
 
 export function queuesThrough({ queue, otherQueues }: Services, { network, dead }: Life): QueueClient {
-  async function call<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  const guard = async (): Promise<void> => {
     await alive(dead);
     network.fault?.queue?.('other');
-    return ask();
-  }
-
+  };
+  const own = guarded<Pick<QueueClient, 'deleteBatch' | 'changeVisibilityBatch' | 'attributes'>>(queue, guard, [
+    'deleteBatch',
+    'changeVisibilityBatch',
+    'attributes',
+  ]);
   return {
     ...otherQueues,
-    deleteBatch: (...args) => call(() => queue.deleteBatch(...args)),
-    changeVisibilityBatch: (...args) => call(() => queue.changeVisibilityBatch(...args)),
-    attributes: (url) => call(() => (url === QUEUE ? queue.attributes(url) : otherQueues.attributes(url))),
+    deleteBatch: (...args) => own.deleteBatch(...args),
+    changeVisibilityBatch: (...args) => own.changeVisibilityBatch(...args),
+    attributes: (url) => (url === QUEUE ? own.attributes(url) : guard().then(() => otherQueues.attributes(url))),
   };
 }
 

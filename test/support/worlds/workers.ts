@@ -26,8 +26,7 @@ import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
 import { createEventClock } from '../fakes/event-clock.ts';
 import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createFakeQueues } from '../fakes/ports.ts';
-import { createRegionalStorage } from '../fakes/regional-storage.ts';
+import { createFakeQueues, createFakeStorage } from '../fakes/ports.ts';
 import {
   alive,
   createPollers,
@@ -87,7 +86,7 @@ export async function createWorkersWorld(options: WorldOptions) {
   const stepMs = options.stepMs ?? STEP_MS;
   const clock = createEventClock(stepMs / 5);
   const store = createMemoryStore();
-  const storage = createRegionalStorage(clock);
+  const storage = createFakeStorage(clock);
   const letters = new Map<string, FaultCode>();
   const maxReceiveCount = options.maxReceiveCount ?? 20;
   const queue = createLargeQueue({
@@ -178,10 +177,10 @@ async function connectAll({ clock, store, storage, telemetry, options }: Shared)
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const connect = createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry });
   for (const { bucket, region } of options.buckets) {
-    storage.createBucket(bucket, region);
+    storage.createBucket(bucket, { region });
     await connect.connect({ bucket }, 'test');
   }
-  for (const { bucket, region } of options.unconnected ?? []) storage.createBucket(bucket, region);
+  for (const { bucket, region } of options.unconnected ?? []) storage.createBucket(bucket, { region });
   // as after the first re-index
   for (const { id } of await listAllRecords(store.state, 'gap', gapSchema)) await removeRecord(store.state, id);
 }

@@ -8,7 +8,6 @@ import { asking, isMissing, optionsOf } from './refusals.ts';
 /** The SDK's client is loaded only when a key is needed. */
 type ClientFor = (at: At) => Promise<KMSClient>;
 
-/** Creates the function. */
 export function createKeyProvision({ clientFor }: { readonly clientFor: ClientFor }): Pick<Provisioner, 'keyOf'> {
   return {
     async keyOf(at, key, signal) {

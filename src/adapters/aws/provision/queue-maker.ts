@@ -5,13 +5,7 @@ import { FaultError } from '../../../domain/fault.ts';
 import type { QueueMaker } from '../../../pipeline/ports/queue-pair.ts';
 import { asking, isMissing, optionsOf } from './refusals.ts';
 
-interface Dependencies {
-  readonly sqs: SQSClient;
-  readonly identity: () => Promise<STSClient>;
-}
-
-/** Creates the functions. */
-export function createQueueMaker({ sqs, identity }: Dependencies): QueueMaker {
+export function createQueueMaker({ sqs, identity }: { readonly sqs: SQSClient; readonly identity: () => Promise<STSClient> }): QueueMaker {
   return {
     async account(signal) {
       const send = async () => (await identity()).send(new GetCallerIdentityCommand({}), optionsOf(signal));

@@ -52,7 +52,6 @@ const RETENTION_MAX_S = '1209600';
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
-/** Creates the functions. */
 export function createSqsProvision({
   clientFor,
   writerFor,

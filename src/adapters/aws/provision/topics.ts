@@ -36,7 +36,6 @@ const PAGES_MAX = 50;
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
-/** Creates the functions. */
 export function createSnsProvision({
   clientFor,
   writerFor,

@@ -11,9 +11,8 @@ export function sideOfChange(wish: Wish, { part, name }: Pick<Change, 'part' | '
     case 'rule':
     case 'target':
     case 'trail':
-      return bucketSide(wish);
     case 'notification':
-      return { ...bucketSide(wish), account: wish.bucketAccount };
+      return bucketSide(wish);
     // the subscription is that of the account of the queue, in the region of the topic
     case 'subscription':
       return { ...queueSide(wish), region: wish.region };

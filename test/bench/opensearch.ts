@@ -1,4 +1,4 @@
-/** What OpenSearch used, as its nodes count it themselves. */
+/** OpenSearch beside what is measured: what it used, as its nodes count it themselves, when it has come to rest, and how a run leaves it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 
@@ -30,4 +30,12 @@ export async function settleIndex(openSearchUrl: string, index: string): Promise
     const { current } = mergesSchema.parse(await ask('GET', '_stats/merge'))._all.total.merges;
     quiet = current === 0 ? quiet + 1 : 0;
   }
+}
+
+/** Removes what a run left: its indices and templates, and no others. */
+export async function removeIndices(openSearchUrl: string, prefix: string): Promise<void> {
+  const { origin, username, password } = new URL(openSearchUrl);
+  const headers = username === '' ? {} : { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+  for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`])
+    await fetch(`${origin}${path}`, { method: 'DELETE', headers }).then((answer) => answer.text());
 }

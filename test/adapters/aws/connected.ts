@@ -1,0 +1,54 @@
+/** A bucket that Tally knows and what connects it, on an emulator, where the bucket queue has somebody's statement in its policy. */
+import { randomBytes } from 'node:crypto';
+import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
+import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
+import { systemClock as clock } from '../../../src/adapters/system-clock.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
+import type { TestAws } from '../../support/servers/aws.ts';
+
+/** Gives a queue the statement of somebody else, and no other. */
+export async function addStatement(aws: TestAws, { url, arn }: { readonly url: string; readonly arn: string }): Promise<void> {
+  const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: arn };
+  const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+  await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy } }));
+}
+
+export async function connectedBucket(
+  aws: TestAws,
+  {
+    bucket: present,
+    clients = aws.clients(),
+    installation = randomBytes(4).toString('hex'),
+  }: {
+    /** One that is there. */
+    readonly bucket?: string;
+    /** By which the connection is made. */
+    readonly clients?: ReturnType<TestAws['clients']>;
+    readonly installation?: string;
+  } = {},
+) {
+  const letters = await aws.createQueue();
+  const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+  const bucket = present ?? (await aws.createBucket());
+  const store = createMemoryStore();
+  const telemetry = createFakeTelemetry();
+  const storage = createS3Storage({ clientFor: clients.s3For, region: aws.region, clock });
+  const gaps = createGapReports({ ...store, clock, telemetry });
+  await createConnectBucket({ ...store, storage, gaps, clock, telemetry }).connect({ bucket }, 'test');
+  const provisioner = createProvisioner({ aws: clients, queueUrl: queue.url, clock });
+  const provisioning = createProvisioning({
+    state: store.state,
+    aws: provisioner,
+    storage,
+    clock,
+    queueUrl: queue.url,
+    installation,
+    isEmbedded: false,
+  });
+  return { bucket, queue, letters, store, installation, provisioner, provisioning };
+}

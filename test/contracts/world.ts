@@ -1,0 +1,71 @@
+/** What the tests of a contract share: a store that is prepared before them, its documents, and what all of them do to it. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { ObjectDocument } from '../../src/domain/documents/document.ts';
+import type { Store } from '../../src/pipeline/ports/store.ts';
+
+/** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
+export interface OpenStore {
+  readonly store: Store;
+  /** Makes every acknowledged write visible to searches. */
+  readonly refresh?: () => Promise<void>;
+  /** Closes the store and removes what it left behind. */
+  dispose(): Promise<void>;
+}
+
+export const DAY_MS = 86_400_000;
+export const iso = (ms: number): string => new Date(ms).toISOString();
+const AT = '2026-01-02T03:04:05.678Z';
+
+const run = randomBytes(4).toString('hex');
+let made = 0;
+
+/** A name that nothing else in this run has. */
+export function unique(name: string): string {
+  made += 1;
+  return `${name}-${run}-${made}`;
+}
+
+export function live(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return { bucket, key, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: AT, ...more };
+}
+
+export function tombstone(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  return live(bucket, key, { deleted: true, deleted_at: AT, ...more });
+}
+
+export const keysOf = (found: readonly { readonly key: string }[]): string[] => found.map(({ key }) => key);
+
+/** Declares what is done before and after the tests. */
+export function contractWorld(open: () => Promise<OpenStore>) {
+  let opened: OpenStore | undefined;
+  beforeAll(async () => {
+    opened = await open();
+    await opened.store.setup.prepare();
+  });
+  afterAll(() => opened?.dispose());
+
+  function started(): OpenStore {
+    if (opened === undefined) throw new Error('the store is opened before the first test');
+    return opened;
+  }
+
+  return {
+    get store() {
+      return started().store;
+    },
+    refresh: async () => started().refresh?.(),
+    newBucket: async (bucket = unique('bucket')): Promise<string> => {
+      await started().store.objects.createBucket(bucket);
+      return bucket;
+    },
+    /** Writes them, to the others too, and makes them visible. */
+    write: async (documents: readonly ObjectDocument[], ...others: readonly Store[]): Promise<void> => {
+      for (const { objects } of [started().store, ...others]) {
+        const answers = await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+        expect(answers.filter(({ kind }) => kind !== 'written')).toEqual([]);
+      }
+      await started().refresh?.();
+    },
+  };
+}

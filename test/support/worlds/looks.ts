@@ -1,0 +1,78 @@
+/** Looks at single objects and the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
+import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
+import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
+import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createLooks } from '../../../src/pipeline/looks/observer.ts';
+import type { ObjectIndex } from '../../../src/pipeline/ports/object-index.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { recordOf } from '../fakes/bucket-record.ts';
+import { createTestCircuits } from '../fakes/circuits.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createFakeClock, createFakeStorage, createFakeTelemetry, type FakeClock, type FakeTelemetry } from '../fakes/ports.ts';
+
+interface WorldOptions {
+  readonly buckets?: readonly string[];
+  readonly source?: BucketSource;
+  readonly headConcurrency?: number;
+  /** What the bulk writer writes to instead of the index. */
+  readonly writesTo?: (objects: ObjectIndex, parts: { readonly clock: FakeClock; readonly telemetry: FakeTelemetry }) => ObjectIndex;
+}
+
+/** Creates it with its buckets connected. */
+export async function createLooksWorld({
+  buckets = ['photos'],
+  source = 'routed',
+  headConcurrency = 8,
+  writesTo = (objects) => objects,
+}: WorldOptions = {}) {
+  const index = createMemoryStore();
+  const { state, objects } = index;
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  const shared = { clock, telemetry, circuits: createTestCircuits({ clock, telemetry }) };
+  const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
+  const write = createBulkWriter({ ...shared, objects: writesTo(objects, shared), limits });
+  const stopped = new AbortController().signal;
+  const { observe } = createLooks({ ...shared, storage, index, write, concurrency: headConcurrency, stopped });
+  const records: BucketRecord[] = [];
+  for (const bucket of buckets) {
+    storage.createBucket(bucket);
+    await objects.createBucket(bucket);
+    records.push(await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source })));
+  }
+  return {
+    ...shared,
+    ...index,
+    index,
+    storage,
+    records,
+    observe,
+    lookAgain: createLookAgain(observe),
+    /** A document of that age, of `photos` unless `more` says otherwise. */
+    document: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}): ObjectDocument => ({
+      bucket: 'photos',
+      key,
+      clock: clockOfMs(clock.nowMs() - ageMs),
+      deleted: false,
+      settled: true,
+      source: 'check',
+      indexed_at: new Date(clock.nowMs() - ageMs).toISOString(),
+      ...more,
+    }),
+    async store(documents: readonly ObjectDocument[]): Promise<void> {
+      await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+    },
+    stored: async (key: string, bucket = 'photos') => (await objects.getMany(bucket, [key]))[0],
+    /** Deletions of `photos` wait for a person, or no longer do. */
+    async hold(held: 'open' | 'closed', prefix = ''): Promise<void> {
+      const id = heldGapId({ bucket: 'photos', prefix });
+      const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix, reason: 'r', heldDeletes: 7, count: 1 } as const;
+      const times = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 };
+      await updateRecord(state, refs.gap(id), () => ({ ...gap, ...times, state: held }));
+    },
+  };
+}
