@@ -12,3 +12,9 @@ export function defined(object: object): object {
   for (const [name, value] of Object.entries(object)) if (value !== undefined) kept[name] = value;
   return kept;
 }
+
+/** The object without these properties. Like {@link defined}, it is not for what is done for each event or key. */
+export function omit<T extends object, Name extends keyof T>(object: T, ...names: readonly Name[]): Omit<T, Name>;
+export function omit(object: object, ...names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/domain/bucket.ts';
 import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/domain/bucket-status.ts';
 import { gapStates, type GapRecord } from '../../src/domain/gaps/gap.ts';
+import { gapSeenAt } from '../support/fakes/gap-records.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 14, 30);
@@ -10,24 +11,22 @@ const DAY_MS = 86_400_000;
 
 const well: BucketRecord = { ...bucketRecord, provenAtMs: NOW_MS - DAY_MS, lastComparedAtMs: NOW_MS - 4 * MINUTE_MS };
 
-const gap: GapRecord = {
-  id: 'gap:b:loss',
-  bucket: 'b',
-  kind: 'loss',
-  reason: 'messages expired',
-  firstSeenMs: NOW_MS - MINUTE_MS,
-  lastSeenMs: NOW_MS - MINUTE_MS,
-  openedAtMs: NOW_MS - MINUTE_MS,
-  toldAtMs: NOW_MS - MINUTE_MS,
-  count: 1,
-  state: 'open',
-};
+const gap = gapSeenAt(NOW_MS - MINUTE_MS, { id: 'gap:b:loss', bucket: 'b', kind: 'loss' });
 
 const differences = { jobId: 'job-1', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
 
-function statusOf({ record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {}) {
-  const all = { ...well, ...record };
-  return bucketStatus({ record: all, waitsFor: undefined, gaps: [], nowMs: NOW_MS, compareIntervalMs: 7 * DAY_MS, ...facts });
+function statusOf(
+  { record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {},
+  base: BucketRecord = well,
+) {
+  return bucketStatus({
+    record: { ...base, ...record },
+    waitsFor: undefined,
+    gaps: [],
+    nowMs: NOW_MS,
+    compareIntervalMs: 7 * DAY_MS,
+    ...facts,
+  });
 }
 
 function check(state: WatchedState, more: Partial<ConnectionCheck> = {}): Partial<BucketRecord> {
@@ -37,15 +36,7 @@ function check(state: WatchedState, more: Partial<ConnectionCheck> = {}): Partia
 
 const { provenAtMs: _, ...unproven } = well;
 const { lastComparedAtMs: __, ...uncompared } = well;
-const without = (record: Partial<BucketRecord>, facts: Partial<StatusFacts> = {}) =>
-  bucketStatus({
-    record: { ...bucketRecord, ...record },
-    waitsFor: undefined,
-    gaps: [],
-    nowMs: NOW_MS,
-    compareIntervalMs: 7 * DAY_MS,
-    ...facts,
-  });
+const without = (record: Partial<BucketRecord>, facts: Partial<StatusFacts> = {}) => statusOf({ ...facts, record }, bucketRecord);
 
 describe('the status of a bucket', () => {
   it('is ok only where nothing is known to the contrary, events are known to arrive, and the whole was compared', () => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { omit } from '../defined.ts';
 
 /**
  * Calendar work as stored: when it is due, and which worker runs it now. Any number of workers may try; one succeeds.
@@ -71,6 +72,5 @@ export function endedRecord(
 
 /** The record after its worker was stopped: still due, and free for any worker. */
 export function releasedRecord(record: ScheduleRecord): ScheduleRecord {
-  const { claim: _, ...rest } = record;
-  return rest;
+  return omit(record, 'claim');
 }

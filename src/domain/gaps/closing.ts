@@ -13,6 +13,7 @@ import { isOfDeletes, isTimedByAws, withoutDifferences, type GapRecord } from '.
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/range-transitions.ts';
+import { omit } from '../defined.ts';
 
 /** A reconcile starts after no change was reported for this long, so that a burst of deletes needs only one reconcile. */
 export const GAP_QUIET_MS = 60_000;
@@ -124,8 +125,7 @@ function isHeldBack({ id, kind }: GapRecord, { deletions, gapIds = [] }: JobReco
 /** The gap with a job that is closing it. It is no longer held. */
 export function closing(gap: GapRecord, job: JobRecord): GapRecord {
   if (gap.state === 'closing' && gap.jobId === job.id) return gap;
-  const { waits: _, refusedSinceMs: __, held: ___, overBudget: ____, ...rest } = gap;
-  return { ...rest, state: 'closing', jobId: job.id };
+  return { ...omit(gap, 'waits', 'refusedSinceMs', 'held', 'overBudget'), state: 'closing', jobId: job.id };
 }
 
 function openWithJob(gap: GapRecord, job: JobRecord, reason: string): GapRecord {
@@ -191,17 +191,15 @@ export function withClockReason(gap: GapRecord, nowMs: number): GapRecord {
 
 /** The gap without its job, and without anything that is known of attempts to close it. */
 function untried(gap: GapRecord): GapRecord {
-  const { jobId: _, waits: __, failures: ___, notBeforeMs: ____, refusedSinceMs: _____, heldDeletes: ______, held: _______, ...rest } = gap;
-  const { overBudget: ________, tooEarlyUntilMs: _________, ...kept } = rest;
-  return kept;
+  const ofAttempts = ['failures', 'notBeforeMs', 'refusedSinceMs', 'heldDeletes', 'overBudget', 'tooEarlyUntilMs'] as const;
+  return omit(gap, 'jobId', 'waits', 'held', ...ofAttempts);
 }
 
 /** The gap after a job that failed to close it or could not start: open, and not tried again for a while. */
 export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapRecord {
-  const { jobId: _, overBudget: __, ...rest } = gap;
   const failures = (gap.failures ?? 0) + 1;
   const untilMs = nowMs + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
-  return { ...rest, state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
+  return { ...omit(gap, 'jobId', 'overBudget'), state: 'open', failures, notBeforeMs: untilMs, waits: { reason, untilMs } };
 }
 
 /** The gap of deletes whose job a person has stopped. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { EnrichMode } from '../bucket.ts';
+import { omit } from '../defined.ts';
 
 /**
  * Gaps: changes that a source did not report, and deletions that wait for a person. They are stored. A reconcile that began
@@ -169,12 +170,8 @@ export function withSighting(current: GapRecord | undefined, sighting: GapSighti
   const { count, toldAtMs } = facts;
   if (current !== undefined && sighting.standing === true) return current;
   if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
-  const {
-    tooEarlyUntilMs: _,
-    awaitsProof: __,
-    ...base
-  } = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
-  return withCalls(extended(base, sighting, facts), sighting);
+  const base = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
+  return withCalls(extended(omit(base, 'tooEarlyUntilMs', 'awaitsProof'), sighting, facts), sighting);
 }
 
 function extended(gap: GapRecord, sighting: GapSighting, { count, toldAtMs, afterBeginOrder, enrich }: SightingFacts): GapRecord {
@@ -221,9 +218,7 @@ export function withProof(
 
 /** The gap after a report that found no difference in its keys. */
 export function withoutDifferences(gap: GapRecord): GapRecord {
-  if (gap.differences === undefined) return gap;
-  const { differences: _, ...rest } = gap;
-  return rest;
+  return gap.differences === undefined ? gap : omit(gap, 'differences');
 }
 
 /** The record once it is known that the keys of this bulk delete are reported one by one. Returns the same object if the gap does not wait for that. */

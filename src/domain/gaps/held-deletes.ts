@@ -13,6 +13,7 @@
 import { commandOf } from '../commands.ts';
 import { gapId, isWithheld, withSighting, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
+import { omit } from '../defined.ts';
 
 const KIND = 'held-deletes';
 
@@ -79,13 +80,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
   // the job does not know of changes after its floor
   const seenAtMs = job.coversBeforeMs === undefined ? nowMs : job.coversBeforeMs - 1;
   const sighting = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
-  const {
-    jobId: _,
-    failures: __,
-    refusedSinceMs: ___,
-    overBudget: ____,
-    ...gap
-  } = withSighting(current, sighting, {
+  const gap = withSighting(current, sighting, {
     count: 1,
     toldAtMs: nowMs,
     // nor that it began after the report that it makes itself
@@ -94,7 +89,7 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
     enrich: 'none',
   });
   const next = { notBeforeMs: nowMs + LOOK_INTERVAL_MS, waits: { reason: releaseOf(job, heldDeletes) } };
-  return { ...gap, heldDeletes, deletedBefore: job.counts?.tombstones, ...next };
+  return { ...omit(gap, 'jobId', 'failures', 'refusedSinceMs', 'overBudget'), heldDeletes, deletedBefore: job.counts?.tombstones, ...next };
 }
 
 /** The gap after a look at the job that has compared everything and held deletions back. */

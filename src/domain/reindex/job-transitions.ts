@@ -11,7 +11,7 @@
  *
  * Reports, and jobs that were requested with `now`, do not wait.
  */
-import { defined } from '../defined.ts';
+import { defined, omit } from '../defined.ts';
 import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
 import { asleep } from './claims.ts';
 import type { JobFault, JobRecord } from './job.ts';
@@ -211,14 +211,12 @@ function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax
 
 /** The job once it was able to begin. */
 function withoutWait(job: JobRecord): JobRecord {
-  const { waits: _, ...begun } = job;
-  return begun;
+  return omit(job, 'waits');
 }
 
 /** The job once its ranges list for themselves. */
 function withoutPassed(job: JobRecord): JobRecord {
-  const { passed: _, ...begun } = job;
-  return begun;
+  return omit(job, 'passed');
 }
 
 function withDeletionLimit(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
@@ -269,9 +267,8 @@ export function tombstonesLeft({ deletions }: Pick<JobRecord, 'deletions'>): num
 
 /** The record of a job that has ended. Its examples are stored in a separate record. */
 function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { cuts: _, waits: __, ...kept } = job;
   const { counts, rangesDone } = sums;
-  return { ...kept, finishedAtMs: atMs, ...defined({ counts, rangesDone }) };
+  return { ...omit(job, 'cuts', 'waits'), finishedAtMs: atMs, ...defined({ counts, rangesDone }) };
 }
 
 /** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */

@@ -14,6 +14,7 @@ import { addCounts, addExamples, countsOfDeletions, EXAMPLES_MAX, type Differenc
 import { asleep, claimOf, FRUITLESS_MAX, heldBy } from './claims.ts';
 import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
+import { omit } from '../defined.ts';
 
 /** The result of trying to take a range. */
 export type Taking =
@@ -80,7 +81,7 @@ export interface TurnEnd extends TurnProgress {
 
 /** The range after a turn: free, and with an advanced cursor. It is due at once, or later after a fault; a range that is done is not due. `splits` is removed, because the parts have their own records by now. */
 export function afterTurn(range: RangeRecord, end: TurnEnd, nowMs: number): RangeRecord {
-  const { error: _, splits: __, fruitless: ___, waitingSinceMs: ____, passed: _____, readsFirst: ______, ...rest } = asleep(range);
+  const rest = omit(asleep(range), 'error', 'splits', 'fruitless', 'waitingSinceMs', 'passed', 'readsFirst');
   const { cursor, done, counts, examples, fault } = end;
   const heldBack = range.heldBack ?? end.heldBack;
   const allExamples = addExamples(range.examples ?? {}, examples, examplesMaxOf(range));

@@ -23,6 +23,7 @@ import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecor
 import type { LiveKeys } from './live-keys.ts';
 import { createSignIns } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { omit } from '../../domain/defined.ts';
 
 export interface People {
   list(request: UsersRequest, signal: AbortSignal): Promise<Page<User>>;
@@ -81,11 +82,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     );
   }
 
-  const enable = (userId: string): Promise<User> =>
-    change(userId, (user) => {
-      const { disabledAtMs: _, ...enabled } = user;
-      return enabled;
-    });
+  const enable = (userId: string): Promise<User> => change(userId, (user) => omit(user, 'disabledAtMs'));
 
   return {
     async list(request, signal) {

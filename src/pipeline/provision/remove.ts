@@ -23,6 +23,7 @@ import type { WriteNotification } from './write-notification.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { omit } from '../../domain/defined.ts';
 
 const PASS_MS = 20_000;
 /** A wish has at most eight parts. Each round takes one away. */
@@ -273,13 +274,12 @@ function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
 
 /** The wish by which the bucket would have been connected. Queues and installation are those of the other one. */
 function wishLike(like: Wish, { bucket, region, account, source, topicArn, enrich }: BucketRecord): Wish {
-  const { topicArn: _, minimal: __, ...place } = like;
   const bucketAccount = account ?? like.account;
   // the record of a bucket that was wired by hand names its topic, whosever it is
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
   const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
   return {
-    ...place,
+    ...omit(like, 'topicArn', 'minimal'),
     bucket,
     region,
     bucketAccount,

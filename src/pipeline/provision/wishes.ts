@@ -1,6 +1,6 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
-import { defined } from '../../domain/defined.ts';
+import { defined, omit } from '../../domain/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -153,7 +153,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
 
 /** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  const { topicArn: _, minimal: __, ...wish } = wishOfConnection(connection);
+  const wish = omit(wishOfConnection(connection), 'topicArn', 'minimal');
   return (connection.earlier ?? []).map((earlier) => {
     const { partition, account } = parseArn(earlier.queueArn) ?? wish;
     return { ...wish, partition, account, ...earlier };
@@ -162,9 +162,8 @@ export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
 
 /** The wish with another bucket queue. */
 export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
-  const { deadLetterArn: _, ...rest } = wish;
   const { partition, account } = parseArn(arn) ?? wish;
-  return { ...rest, partition, account, queueArn: arn, ...defined({ deadLetterArn }) };
+  return { ...omit(wish, 'deadLetterArn'), partition, account, queueArn: arn, ...defined({ deadLetterArn }) };
 }
 
 /**

@@ -2,20 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { fullSweepBegun, fullSweepAction } from '../../../src/domain/calendar/full-sweep.ts';
 import type { JobRecord, JobState } from '../../../src/domain/reindex/job.ts';
 import type { ScheduleRecord } from '../../../src/domain/calendar/schedule.ts';
+import { jobMadeAt } from '../../support/fakes/gap-records.ts';
 
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
 const NOW_MS = 1_800_000_000_000;
 
-const jobOf = (state: JobState): JobRecord => ({
-  id: 'job-1',
-  bucket: 'photos',
-  prefix: '',
-  mode: 'apply',
-  requestedBy: 'schedule',
-  state,
-  createdAtMs: NOW_MS,
-});
+const jobOf = (state: JobState): JobRecord => jobMadeAt(NOW_MS, { state });
 
 function step(
   current: ScheduleRecord | undefined,

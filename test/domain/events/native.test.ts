@@ -13,11 +13,11 @@ describe('a native record', () => {
     }
   });
 
-  test.each(['2.0', '2.1', '2.3', '2.6', '2.17', '2'])('of version %s is read', (eventVersion) => {
+  test.each(['2.1', '2.17', '2'])('of version %s is read', (eventVersion) => {
     expect(recordOf(nativeBody({}, { eventVersion })).key).toBe('a');
   });
 
-  test.each(['1.0', '3.0', '20.1', 'two', '2.', 2.1, {}])('of version %j is record.version-unknown', (eventVersion) => {
+  test.each(['1.0', '20.1', '2.', 2.1, {}])('of version %j is record.version-unknown', (eventVersion) => {
     expect(faultOf(nativeBody({}, { eventVersion }))).toMatchObject({ code: 'record.version-unknown', bucket: 'media' });
   });
 
@@ -37,11 +37,7 @@ describe('a native record', () => {
     });
   });
 
-  test.each([
-    ['absent', undefined],
-    ['null', null],
-    ['empty', ''],
-  ])('leaves out what is %s', (_, nothing) => {
+  test.each([undefined, null, ''])('leaves out what is %j', (nothing) => {
     const body = nativeBody(
       { versionId: nothing, eTag: nothing, sequencer: nothing, size: nothing === '' ? undefined : nothing },
       { eventTime: nothing },
@@ -52,13 +48,9 @@ describe('a native record', () => {
   test.each([
     ['size', '1'],
     ['size', -1],
-    ['size', 1.5],
     ['size', 2 ** 53],
-    ['eTag', 5],
-    ['versionId', {}],
     ['versionId', '\ud800'],
     ['sequencer', 12],
-    ['key', 12],
     ['key', ['a']],
   ])('whose %s is %j is record.invalid and says where', (field, value) => {
     const fault = faultOf(nativeBody({ [field]: value }));
@@ -72,26 +64,19 @@ describe('a native record', () => {
   });
 
   test.each([
-    ['no event name', { eventName: undefined }],
     ['an empty event name', { eventName: '' }],
     ['an event name that is no text', { eventName: 7 }],
-    ['no s3', { s3: undefined }],
     ['an s3 that is null', { s3: null }],
     ['an s3 without object', { s3: { bucket: { name: 'media' } } }],
   ])('with %s is record.invalid', (_, over) => {
     expect(faultOf(nativeBody({}, over)).code).toBe('record.invalid');
   });
 
-  test.each([
-    ['missing', undefined],
-    ['null', null],
-    ['empty', ''],
-  ])('whose key is %s is record.key-missing', (_, key) => {
+  test.each([undefined, null, ''])('whose key is %j is record.key-missing', (key) => {
     expect(faultOf(nativeBody({ key }))).toMatchObject({ code: 'record.key-missing', bucket: 'media' });
   });
 
   test.each([
-    ['longer than 1,024 bytes', 'x'.repeat(1_025)],
     ['longer than 1,024 bytes when encoded as UTF-8', '%C3%BC'.repeat(513)],
     ['ill-formed', 'a\udc00'],
   ])('whose key is %s is record.key-invalid', (_, key) => {
@@ -104,15 +89,13 @@ describe('a native record', () => {
     expect(recordOf(nativeBody({ key: '%C3%BC'.repeat(512) })).key).toBe('ü'.repeat(512));
   });
 
-  test.each([undefined, null, '', 'a', '../etc', 'a b', '_state', 7, {}])('whose bucket is %j is record.bucket-invalid', (name) => {
+  test.each([undefined, null, '../etc', '_state', 7])('whose bucket is %j is record.bucket-invalid', (name) => {
     const { bucket, ...fault } = faultOf(nativeBody({}, { s3: { bucket: { name }, object: { key: 'a' } } }));
     expect(fault.code).toBe('record.bucket-invalid');
     expect(bucket).toBeUndefined();
   });
 
   test.each([
-    ['2026-03-01T08:30:05Z', Date.UTC(2026, 2, 1, 8, 30, 5)],
-    ['2026-03-01T08:30:05.5Z', Date.UTC(2026, 2, 1, 8, 30, 5, 500)],
     ['2026-03-01T08:30:05.123456789Z', Date.UTC(2026, 2, 1, 8, 30, 5, 123)],
     ['2026-03-01T10:30:05+02:00', Date.UTC(2026, 2, 1, 8, 30, 5)],
     ['1970-01-01T00:00:00.000Z', 0],
@@ -127,10 +110,8 @@ describe('a native record', () => {
     '+010000-01-01T00:00:00Z',
     '2026-13-01T00:00:00Z',
     '2026-03-01',
-    'yesterday',
     '5',
     1_772_353_805,
-    {},
   ])('of %j happened at no known time, and is no worse for it', (eventTime) => {
     expect(recordOf(nativeBody({}, { eventTime }))).not.toHaveProperty('eventTimeMs');
   });

@@ -5,6 +5,7 @@ import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { gapSchema, withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { jobsOf } from '../../../src/domain/gaps/plan.ts';
 import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
+import { gapSeenAt, jobMadeAt } from '../../support/fakes/gap-records.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -13,26 +14,8 @@ const NOW_MS = SEEN_MS + HOUR_MS;
 /** The place of a job among all beginnings. */
 const BEGAN = 7;
 
-function gapOf(more: Partial<GapRecord> = {}): GapRecord {
-  return {
-    id: 'gap:photos:bulk-delete',
-    bucket: 'photos',
-    kind: 'bulk-delete',
-    reason: 'DeleteObjects',
-    firstSeenMs: SEEN_MS,
-    lastSeenMs: SEEN_MS,
-    count: 1,
-    state: 'open',
-    openedAtMs: SEEN_MS,
-    toldAtMs: SEEN_MS,
-    ...more,
-  };
-}
-
-function jobOf(more: Partial<JobRecord> = {}): JobRecord {
-  const facts = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'running', createdAtMs: SEEN_MS } as const;
-  return { id: 'job-1', ...facts, beginOrder: BEGAN, ...more };
-}
+const gapOf = (more: Partial<GapRecord> = {}): GapRecord => gapSeenAt(SEEN_MS, { id: 'gap:photos:bulk-delete', ...more });
+const jobOf = (more: Partial<JobRecord> = {}): JobRecord => jobMadeAt(SEEN_MS, { beginOrder: BEGAN, ...more });
 
 describe('a gap is due', () => {
   it.each<[string, Partial<GapRecord>, number]>([

@@ -4,29 +4,15 @@ import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { awaitsConsent, heldGapId, holdsAnyOf, withHeld } from '../../../src/domain/gaps/held-deletes.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { gapSeenAt, jobMadeAt } from '../../support/fakes/gap-records.ts';
 
 const HOUR_MS = 3_600_000;
 const FLOOR_MS = 1_800_000_000_000;
 const NOW_MS = FLOOR_MS + HOUR_MS;
 
-function jobOf(more: Partial<JobRecord> = {}): JobRecord {
-  const facts = {
-    bucket: 'photos',
-    prefix: '',
-    mode: 'apply',
-    requestedBy: 'gap',
-    createdAtMs: FLOOR_MS,
-    coversBeforeMs: FLOOR_MS,
-    beginOrder: 1,
-  } as const;
-  return { id: 'job-1', ...facts, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more };
-}
-
-function deletesOf(more: Partial<GapRecord> = {}): GapRecord {
-  const at = FLOOR_MS - 1;
-  const times = { firstSeenMs: at, lastSeenMs: at, openedAtMs: at, toldAtMs: at, count: 1 };
-  return { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', state: 'open', ...times, ...more };
-}
+const jobOf = (more: Partial<JobRecord> = {}): JobRecord =>
+  jobMadeAt(FLOOR_MS, { coversBeforeMs: FLOOR_MS, beginOrder: 1, state: 'done', counts: { ...noCounts, listed: 5, held: 7 }, ...more });
+const deletesOf = (more: Partial<GapRecord> = {}): GapRecord => gapSeenAt(FLOOR_MS - 1, more);
 
 function heldOf(job = jobOf(), current?: GapRecord): GapRecord {
   return withHeld(current, job, { held: 7, isWhole: true, nowMs: NOW_MS, afterBeginOrder: 1 });

@@ -2,21 +2,10 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jobsOf, prefixesOf } from '../../../src/domain/gaps/plan.ts';
 import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { gapSeenAt } from '../../support/fakes/gap-records.ts';
 
 function gapOf(prefix: string, kind: GapRecord['kind'] = 'lifecycle'): GapRecord {
-  return {
-    id: `gap:photos:${kind}:${prefix}`,
-    bucket: 'photos',
-    kind,
-    ...(prefix !== '' && { prefix }),
-    reason: 'r',
-    firstSeenMs: 1,
-    lastSeenMs: 1,
-    openedAtMs: 1,
-    toldAtMs: 1,
-    count: 1,
-    state: 'open',
-  };
+  return gapSeenAt(1, { id: `gap:photos:${kind}:${prefix}`, kind, ...(prefix !== '' && { prefix }) });
 }
 
 function plansOf(due: readonly string[], costs: Readonly<Record<string, number>> = {}, others: readonly string[] = []) {

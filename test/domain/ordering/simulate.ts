@@ -78,7 +78,16 @@ function simulate({ ids, histories, seed }: Plan): boolean {
     process.stderr.write(`${new Date().toISOString()} seed ${seed}: ${upTo} of each mix played, ${wrong} wrong\n`);
     if (upTo === histories) break;
   }
-  process.stdout.write(`\nseed ${seed}\n${tableOf(all)}\n`);
+  console.log(`\nseed ${seed}`);
+  console.table(
+    all.map(({ id, wrong, ms, counts, ...rest }) => ({
+      mix: id,
+      ...rest,
+      wrong: wrong.length,
+      seconds: Math.round(ms / 1_000),
+      ...counts,
+    })),
+  );
   const again = all.flatMap(({ id, wrong }) => wrong.map((each) => commandOf(id, each)));
   if (again.length > 0) process.stdout.write(`\nwrong; each alone:\n${again.join('\n')}\n`);
   return again.length === 0;
@@ -86,21 +95,6 @@ function simulate({ ids, histories, seed }: Plan): boolean {
 
 function commandOf(id: MixId, seed: number): string {
   return `npm run simulate -- --mix ${id} --histories 1 --seed ${seed}`;
-}
-
-function tableOf(all: readonly Played[]): string {
-  const rows = all.map(({ id, histories, wrong, ms, counts }) => [
-    `${id} (${mixes[id].name})`,
-    `${histories}`,
-    `${wrong.length}`,
-    (ms / 1_000).toFixed(1),
-    ...countNames.map((name) => `${counts[name]}`),
-  ]);
-  const lines = [['mix', 'histories', 'wrong', 'seconds', ...countNames], ...rows];
-  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
-  return lines
-    .map((line) => line.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!))).join('  '))
-    .join('\n');
 }
 
 function show({ ids, seed }: Plan): void {

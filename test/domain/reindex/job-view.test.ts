@@ -1,19 +1,10 @@
 import { expect, it } from 'vitest';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { viewOf } from '../../../src/domain/reindex/job-view.ts';
-import type { JobRecord, RangeRecord } from '../../../src/domain/reindex/job.ts';
+import type { RangeRecord } from '../../../src/domain/reindex/job.ts';
+import { jobMadeAt } from '../../support/fakes/gap-records.ts';
 
-const job: JobRecord = {
-  id: 'job-1',
-  bucket: 'photos',
-  prefix: '',
-  mode: 'apply',
-  requestedBy: 'test',
-  state: 'running',
-  createdAtMs: 0,
-  comparingAtMs: 0,
-  rangesCut: 3,
-};
+const job = jobMadeAt(0, { comparingAtMs: 0, rangesCut: 3 });
 
 function range(number: number, from: string, { cursor = from, done = false } = {}): RangeRecord {
   return { jobId: 'job-1', number, from, cursor, done, counts: noCounts, fruitless: 0 };

@@ -28,22 +28,26 @@ export type Check = (facts: Facts) => Finding | undefined;
 
 export const apply = ({ wish }: Facts): string => commandOf('bucket apply', wish.bucket);
 
-/** Says what an apply heals. */
-export function healable(facts: Facts, code: string, what: string, why: string): Finding {
-  return { code, severity: 'broken', what, why, fix: apply(facts), blocks: false };
+export function broken(code: string, what: string, why: string, fix: string): Finding {
+  return { code, severity: 'broken', what, why, fix, blocks: false };
 }
 
-export function blocking(code: string, what: string, why: string, fix: string): Finding {
-  return { code, severity: 'broken', what, why, fix, blocks: true };
+/** Says what an apply heals. */
+export function healable(facts: Facts, code: string, what: string, why: string): Finding {
+  return broken(code, what, why, apply(facts));
+}
+
+export function blocking(...finding: Parameters<typeof broken>): Finding {
+  return { ...broken(...finding), blocks: true };
 }
 
 /** Says what is missing or not safe, which no apply heals and which keeps none from going ahead. */
-export function degraded(code: string, what: string, why: string, fix: string): Finding {
-  return { code, severity: 'degraded', what, why, fix, blocks: false };
+export function degraded(...finding: Parameters<typeof broken>): Finding {
+  return { ...broken(...finding), severity: 'degraded' };
 }
 
 /** Says what keeps Tally from making or checking something that may be in order. */
-export function unchecked(...finding: Parameters<typeof blocking>): Finding {
+export function unchecked(...finding: Parameters<typeof broken>): Finding {
   return { ...blocking(...finding), severity: 'unknown' };
 }
 

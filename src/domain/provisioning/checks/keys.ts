@@ -5,7 +5,7 @@ import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedKey } from '../observed.ts';
 import { parsePolicy } from '../policy.ts';
-import { degraded, blocking, type Check, type Finding, showPolicy } from './finding.ts';
+import { degraded, blocking, type Check, type Finding, showPolicy, broken } from './finding.ts';
 import { sidsOf } from '../wiring.ts';
 
 export const topicKey: Check = (facts) => keyFinding(facts, topicDeliveries(facts));
@@ -72,14 +72,12 @@ function managed({ arn, key }: Encrypted): Finding {
 }
 
 function denied({ arn, key }: Encrypted, keyArn: string, services: readonly string[]): Finding {
-  return {
-    code: 'connect.kms-denied',
-    severity: 'broken',
-    what: `${arn} is encrypted with the key ${key} (${keyArn}), whose policy does not let ${services.join(' and ')} use it`,
-    why: 'what is sent is lost without an error. Add this statement to the policy of the key, or change the one that denies',
-    fix: JSON.stringify(statementFor(services)),
-    blocks: false,
-  };
+  return broken(
+    'connect.kms-denied',
+    `${arn} is encrypted with the key ${key} (${keyArn}), whose policy does not let ${services.join(' and ')} use it`,
+    'what is sent is lost without an error. Add this statement to the policy of the key, or change the one that denies',
+    JSON.stringify(statementFor(services)),
+  );
 }
 
 function unchecked({ arn, key }: Encrypted, reason: string, services: readonly string[]): Finding {

@@ -4,7 +4,7 @@ import { parseArn } from '../names.ts';
 import type { ObservedTrail } from '../observed.ts';
 import { advancedSelector, exceededLimit, recordsBucket, withSelector } from '../trail.ts';
 import { partsPlace } from '../wiring.ts';
-import { degraded, blocking, healable, type Check } from './finding.ts';
+import { degraded, blocking, healable, type Check, broken } from './finding.ts';
 
 export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { trails } }) => {
   if (selector === undefined) return undefined;
@@ -49,14 +49,8 @@ function trailOf({ wish, observed: { trails = [] } }: Facts): ObservedTrail | un
 export const trailStopped: Check = (facts) => {
   const trail = trailOf(facts);
   if (trail === undefined || trail.isLogging) return undefined;
-  return {
-    code: 'connect.trail-stopped',
-    severity: 'broken',
-    what: `the trail ${trail.arn} is stopped`,
-    why: 'it records nothing, so the rule matches nothing',
-    fix: `aws cloudtrail start-logging --region ${trail.homeRegion} --name ${trail.arn}`,
-    blocks: false,
-  };
+  const fix = `aws cloudtrail start-logging --region ${trail.homeRegion} --name ${trail.arn}`;
+  return broken('connect.trail-stopped', `the trail ${trail.arn} is stopped`, 'it records nothing, so the rule matches nothing', fix);
 };
 
 export const trailElsewhere: Check = (facts) => {

@@ -1,8 +1,8 @@
 /** The gaps under which records are acknowledged, and the reconciles that close them: what is stored is decided by the product. */
 import { gapAfterLook, gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
 import { withSighting, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
-import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { FUTURE_MS } from '../../../../src/domain/ordering/constants.ts';
+import { jobMadeAt } from '../../../support/fakes/gap-records.ts';
 import type { SimMessage } from './history.ts';
 import type { World } from './world.ts';
 
@@ -53,8 +53,8 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
       begun += 1;
       reconcile((coversBeforeMs) => {
         isReconciling = false;
-        for (const [kind, gap] of stored)
-          stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, doneJob(coversBeforeMs, begun), world.nowMs - s3AheadMs));
+        const job = jobMadeAt(0, { bucket: 'b', state: 'done', coversBeforeMs, beginOrder: begun });
+        for (const [kind, gap] of stored) stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, job, world.nowMs - s3AheadMs));
         if ([...stored.values()].some(({ state }) => state !== 'closed')) lookLater();
       });
     });
@@ -81,9 +81,4 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
       return [...stored.values()].some(({ state }) => state !== 'closed');
     },
   };
-}
-
-function doneJob(coversBeforeMs: number, beginOrder: number): JobRecord {
-  const facts = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'gap', state: 'done', createdAtMs: 0 } as const;
-  return { ...facts, coversBeforeMs, beginOrder };
 }
