@@ -65,7 +65,7 @@ function addWhoami(program: Command, cli: Cli): void {
     .description(
       'Shows the user, the role and the scopes with which commands send their requests to the registry, and which API key they use, if any.',
     );
-  printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://registry.example.com').action(
+  printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://tally.example.com').action(
     async (options: JsonOption) => {
       const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = cli.settings();
       const answer = await cli.withClient(async (client, signal) => {

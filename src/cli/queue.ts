@@ -16,6 +16,7 @@ interface CreateOptions extends JsonOption {
 /** `tally queue create`. */
 export function addQueueCommands(program: Command, cli: Cli): void {
   const queue = program.command('queue').description('The bucket queue, which the events of all buckets reach.');
+  withExamples(queue, 'tally queue create');
   const create = queue
     .command('create')
     .summary('make the bucket queue and its dead-letter queue')

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Context } from '../../src/api/contract.ts';
 import { startEmbedded, type Embedded } from '../../src/adapters/embedded/server.ts';
@@ -68,35 +67,6 @@ describe('a command’s control plane', () => {
     expect(record).toMatchObject({ bucket: 'demo', created_by: 'test@here' });
     const letters = await withOpened(embeddedEnv(), ({ operations }) => operations.listDeadLetters({}, context));
     expect(letters.items).toEqual([expect.objectContaining({ size_bytes: 8 })]);
-  });
-
-  it('records each act for the audit, and does nothing that it cannot record', async () => {
-    const acts = async () => {
-      const { items } = await withOpened(embeddedEnv(), ({ operations }) => operations.listAudit({}, context));
-      return items.map(({ eventname, outcome, useridentity: { email } }) => [eventname, outcome, email]);
-    };
-    const remove = (bucket: string) =>
-      withOpened(embeddedEnv(), ({ operations }) => operations.removeBucket({ params: { bucket } }, context));
-    const connected = await acts();
-    expect(connected).toEqual([
-      ['BucketConnect', 'done', 'test@here'],
-      ['BucketConnect', 'intended', 'test@here'],
-    ]);
-    const database = new DatabaseSync(join(folder, 'index.sqlite'));
-    database.exec("CREATE TRIGGER read_only BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'the audit is read-only'); END");
-    const refusal = { code: 'audit.unavailable', reason: expect.stringContaining('the audit is read-only') };
-    await expect(remove('demo')).rejects.toMatchObject(refusal);
-    // what only reads is answered all the same
-    const list = await withOpened(embeddedEnv(), ({ operations }) => operations.listBuckets({}, context));
-    expect(list.items.map(({ bucket }) => bucket)).toEqual(['demo']);
-    expect(await acts()).toEqual(connected);
-    database.exec('DROP TRIGGER read_only');
-    database.close();
-    await expect(remove('absent')).rejects.toMatchObject({ code: 'bucket.not-connected' });
-    expect((await acts()).slice(0, 2)).toEqual([
-      ['BucketRemove', 'failed', 'test@here'],
-      ['BucketRemove', 'intended', 'test@here'],
-    ]);
   });
 
   it('finds the dead-letter queue as the redrive target of the bucket queue', async () => {

@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { afterEach, describe, expect, it } from 'vitest';
+import { EventEmitter } from 'node:events';
+import { expect, it } from 'vitest';
 import { runUntilStopped } from '../../src/app/lifecycle.ts';
+import { runProgram } from '../docs/programs.ts';
 
 /** A process whose parts do as the test says. Its deadline is far away unless a test wants it passed. */
 function createWorld(shutdownTimeoutMs = 60_000) {
@@ -108,62 +107,13 @@ it('ends with 1 when the stop fails, and says why without passwords', async () =
   expect(world.said.at(-1)).toContain('https://tally:***@index:9200 is gone');
 });
 
-describe('a real process', () => {
-  const children: ChildProcess[] = [];
-  afterEach(() => {
-    for (const child of children.splice(0)) child.kill('SIGKILL');
-  });
-
-  /** Starts one, and waits for the first word of its part. */
-  async function spawnFixture(behaviour: string, shutdownTimeoutMs = 60_000) {
-    const script = new URL('../support/servers/lifecycle-process.ts', import.meta.url).pathname;
-    const child = spawn(process.execPath, [script, behaviour, String(shutdownTimeoutMs)], { stdio: ['ignore', 'pipe', 'pipe'] });
-    children.push(child);
-    const stderr: string[] = [];
-    child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.push(text));
-    const lines = createInterface({ input: child.stdout });
-    const closed = once(child, 'close');
-    await once(lines, 'line');
-    return {
-      child,
-      line: () => once(lines, 'line'),
-      exit: async () => {
-        const [code, signal] = await closed;
-        return { code: code as unknown, signal: signal as unknown, stderr: stderr.join('') };
-      },
-    };
-  }
-
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 after the first %s', async (signal) => {
-    const { child, exit } = await spawnFixture('stops');
-    child.kill(signal);
-    expect(await exit()).toMatchObject({ code: 0, signal: null });
-  });
-
-  it('ends with 130 at a second SIGINT while it stops', async () => {
-    const { child, line, exit } = await spawnFixture('hangs');
-    child.kill('SIGTERM');
-    await line();
-    child.kill('SIGINT');
-    expect(await exit()).toMatchObject({ code: 130, signal: null });
-  });
-
-  it('ends with 1 when the stop takes longer than it may', async () => {
-    const { child, exit } = await spawnFixture('hangs', 50);
-    child.kill('SIGTERM');
-    const { code, stderr } = await exit();
-    expect(code).toBe(1);
-    expect(stderr).toContain('did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (50 ms)');
-  });
-
-  it.each([
-    ['throws', 'uncaught exception'],
-    ['rejects', 'unhandled rejection'],
-  ])('ends with 1 and one fatal line of JSON without passwords when something %s unnoticed', async (behaviour, msg) => {
-    const { exit } = await spawnFixture(behaviour);
-    const { code, stderr } = await exit();
-    expect(code).toBe(1);
-    expect(JSON.parse(stderr)).toMatchObject({ level: 'fatal', msg, error: expect.stringContaining('https://tally:***@index:9200') });
-    expect(stderr).not.toContain('secret');
-  });
+it.each([
+  ['throws', 'uncaught exception'],
+  ['rejects', 'unhandled rejection'],
+])('a process ends with 1 and one fatal line of JSON without passwords when something %s unnoticed', async (behaviour, msg) => {
+  const script = new URL('../support/servers/lifecycle-process.ts', import.meta.url).pathname;
+  const { code, stderr } = await runProgram(process.execPath, [script, behaviour]);
+  expect(code).toBe(1);
+  expect(JSON.parse(stderr)).toMatchObject({ level: 'fatal', msg, error: expect.stringContaining('https://tally:***@index:9200') });
+  expect(stderr).not.toContain('secret');
 });

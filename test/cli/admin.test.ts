@@ -17,7 +17,7 @@ describe('tally admin audit', () => {
 
   it('turns a date into its day in UTC', async () => {
     const world = createCliWorld();
-    await world.run('admin', 'audit', '--date', '2026/12/31');
+    await world.run('admin audit --date 2026/12/31');
     const query = { from: '2026-12-31T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z', limit: 100 };
     expect(world.asked).toEqual([['listAudit', { query }]]);
   });
@@ -28,7 +28,7 @@ describe('tally admin audit', () => {
     world.nextAnswers({ items: [auditRecord, auditRecord], next: 'page-2' });
     world.nextAnswers({ items: [], next: 'page-3' });
     world.nextAnswers({ items: [{ ...auditRecord, useridentity: session, parameters: undefined }] });
-    const { exitCode, stdout } = await world.run('admin', 'audit', '--date', '2026/01/02', '--jsonl');
+    const { exitCode, stdout } = await world.run('admin audit --date 2026/01/02 --jsonl');
     expect(exitCode).toBe(0);
     expect(world.asked.map(([, { query }]) => (query as { cursor?: string }).cursor)).toEqual([undefined, 'page-2', 'page-3']);
     expect(world.asked[0]?.[1]).toMatchObject({ query: { limit: 1_000 } });
@@ -49,9 +49,9 @@ describe('tally admin audit', () => {
   it('prints nothing but a hint where nothing matches', async () => {
     const world = createCliWorld();
     world.nextAnswers({ items: [] });
-    expect(await world.run('admin', 'audit')).toEqual({ exitCode: 0, stdout: '', stderr: 'The audit has no such record.\n' });
+    expect(await world.run('admin audit')).toEqual({ exitCode: 0, stdout: '', stderr: 'The audit has no such record.\n' });
     world.nextAnswers({ items: [] });
-    expect(await world.run('admin', 'audit', '--jsonl')).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    expect(await world.run('admin audit --jsonl')).toEqual({ exitCode: 0, stdout: '', stderr: '' });
   });
 
   it.each([

@@ -5,7 +5,7 @@ import { createCliWorld } from './world.ts';
 describe('tally gaps', () => {
   it('asks for what its options say and shows why each was opened', async () => {
     const world = createCliWorld();
-    const { stdout } = await world.run('gaps', '--bucket', 'photos', '--state', 'open', '--limit', '5');
+    const { stdout } = await world.run('gaps --bucket photos --state open --limit 5');
     expect(world.asked).toEqual([['listGaps', { query: { bucket: 'photos', state: 'open', limit: 5 } }]]);
     expect(stdout).toMatch(/^photos +loss +open +2 +2 h +2 h +- +dead letter: record.key-missing +re-index due$/m);
   });

@@ -23,7 +23,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket gone\u001b[2J'));
     world.nextAnswers(answerOf('videos', { made: false }));
     world.nextFails(new RequestError('connect.overlap', 'photos has another: run `tally bucket plan music`'));
-    const ran = await world.run('bucket', 'add', '--apply', '--source', 'eventbridge', 'photos', 'gone', 'videos', 'music', 'photos');
+    const ran = await world.run('bucket add --apply --source eventbridge photos gone videos music photos');
     expect(world.asked.map(([, request]) => request)).toEqual(
       ['photos', 'gone', 'videos', 'music'].map((bucket) => ({ body: { bucket, source: 'eventbridge', apply: true } })),
     );
@@ -46,7 +46,7 @@ describe('tally bucket add of several buckets', () => {
     const world = createCliWorld();
     world.nextAnswers(answerOf('photos', { changed: true }));
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket gone'));
-    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', 'gone', '--json');
+    const { stdout, stderr } = await world.run('bucket add photos gone --json');
     expect(JSON.parse(stdout)).toMatchObject({
       buckets: [
         { bucket: 'photos', result: 'connected', answer: { bucket: 'photos', changed: true } },
@@ -63,7 +63,7 @@ describe('tally bucket add of several buckets', () => {
     const unproven = [{ code: 'connect.trail-unchecked', severity: 'degraded', what: 'a', why: 'b', fix: 'c', blocks: false }];
     world.nextAnswers(answerOf('videos', { made: true }));
     world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true, unproven });
-    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply');
+    const ran = await world.run('bucket add photos videos --apply');
     expect(lines(ran)[1]).toBe('photos | applied | notification | connect.trail-unchecked');
     expect(ran.exitCode).toBe(5);
   });
@@ -75,7 +75,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextFails(needed('a1', EVENTBRIDGE_SWITCH));
     world.nextFails(needed('b1', 'their queue gets an s3:TestEvent', EVENTBRIDGE_SWITCH));
     world.nextAnswers(answerOf('photos', { changed: true, made: true }));
-    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    const ran = await world.run('bucket add photos videos --apply --source eventbridge --switch-on-eventbridge');
     const plans = world.asked.map(([, { body }]) => (body as { bucket: string; plan?: string }).plan);
     expect(plans.filter((plan) => plan !== undefined)).toEqual(['a1']);
     expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
@@ -86,7 +86,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers(answerOf('videos', { made: false }));
     world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
-    const ran = await world.run('bucket', 'add', 'photos', 'videos', '--apply', '--source', 'eventbridge', '--switch-on-eventbridge');
+    const ran = await world.run('bucket add photos videos --apply --source eventbridge --switch-on-eventbridge');
     expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { plan: 'a1' } }]);
     expect(ran.exitCode).toBe(0);
   });
@@ -95,26 +95,26 @@ describe('tally bucket add of several buckets', () => {
     const world = createCliWorld();
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
-    await world.run('bucket', 'add', 'photos', '--apply', '--plan', '0f1e');
+    await world.run('bucket add photos --apply --plan 0f1e');
     expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e', undefined]);
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {
     const text = '# ours\nphotos\n\n  videos # the large one\r\n';
     const byFile = createCliWorld({ readText: (path) => (path === 'buckets.txt' ? text : undefined) });
-    await byFile.run('bucket', 'add', '--from-file', 'buckets.txt', 'music');
+    await byFile.run('bucket add --from-file buckets.txt music');
     expect(byFile.asked.map(([, request]) => (request.body as { bucket: string }).bucket)).toEqual(['music', 'photos', 'videos']);
     const byStdin = createCliWorld({
       streams: () => ({ stdin: Readable.from([text.slice(0, 9), text.slice(9)]), stdout: new PassThrough() }),
     });
-    await byStdin.run('bucket', 'add', '--from-file', '-');
+    await byStdin.run('bucket add --from-file -');
     expect(byStdin.asked).toHaveLength(2);
   });
 
   it('refuses what names no bucket, and a token, which is about one', async () => {
     const world = createCliWorld({ readText: (path) => (path === 'large' ? undefined : '# none\n') });
     for (const args of [[], ['--from-file', 'buckets.txt'], ['--from-file', 'large'], ['a-b', 'c-d', '--apply', '--plan', '0f1e']])
-      expect((await world.run('bucket', 'add', ...args)).exitCode).toBe(64);
+      expect((await world.run('bucket add', ...args)).exitCode).toBe(64);
     expect(world.asked).toEqual([]);
   });
 
@@ -125,7 +125,7 @@ describe('tally bucket add of several buckets', () => {
       return answerOf('b-1', { changed: true });
     });
     const names = Array.from({ length: 12 }, (_, index) => `b-${index + 1}`);
-    const ran = await world.run('bucket', 'add', ...names);
+    const ran = await world.run('bucket add', ...names);
     expect(ran.exitCode).toBe(130);
     expect(ran.stdout).toContain('not begun');
     expect(world.asked.length).toBeLessThan(12);

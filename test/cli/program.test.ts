@@ -42,7 +42,7 @@ describe('the program as it must be typed', () => {
   it('stands with --registry where that was typed, but for what asks no registry', async () => {
     const world = createCliWorld({ program: 'npm run -s tally --' });
     const at = ['--registry', 'http://127.0.0.1:8080'];
-    expect((await world.run('reindex', 'photos', ...at)).stderr).toBe(
+    expect((await world.run('reindex photos', ...at)).stderr).toBe(
       'To see its progress: npm run -s tally -- --registry http://127.0.0.1:8080 jobs job-1\n',
     );
     world.nextFails(new FaultError('index.state-missing', 'nothing is there'));
@@ -72,30 +72,30 @@ describe('the program as it must be typed', () => {
       checked_at: '',
       findings: [finding, { ...finding, fix: 'tally bucket plan photos' }],
     });
-    const { stdout } = await world.run('doctor', 'photos');
+    const { stdout } = await world.run('doctor photos');
     expect(stdout).toContain('broken: see `npm run -s tally -- gaps` (c)');
     expect(stdout).toContain('do   aws sns x && npm run -s tally -- bucket apply photos');
     expect(stdout).toContain('do   npm run -s tally -- bucket plan photos');
     world.nextAnswers({ ...job, state: 'failed', error: { code: 'bucket.missing', reason: 'gone' } });
-    expect((await world.run('jobs', 'job-1')).stdout).toContain('`npm run -s tally -- bucket remove NAME`');
+    expect((await world.run('jobs job-1')).stdout).toContain('`npm run -s tally -- bucket remove NAME`');
   });
 
   it('quotes names for a shell, and lets none of them become a command', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...job, id: '$(reboot)' });
-    expect((await world.run('reindex', 'photos')).stderr).toBe("To see its progress: tally jobs '$(reboot)'\n");
+    expect((await world.run('reindex photos')).stderr).toBe("To see its progress: tally jobs '$(reboot)'\n");
   });
 
   it('stands in hints, in advice and in help', async () => {
     const world = createCliWorld({ program: 'npm run -s tally --' });
-    expect((await world.run('reindex', 'photos')).stderr).toBe('To see its progress: npm run -s tally -- jobs job-1\n');
-    expect((await world.run('bucket', 'add', 'photos', '--no-reindex')).stderr).toContain(': npm run -s tally -- reindex photos\n');
+    expect((await world.run('reindex photos')).stderr).toBe('To see its progress: npm run -s tally -- jobs job-1\n');
+    expect((await world.run('bucket add photos --no-reindex')).stderr).toContain(': npm run -s tally -- reindex photos\n');
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket nope'));
-    expect((await world.run('bucket', 'add', 'nope')).stderr).toContain('`npm run -s tally -- bucket remove NAME`');
-    const { stdout } = await world.run('search', '--help');
+    expect((await world.run('bucket add nope')).stderr).toContain('`npm run -s tally -- bucket remove NAME`');
+    const { stdout } = await world.run('search --help');
     expect(stdout).toContain('Usage: npm run -s tally -- search');
     expect(stdout).toContain('\n  npm run -s tally -- search annual report');
-    expect((await world.run('serve', '--help')).stdout).toContain('https://user:pass@host:9200 npm run -s tally -- serve');
+    expect((await world.run('serve --help')).stdout).toContain('https://user:pass@host:9200 npm run -s tally -- serve');
     expect((await world.run('--help')).stdout).toContain('\n  npm run -s tally -- serve --embedded');
   });
 });

@@ -39,7 +39,7 @@ function createWorld(state: PlannedQueue['state']) {
 describe('tally queue create', () => {
   it('shows both queues, and names the command that makes them', async () => {
     const { asked, run } = createWorld('absent');
-    const { exitCode, stdout, stderr } = await run('queue', 'create', '--prefix', 'prod');
+    const { exitCode, stdout, stderr } = await run('queue create --prefix prod');
     expect({ exitCode, asked }).toEqual({ exitCode: 0, asked: ['plan prod', 'close'] });
     expect(stdout).toMatch(/\+ queue .*:tally-dead-letters\n[^]*\+ queue .*:tally-bucket-events\n[^]*"maxReceiveCount": 20/);
     expect(stderr).toContain('tally queue create --apply --prefix prod');
@@ -47,27 +47,27 @@ describe('tally queue create', () => {
 
   it('prints nothing but the settings for a shell once the queues are made', async () => {
     const { asked, run } = createWorld('absent');
-    const { exitCode, stdout } = await run('queue', 'create', '--apply');
+    const { exitCode, stdout } = await run('queue create --apply');
     expect({ exitCode, asked }).toEqual({ exitCode: 0, asked: ['apply tally', 'close'] });
     expect(stdout).toBe(`export AWS_REGION=eu-central-1\nexport TALLY_QUEUE_URL=${settings.TALLY_QUEUE_URL}\n`);
   });
 
   it('fails with each difference of a queue that is not as planned, and gives a shell nothing to evaluate', async () => {
     const { run } = createWorld('different');
-    const { exitCode, stdout, stderr } = await run('queue', 'create', '--apply');
+    const { exitCode, stdout, stderr } = await run('queue create --apply');
     expect(exitCode).toBe(1);
     expect(stdout).toBe('');
     expect(stderr).toMatch(
       /! queue .*:tally-bucket-events\n {4}DelaySeconds is 900\n {4}planned {2}0\n {4}do {7}aws sqs set-queue-attributes /,
     );
     expect(stderr).toContain('never changed');
-    expect((await run('queue', 'create')).stdout).toContain('! queue ');
-    const json = await run('queue', 'create', '--json');
+    expect((await run('queue create')).stdout).toContain('! queue ');
+    const json = await run('queue create --json');
     expect(json).toMatchObject({ exitCode: 1, stderr: '' });
     expect(JSON.parse(json.stdout)).toMatchObject({ queues: [{ state: 'different' }, { state: 'different' }] });
   });
 
   it('refuses a word that no queue may be named by', async () => {
-    expect(await createWorld('absent').run('queue', 'create', '--prefix', 'a b')).toMatchObject({ exitCode: 64 });
+    expect(await createWorld('absent').run('queue create --prefix', 'a b')).toMatchObject({ exitCode: 64 });
   });
 });

@@ -31,7 +31,7 @@ describe('tally state export', () => {
     const world = createCliWorld(files);
     world.nextAnswers({ items: [exportedUser], next: 'page-2' });
     world.nextAnswers({ items: [{ ...exportedUser, id: 'user:2' }] });
-    const { exitCode, stdout } = await world.run('state', 'export', 'out.jsonl');
+    const { exitCode, stdout } = await world.run('state export out.jsonl');
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '2 records were written to out.jsonl.\n' });
     expect(world.asked).toEqual([
       ['exportState', { body: { limit: 1_000 } }],
@@ -48,10 +48,10 @@ describe('tally state export', () => {
     const files = createFiles();
     const world = createCliWorld(files);
     world.nextFails(new Error('the store is gone'));
-    expect((await world.run('state', 'export', 'out.jsonl')).exitCode).toBe(1);
+    expect((await world.run('state export out.jsonl')).exitCode).toBe(1);
     expect([...files.files]).toEqual([]);
     files.files.set('out.jsonl', 'older');
-    expect(await world.run('state', 'export', 'out.jsonl')).toMatchObject({
+    expect(await world.run('state export out.jsonl')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('exists already'),
     });
@@ -62,7 +62,7 @@ describe('tally state export', () => {
 describe('tally state import', () => {
   async function exported() {
     const files = createFiles();
-    await createCliWorld(files).run('state', 'export', 'out.jsonl');
+    await createCliWorld(files).run('state export out.jsonl');
     return files;
   }
 
@@ -73,7 +73,7 @@ describe('tally state import', () => {
       close: async () => void received.push('closed'),
     });
     const world = createCliWorld({ ...(await exported()), openImport });
-    expect(await world.run('state', 'import', 'out.jsonl')).toMatchObject({ exitCode: 0, stdout: '1 records are in the store.\n' });
+    expect(await world.run('state import out.jsonl')).toMatchObject({ exitCode: 0, stdout: '1 records are in the store.\n' });
     expect(received).toEqual([exportedUser, 'closed']);
   });
 
@@ -82,7 +82,7 @@ describe('tally state import', () => {
     ['without a store', {}],
   ])('is refused %s', async (_, env) => {
     const world = createCliWorld({ ...(await exported()), env });
-    expect(await world.run('state', 'import', 'out.jsonl')).toMatchObject({
+    expect(await world.run('state import out.jsonl')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('needs the store itself'),
     });
@@ -92,18 +92,18 @@ describe('tally state import', () => {
     const files = await exported();
     const text = files.files.get('out.jsonl') ?? '';
     files.files.set('cut.jsonl', text.slice(0, -20));
-    expect(await createCliWorld(files).run('state', 'import', 'cut.jsonl')).toMatchObject({
+    expect(await createCliWorld(files).run('state import cut.jsonl')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('cut off'),
     });
-    expect(await createCliWorld(files).run('state', 'import', 'large')).toMatchObject({
+    expect(await createCliWorld(files).run('state import large')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('256 MiB'),
     });
     const readText = () => {
       throw Object.assign(new Error('no'), { code: 'ENOENT' });
     };
-    expect(await createCliWorld({ readText }).run('state', 'import', 'no')).toMatchObject({
+    expect(await createCliWorld({ readText }).run('state import no')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('ENOENT'),
     });

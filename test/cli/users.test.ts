@@ -5,8 +5,8 @@ import { createCliWorld } from './world.ts';
 describe('tally admin appoint', () => {
   it('makes an administrator by address or by subject', async () => {
     const world = createCliWorld();
-    const { exitCode, stdout } = await world.run('admin', 'appoint', 'Alice@example.com');
-    await world.run('admin', 'appoint', '--sub', '248289761001');
+    const { exitCode, stdout } = await world.run('admin appoint Alice@example.com');
+    await world.run('admin appoint --sub 248289761001');
     expect(exitCode).toBe(0);
     expect(stdout).toBe('alice@example.com becomes an administrator at the next login, if it is before 2026-01-02T03:04:05.000Z.\n');
     expect(world.asked).toEqual([
@@ -17,20 +17,20 @@ describe('tally admin appoint', () => {
 
   it('is withdrawn, and those that wait are listed', async () => {
     const world = createCliWorld();
-    const { stdout } = await world.run('admin', 'appoint', 'alice@example.com', '--withdraw');
+    const { stdout } = await world.run('admin appoint alice@example.com --withdraw');
     expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
-    expect((await world.run('admin', 'appointments', '--limit', '2')).stdout).toMatch(/EMAIL +SUBJECT +APPOINTED BY.*\nalice@example.com /);
+    expect((await world.run('admin appointments --limit 2')).stdout).toMatch(/EMAIL +SUBJECT +APPOINTED BY.*\nalice@example.com /);
     expect(world.asked).toEqual([
       ['withdrawAppointment', { body: { email: 'alice@example.com' } }],
       ['listAppointments', { query: { limit: 2 } }],
     ]);
     world.nextAnswers({ items: [] });
-    expect(await world.run('admin', 'appointments')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No appointment waits') });
+    expect(await world.run('admin appointments')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No appointment waits') });
   });
 
   it.each([[[]], [['a@example.com', '--sub', 's']]])('names one person: %j', async (args) => {
     const world = createCliWorld();
-    expect(await world.run('admin', 'appoint', ...args)).toMatchObject({
+    expect(await world.run('admin appoint', ...args)).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('name one person'),
     });
@@ -38,7 +38,7 @@ describe('tally admin appoint', () => {
   });
 
   it('refuses what is not an address', async () => {
-    expect(await createCliWorld().run('admin', 'appoint', 'alice')).toMatchObject({
+    expect(await createCliWorld().run('admin appoint alice')).toMatchObject({
       exitCode: 64,
       stderr: expect.stringContaining('must be'),
     });
@@ -55,7 +55,7 @@ describe('tally admin users', () => {
       ],
       next: 'page-2',
     });
-    const { stdout, stderr } = await world.run('admin', 'users', 'list', '--limit', '2');
+    const { stdout, stderr } = await world.run('admin users list --limit 2');
     expect(stdout).toMatch(/^0aB1cD2eF3gH4iJ5kL6mN7 +bob@example\.com +admin +appointment +2026-01-02T03:04:05\.000Z +-$/m);
     expect(stdout).toContain('s@id (not verified)');
     expect(stderr).toContain('--cursor page-2');
@@ -79,7 +79,7 @@ it('names of a registry that may be foreign reach the terminal escaped', async (
   world.nextAnswers({ ...userAnswer, email });
   const disabled = await world.run('admin', 'users', 'disable', userAnswer.id);
   world.nextAnswers({ email, appointed_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' });
-  const granted = await world.run('admin', 'appoint', 'eve@example.com');
+  const granted = await world.run('admin appoint eve@example.com');
   expect(disabled.stdout).toContain('eve\\u{1b}]0;owned');
   // oxlint-disable-next-line no-control-regex
   for (const { stdout } of [disabled, granted]) expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);

@@ -26,7 +26,9 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
   let opened = 0;
   let closed = 0;
 
-  async function run(...args: readonly string[]): Promise<Ran> {
+  /** The words of a line, and then words that are taken as they are. */
+  async function run(line = '', ...words: readonly string[]): Promise<Ran> {
+    const args = [...line.split(' ').filter((word) => word !== ''), ...words];
     const out: string[] = [];
     const err: string[] = [];
     const exitCode = await runCli(args, {

@@ -42,7 +42,6 @@ async function everything({ send }: RegistryWorld, token: string): Promise<reado
   );
 }
 
-// identity-walk.test.ts shows it on SQLite
 it.skipIf(opensearchUrl() === undefined)(
   'while the audit is read-only, acts of administrators get 503 audit.unavailable and have changed nothing; afterwards they are done',
   async () => {

@@ -30,48 +30,28 @@ function inEnvelopes(body: string, envelopes: number): string {
     : inEnvelopes(JSON.stringify({ Type: 'Notification', TopicArn: 'arn:aws:sns:us-east-1:000000000000:t', Message: body }), envelopes - 1);
 }
 
-/** Bodies that can never be handled, with the fault that each is dead-lettered with. */
+/** Bodies that can never be handled, with the fault that each is dead-lettered with: domain/events has each form of each fault. */
 function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
   const record = recordOf(bucket, 'bad');
   return [
     ['message.not-json', 'not JSON'],
-    ['message.not-json', ' '],
-    ['message.not-json', '{"Records":[{"s3":{"bucket"'],
     ['message.not-json', 'x'.repeat(MIB)],
     ['message.not-json', 'read\tfrom right to left:\r\n\u202e'],
     ['message.unknown-wrapper', '"a text"'],
-    ['message.unknown-wrapper', '42'],
-    ['message.unknown-wrapper', 'null'],
-    ['message.unknown-wrapper', '[]'],
-    ['message.unknown-wrapper', bodyOf(record).replace('{"Records":', '').slice(0, -1)],
-    ['message.unknown-wrapper', '{}'],
     ['message.unknown-wrapper', `{"padding":"${'x'.repeat(MIB - 14)}"}`],
-    ['message.unknown-wrapper', '{"Records":null}'],
-    ['message.unknown-wrapper', '{"Records":[]}'],
-    ['message.unknown-wrapper', '{"Records":{"0":{}}}'],
     ['message.unknown-wrapper', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['message.unknown-wrapper', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],
     ['message.unknown-wrapper', '{"__proto__":{"Records":[]},"constructor":{"prototype":{"polluted":true}}}'],
-    ['message.unknown-wrapper', '{"Type":"Notification","Message":null}'],
     ['message.too-deep', inEnvelopes(bodyOf(record), 3)],
     [
       'message.unknown-topic',
       JSON.stringify({ Type: 'SubscriptionConfirmation', TopicArn: 'arn:aws:sns:us-east-1:000000000000:t', Token: 't' }),
     ],
     ['record.invalid', bodyOf(null)],
-    ['record.invalid', bodyOf('text')],
-    ['record.invalid', bodyOf({})],
-    ['record.invalid', bodyOf({ ...record, s3: null })],
-    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket } } })],
-    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 7 } } })],
     ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 'bad', size: -1 } } })],
-    ['record.invalid', bodyOf({ ...record, eventName: { toString: 'x' } })],
     ['record.invalid', bodyOf({ ...record, eventVersion: null, eventSource: 'aws:ec2' })],
     ['record.version-unknown', bodyOf({ ...record, eventVersion: '3.0' })],
-    ['record.version-unknown', bodyOf({ ...record, eventVersion: ['2.1'] })],
     ['record.bucket-invalid', bodyOf(recordOf('../etc', 'bad'))],
-    ['record.bucket-invalid', bodyOf(recordOf('b', 'bad'))],
-    ['record.bucket-invalid', bodyOf({ ...record, s3: { bucket: {}, object: { key: 'bad' } } })],
     ['record.key-missing', bodyOf(recordOf(bucket, ''))],
     ['record.key-invalid', bodyOf(recordOf(bucket, `%1B[2J%0D%0A%E2%80%AE${'k'.repeat(1_024)}`))],
   ];

@@ -288,6 +288,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
 
     it('shows the secret of a new key once, and the audit names who created it', async () => {
       const { page, complaintsOf } = await logIn(ADMIN, '?page=keys');
+      await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not permitted'))`);
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByLabel('Name').fill('nightly <b>export</b>');
       await page.getByLabel('Days until it ends').fill('7');
@@ -296,6 +297,8 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       expect(secret).toMatch(/^qk_[0-9A-Za-z]{49}$/);
       const answer = await fetch(`${world.url}/v1/session`, { headers: { authorization: `Bearer ${secret}` } });
       expect(answer.status).toBe(200);
+      await page.getByRole('button', { name: 'Copy', exact: true }).click();
+      await page.getByText('does not permit copying').waitFor();
       await page.getByRole('button', { name: 'I have copied it' }).click();
       await page.getByText('nightly <b>export</b>').first().waitFor();
       expect(await page.evaluate<string>(KEPT)).not.toContain(secret);

@@ -1,11 +1,9 @@
 /** What takes a moment in the panel in Chromium: acts that are left or closed meanwhile, reads that overlap, and secrets. */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
-import { bearer, startHttpWorld } from '../support/identity/http-world.ts';
-import { follow, loadBuiltPanel, openPanel, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 /** Answers that wait until they are let go. */
 function createGate() {
@@ -135,22 +133,5 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     await page.getByRole('alert').waitFor();
     await follow(page, 'health');
     await page.getByRole('region', { name: 'Checks' }).waitFor();
-  });
-
-  it('tells a secret to nothing but its dialog where it cannot be copied', async () => {
-    const people = await startHttpWorld({ loadPanel: loadBuiltPanel, clock: systemClock });
-    const { page } = await open({ extraHTTPHeaders: bearer(await people.tokenOf('admin')) });
-    await openPanel(page, people.url, '?page=keys');
-    await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not permitted'))`);
-    await page.getByRole('button', { name: 'Create key' }).click();
-    await page.getByLabel('Name').fill('nightly');
-    await page.getByRole('button', { name: 'Create', exact: true }).click();
-    const secret = await page.locator('.secret').innerText();
-    await page.getByRole('button', { name: 'Copy', exact: true }).click();
-    await page.getByText('does not permit copying').waitFor();
-    await page.getByRole('button', { name: 'I have copied it' }).click();
-    await settled(page);
-    expect(await page.evaluate<string>('document.documentElement.outerHTML')).not.toContain(secret);
-    await people.close();
   });
 });

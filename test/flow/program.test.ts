@@ -10,9 +10,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PurgeQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { startEmbedded } from '../../src/adapters/embedded/server.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { createControlPlane } from '../../src/http/control-plane.ts';
 import { createFakeControl, job } from '../support/fakes/control.ts';
 import { until } from '../support/servers/aws.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN } from '../support/servers/program.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -89,18 +89,9 @@ describe('the program', () => {
 
   it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {
     const fake = createFakeControl();
-    const registry = createControlPlane({
-      address: { host: '127.0.0.1', port: 0 },
-      verbs: fake.verbs,
-      readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
-      metrics: { metricsText: async () => '', contentType: 'text/plain' },
-      telemetry: createFakeTelemetry(),
-      clock: systemClock,
-      version: '1.2.3',
-    });
-    const { port } = await registry.listen();
+    const registry = await listenControlPlane({ verbs: fake.verbs, clock: systemClock });
     try {
-      const url = `http://localhost:${port}`;
+      const url = `http://localhost:${registry.port}`;
       expect(await run(['jobs', 'job-1', '--json'], { TALLY_REGISTRY_URL: url })).toEqual({
         code: 0,
         stdout: `${JSON.stringify(job, undefined, 2)}\n`,

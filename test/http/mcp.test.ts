@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Verbs } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { createControlPlane } from '../../src/http/control-plane.ts';
 import {
   bucketAnswer,
   createFakeControl,
@@ -15,7 +14,7 @@ import {
   usage,
   type FakeControl,
 } from '../support/fakes/control.ts';
-import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 
@@ -293,8 +292,7 @@ describe('what fails', () => {
 
   it('in time is an answer too: a verb that hangs is aborted', async () => {
     const signals: AbortSignal[] = [];
-    const listener = createControlPlane({
-      address: { host: '127.0.0.1', port: 0 },
+    const listener = await listenControlPlane({
       verbs: {
         ...fake.verbs,
         searchObjects: (_, { signal }) => {
@@ -302,22 +300,16 @@ describe('what fails', () => {
           return new Promise(() => undefined);
         },
       },
-      readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
-      metrics: { metricsText: async () => '', contentType: 'text/plain' },
-      telemetry: createFakeTelemetry(),
-      clock: createFakeClock(),
-      version: '1.2.3',
       verbTimeoutMs: 20,
     });
     closes.push(() => listener.close());
-    const { port } = await listener.listen();
     const body = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
       params: { name: 'index_agreement', arguments: { bucket: 'photos' } },
     });
-    const answer = await get(`http://127.0.0.1:${port}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    const answer = await get(`${listener.url}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('request.timeout')]);
     expect(answer.text).toContain('"isError":true');
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
@@ -353,20 +345,11 @@ describe('the endpoint', () => {
     [{ host: 'evil.example.com' }],
     [{ origin: 'null' }],
   ])('refuses a page of another site and another name of this machine, with an issuer and without: %j', async (headers) => {
-    const listener = createControlPlane({
-      address: { host: '127.0.0.1', port: 0 },
-      verbs: fake.verbs,
-      readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
-      metrics: { metricsText: async () => '', contentType: 'text/plain' },
-      telemetry: createFakeTelemetry(),
-      clock: createFakeClock(),
-      version: '1.2.3',
-    });
+    const listener = await listenControlPlane({ verbs: fake.verbs });
     closes.push(() => listener.close());
-    const { port } = await listener.listen();
     const type = { 'content-type': 'application/json' };
     const open = (more: Readonly<Record<string, string>>) =>
-      get(`http://127.0.0.1:${port}/mcp`, { method: 'POST', headers: { ...type, ...more }, body: JSON.stringify(initialize) });
+      get(`${listener.url}/mcp`, { method: 'POST', headers: { ...type, ...more }, body: JSON.stringify(initialize) });
     for (const refused of [await post(world, { ...bearer(reader()), ...headers }), await open(headers)]) {
       expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('request.forbidden-origin')]);
     }

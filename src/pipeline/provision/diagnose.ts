@@ -39,8 +39,8 @@ interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly roles: Roles;
 }
 
-/** Throws `connect.embedded` only. */
-export type Diagnose = (record: BucketRecord, signal?: AbortSignal) => Promise<readonly Finding[]>;
+/** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
+export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
 
 export function createDiagnose({
   state,
@@ -53,8 +53,8 @@ export function createDiagnose({
   observe,
   roles,
 }: DiagnoseDependencies): Diagnose {
-  return async function diagnose(record, signal) {
-    const connection = await readable(record, diagnoseConnection, signal);
+  return async function diagnose(record, signal, known) {
+    const connection = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
     if (!connection.isRead) return connection.findings;
     return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings].map(withItsRole);
@@ -68,7 +68,7 @@ export function createDiagnose({
   /** What the read finds; a read that fails is a finding. */
   async function readable(
     record: BucketRecord,
-    read: Diagnose,
+    read: (record: BucketRecord, signal: AbortSignal | undefined) => Promise<readonly Finding[]>,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly isRead: boolean; readonly findings: readonly Finding[] }> {
     try {
@@ -80,8 +80,12 @@ export function createDiagnose({
     }
   }
 
-  async function diagnoseConnection(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
-    const connection = await readRecord(state, refs.connection(record.bucket), signal);
+  async function diagnoseConnection(
+    record: BucketRecord,
+    signal: AbortSignal | undefined,
+    known: ConnectionRecord | undefined,
+  ): Promise<readonly Finding[]> {
+    const connection = known ?? (await readRecord(state, refs.connection(record.bucket), signal));
     if (connection === undefined) return diagnoseHandMade(record, signal);
     if (connection.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
     const wish = await asReceived(connection, signal);

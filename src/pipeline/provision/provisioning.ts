@@ -1,7 +1,6 @@
 /** The verbs about connections: what they read, and who may see what. They are wired here once. */
 import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
-import type { BucketRecord } from '../../domain/bucket.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
@@ -69,9 +68,9 @@ export interface Provisioning {
   /** Takes away what is left of the sources that the bucket had before. */
   clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
-  diagnose(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+  readonly diagnose: Diagnose;
   /** The same for the watch, by what buckets share as it was up to a minute ago. */
-  diagnoseSharing(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]>;
+  readonly diagnoseSharing: Diagnose;
 }
 
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {

@@ -27,7 +27,7 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
   return async function look(record, signal, known) {
     const { bucket } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-    const findings = await provisioning.diagnose(record, signal);
+    const findings = await provisioning.diagnose(record, signal, connection);
     const nowMs = clock.nowMs();
     // parts are missing rightfully
     if (isBeingMade(connection, nowMs)) return findings;

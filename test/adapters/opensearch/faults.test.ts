@@ -111,6 +111,7 @@ describe('a whole request', () => {
     [503, json('search_phase_execution_exception', ''), 'bucket.index-unavailable'],
     [503, json('cluster_block_exception', 'blocked by: [SERVICE_UNAVAILABLE/2/no cluster-manager];'), 'index.unreachable'],
     [401, 'Unauthorized', 'index.denied'],
+    [401, json('security_exception', 'who is it (made up)'), 'index.denied'],
     [403, { Message: 'User: anonymous is not authorized to perform: es:ESHttpPost' }, 'index.denied'],
     [429, '', 'index.overloaded'],
     [503, '', 'index.unreachable'],

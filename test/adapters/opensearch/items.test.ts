@@ -5,6 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { FaultCode } from '../../../src/domain/fault.ts';
+import { live } from '../../contracts/world.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
@@ -28,14 +29,9 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
   });
   afterAll(() => opened?.dispose());
 
-  function live(bucket: string, key: string, given: Partial<ObjectDocument> = {}): ObjectDocument {
-    const fields = { clock: 1, deleted: false, settled: true, etag: 'abc', indexed_at: '2026-01-02T03:04:05.678Z' } as const;
-    return { bucket, key, source: 'native', ...fields, ...given };
-  }
-
   /** How a write to the bucket ends between two to a healthy one. */
   async function endOf(bucket: string, given: Partial<ObjectDocument> = {}): Promise<string> {
-    const documents = [live('healthy', 'a'), live(bucket, 'k', given), live('healthy', 'b')];
+    const documents = [live('healthy', 'a'), live(bucket, 'k', { clock: 1, etag: 'abc', ...given }), live('healthy', 'b')];
     const answers = await opened.store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
     const [before, answer, after] = answers.map((each) => (each.kind === 'fault' ? each.code : each.kind));
     expect([before, after]).toEqual(['written', 'written']);

@@ -3,9 +3,9 @@
  * are in global-setup.ts. store.test.ts covers the same answers as they were recorded.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports/object-index.ts';
+import { live } from '../../contracts/world.ts';
 import { until } from '../../support/servers/aws.ts';
 import type { TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw } from '../../support/servers/opensearch.ts';
@@ -23,19 +23,7 @@ describe.skipIf(url === '')('a limited OpenSearch', () => {
   });
   afterAll(() => opened?.dispose());
 
-  function accept(key: string, etag: string): IndexWrite {
-    const document: ObjectDocument = {
-      bucket: 'bucket',
-      key,
-      etag,
-      clock: 1,
-      deleted: false,
-      settled: true,
-      source: 'native',
-      indexed_at: '2026-01-02T03:04:05.678Z',
-    };
-    return { document, equalClock: 'accept' };
-  }
+  const accept = (key: string, etag: string): IndexWrite => ({ document: live('bucket', key, { clock: 1, etag }), equalClock: 'accept' });
   const many = (count: number, name: string, etagLength = 1_000): IndexWrite[] =>
     Array.from({ length: count }, (_, at) => accept(`${name}${at}`, 'x'.repeat(etagLength)));
   const faultCode = (promise: Promise<unknown>): Promise<string> =>

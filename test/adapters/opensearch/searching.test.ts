@@ -1,19 +1,9 @@
 /** What searches and sums make of indices that are not whole, and of indices that Tally did not create. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { UsageQuery } from '../../../src/pipeline/ports/object-usage.ts';
+import { live, tombstone } from '../../contracts/world.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
-
-const TIME = '2026-09-01T12:00:00.000Z';
-
-function live(bucket: string, key: string): ObjectDocument {
-  return { bucket, key, ...nameOf(key), size: 1, clock: 1_000, deleted: false, settled: true, source: 'check', indexed_at: TIME };
-}
-
-function tombstone(bucket: string, key: string): ObjectDocument {
-  return { bucket, key, clock: 1_000, deleted: true, deleted_at: TIME, settled: true, source: 'check', indexed_at: TIME };
-}
 
 describe.skipIf(opensearchUrl() === undefined)('searches on OpenSearch', () => {
   let opened: TestStore;

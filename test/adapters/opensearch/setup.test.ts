@@ -1,25 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DOCUMENT_SCHEMA, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { DOCUMENT_SCHEMA } from '../../../src/domain/documents/document.ts';
 import { faultOf, faults } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { live } from '../../contracts/world.ts';
 import type { Proxy, TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw, startProxy } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
-
-function live(bucket: string): ObjectDocument {
-  return {
-    bucket,
-    key: 'a/b.txt',
-    name: 'b.txt',
-    extension: 'txt',
-    size: 1,
-    clock: 1,
-    deleted: false,
-    settled: true,
-    source: 'native',
-    indexed_at: '2026-01-02T03:04:05.678Z',
-  };
-}
 
 describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
   let opened: TestStore;
@@ -43,7 +29,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     return mappings?._meta?.schema;
   };
   const write = async (bucket: string): Promise<string> => {
-    const [answer] = await store.objects.write([{ document: live(bucket), equalClock: 'accept' }]);
+    const [answer] = await store.objects.write([{ document: live(bucket, 'a/b.txt'), equalClock: 'accept' }]);
     return answer?.kind === 'fault' ? answer.code : String(answer?.kind);
   };
   const withoutTemplate = () => raw('DELETE', `/_index_template/${prefix}-objects`);

@@ -4,6 +4,7 @@ import { faultOf } from '../../../src/domain/fault.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { live } from '../../contracts/world.ts';
 import type { Interference, Proxy, TestStore } from '../../support/servers/opensearch.ts';
 import { openTestStore, raw, serverUrl, startProxy } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
@@ -12,10 +13,6 @@ let made = 0;
 function unique(name: string): string {
   made += 1;
   return `${name}-${made}`;
-}
-
-function live(bucket: string, key: string, given: Partial<ObjectDocument> = {}): ObjectDocument {
-  return { bucket, key, clock: 1_000, deleted: false, settled: true, source: 'native', indexed_at: '2026-01-02T03:04:05.678Z', ...given };
 }
 
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });

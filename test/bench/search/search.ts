@@ -21,6 +21,7 @@ import { bucketRecord } from '../../support/worlds/reindex.ts';
 import { commandOf, countOption, namesOption, OPENSEARCH_HELP, openSearchUrl } from '../bench-command.ts';
 import { removeIndices } from '../opensearch.ts';
 import { quantileOf } from '../report.ts';
+import { goalsOf } from './goals.ts';
 
 export const products = ['opensearch', 'sqlite'] as const;
 export type Product = (typeof products)[number];
@@ -61,6 +62,7 @@ async function run({ index, ...options }: SearchOptions, tell: (text: string) =>
   return {
     indexes: reports.map(({ row }) => row),
     requests: reports.flatMap(({ row: { index: of, documents }, requests }) => requests.map((each) => ({ index: of, documents, ...each }))),
+    targets: reports.flatMap(({ row, requests }) => goalsOf(`${row.index}, ${row.documents}`, { ...row, requests })),
   };
 }
 
@@ -147,8 +149,8 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
     await store.scan.refresh(BUCKET);
     const costs = { ...filled, bytesPerDocument: (await opened.sizeBytes()) / options.documents };
     const report = async (clones: number) => {
-      const { writtenPerS, requests } = await measureUnderWrites(store, options, tell);
-      return { row: { index: product, documents: options.documents * clones, ...costs, writtenPerS }, requests };
+      const { requests, ...beside } = await measureUnderWrites(store, options, tell);
+      return { row: { index: product, documents: options.documents * clones, ...costs, ...beside }, requests };
     };
     const reports = [await report(1)];
     if (options.clones > 1 && opened.clone !== undefined) {
@@ -163,13 +165,16 @@ async function measure(product: Product, options: Omit<SearchOptions, 'index'>, 
 }
 
 async function measureUnderWrites(store: Store, options: Omit<SearchOptions, 'index'>, tell: (text: string) => void) {
+  tell('writing without requests');
+  const alone = await writeOn(store, options, AbortSignal.timeout(ALONE_MS));
   tell(`${options.rounds} rounds of requests`);
   const stop = new AbortController();
   const writing = writeOn(store, options, stop.signal);
   try {
     const requests = await measureRequests(store, options);
     stop.abort();
-    return { writtenPerS: await writing, requests };
+    const { writtenPerS, lagMs: lagBesideMs } = await writing;
+    return { writtenPerS, lagAloneMs: alone.lagMs, lagBesideMs, requests };
   } finally {
     // the writer has ended also when a request failed, so that the store can be closed
     stop.abort();
@@ -236,20 +241,28 @@ async function writeAll(store: Store, documents: readonly ObjectDocument[]): Pro
   if (refused !== undefined) throw new Error(`a document was not written: ${JSON.stringify(refused)}`);
 }
 
-/** Writes documents of the index again, ten times a second, until the signal is aborted. Resolves with how many a second. */
-async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'documents' | 'rate'>, signal: AbortSignal): Promise<number> {
-  const beganMs = Date.now();
+/** As long as the writer is measured alone: 600 batches. */
+const ALONE_MS = 30_000;
+const BATCH_EVERY_MS = 50;
+
+/** Writes documents of the index again, twenty times a second, until the signal is aborted. The lag is the p99 from the moment that the first document of a batch is due until the batch is written. */
+async function writeOn(store: Store, { documents, rate }: Pick<SearchOptions, 'documents' | 'rate'>, signal: AbortSignal) {
+  const beganMs = performance.now();
+  const sinceMs = (): number => performance.now() - beganMs;
+  const lags: number[] = [];
   let written = 0;
   while (!signal.aborted) {
-    const due = Math.floor(((Date.now() - beganMs) / 1_000) * rate);
-    const count = Math.min(BATCH, due - written);
+    const count = Math.min(BATCH, Math.floor((sinceMs() / 1_000) * rate) - written);
     const batch = Array.from({ length: count }, (_, index) => documentAt(((written + index) * 104_729) % documents, Date.now()));
     const unique = [...new Map(batch.map((document) => [document.key, document])).values()];
-    if (unique.length > 0) await writeAll(store, unique);
-    written += Math.max(0, count);
-    await sleep(100);
+    if (unique.length > 0) {
+      await writeAll(store, unique);
+      lags.push(sinceMs() - ((written + 1) / rate) * 1_000);
+    }
+    written += count;
+    await sleep(BATCH_EVERY_MS);
   }
-  return written / ((Date.now() - beganMs) / 1_000);
+  return { writtenPerS: written / (sinceMs() / 1_000), lagMs: lags.length === 0 ? 0 : quantileOf(lags, 0.99) };
 }
 
 /** Folders of two kinds: half of the teams, and some users. */

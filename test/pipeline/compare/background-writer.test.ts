@@ -82,18 +82,16 @@ describe('the background writer', () => {
     expect(world.inFlightMax).toBe(2);
   });
 
-  it('counts the enrichment of documents towards the bytes of a request', async () => {
-    const world = await setUp({ bytesMax: 3_000 });
+  it.each([
+    ['counts the enrichment of documents towards the bytes of a request', 3_000, 400],
+    ['sends a document that alone is over its bytes', 10, 1],
+  ])('%s', async (_, bytesMax, noteSize) => {
+    const world = await setUp({ bytesMax });
     const enriched = world.writesOf(numbered(4)).map((write) => {
-      return { ...write, document: { ...write.document, user_metadata: { note: 'x'.repeat(400) } } };
+      return { ...write, document: { ...write.document, user_metadata: { note: 'x'.repeat(noteSize) } } };
     });
-    await world.writeAll(enriched);
+    expect(new Set(kinds(await world.writeAll(enriched)))).toEqual(new Set(['written']));
     expect(world.requests.map(({ keys }) => keys.length)).toEqual([1, 1, 1, 1]);
-  });
-
-  it('sends a document that alone is over its bytes', async () => {
-    const world = await setUp({ bytesMax: 10 });
-    expect(kinds(await world.writeAll(world.writesOf(['a', 'b'])))).toEqual(['written', 'written']);
   });
 
   it('tells what was refused, faulted and tied apart', async () => {

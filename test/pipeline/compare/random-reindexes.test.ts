@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { Contents } from '../../support/servers/listing/contents.ts';
 import type { ListedEntry } from '../../support/servers/listing/contents.ts';
 import { startListingServer } from '../../support/servers/listing/listing-server.ts';
 import type { ListingServer } from '../../support/servers/listing/listing-server.ts';
@@ -73,6 +72,8 @@ const passing: readonly Fault[] = [
   { kind: 'foreign', share: 0.05 },
 ];
 
+type Play = Parameters<Reindexer['run']>[2] & { readonly pageMax: number; readonly isComplete?: boolean };
+
 /** A run that fails is made smaller for so long, and no longer: what hangs would hang in every smaller run. */
 const ended = { interruptAfterTimeLimit: 500_000, markInterruptAsFailure: true };
 
@@ -106,21 +107,28 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
     }
   }
 
+  /** Plays a re-index, after which the index says under its prefix what the bucket says. `isComplete`: and says all. */
+  async function play(bucket: string, history: ReturnType<typeof historyOf>, { pageMax, isComplete = false, ...plan }: Play) {
+    const contents = await reindexer.begin(bucket, history);
+    server.setPageMax(pageMax);
+    const counts = await reindexer.run(bucket, history, plan);
+    const documents = await reindexer.documents(bucket);
+    const { entries } = contents.slice({ prefix: plan.prefix, after: '', limit: 100_000 });
+    expectSame(
+      documents.filter(({ key }) => key.startsWith(plan.prefix)),
+      entries,
+      isComplete,
+    );
+    return { counts, documents };
+  }
+
   test('ends equal, and counts what the oracle counts', async () => {
-    const property = fc.asyncProperty(planOf, ({ keys, pageMax, ...plan }) =>
+    const property = fc.asyncProperty(planOf, ({ keys, ...plan }) =>
       inBucket(async (bucket) => {
         const history = historyOf(bucket, { seed: plan.seed, keys, changes: 0, requests: 1 }, Date.now());
-        const contents = await reindexer.begin(bucket, history);
-        server.setPageMax(pageMax);
-        const counts = await reindexer.run(bucket, history, { ...plan, isDisturbed: false });
+        const { counts, documents } = await play(bucket, history, { ...plan, isDisturbed: false, isComplete: plan.fill });
         const inPrefix = history.keys.filter(({ key }) => key.startsWith(plan.prefix));
         expect(counts).toMatchObject(expectedCounts(inPrefix, plan.fill));
-        const documents = await reindexer.documents(bucket);
-        expectSame(
-          documents.filter(({ key }) => key.startsWith(plan.prefix)),
-          entriesOf(contents, plan.prefix),
-          plan.fill,
-        );
         const untouched = history.keys.filter(({ key, document }) => !key.startsWith(plan.prefix) && document?.deleted === false);
         expect(documents.filter(({ key }) => !key.startsWith(plan.prefix))).toEqual(sorted(untouched.map(({ document }) => document!)));
       }),
@@ -130,18 +138,11 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
 
   test('ends equal with changes made while it lists, turns ended, limited and killed, and told late', async () => {
     const changing = fc.tuple(planOf, fc.integer({ min: 1, max: 80 }));
-    const property = fc.asyncProperty(changing, ([{ keys, pageMax, ...plan }, changes]) =>
+    const property = fc.asyncProperty(changing, ([{ keys, ...plan }, changes]) =>
       inBucket(async (bucket) => {
-        const history = historyOf(bucket, { seed: plan.seed, keys, changes, requests: 2 + Math.ceil(keys / pageMax) }, Date.now());
-        const contents = await reindexer.begin(bucket, history);
-        server.setPageMax(pageMax);
-        await reindexer.run(bucket, history, { ...plan, isDisturbed: true });
-        const documents = await reindexer.documents(bucket);
-        expectSame(
-          documents.filter(({ key }) => key.startsWith(plan.prefix)),
-          entriesOf(contents, plan.prefix),
-          false,
-        );
+        const requests = 2 + Math.ceil(keys / plan.pageMax);
+        const history = historyOf(bucket, { seed: plan.seed, keys, changes, requests }, Date.now());
+        await play(bucket, history, { ...plan, isDisturbed: true });
       }),
     );
     await fc.assert(property, { numRuns, ...ended });
@@ -155,42 +156,28 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
       // so few that a page of the index has a thousand documents
       pagesMax: fc.integer({ min: 1, max: 2 }),
     });
-    const property = fc.asyncProperty(large, ({ seed, keys, pageMax, pagesMax }) =>
+    const property = fc.asyncProperty(large, ({ keys, ...sizes }) =>
       inBucket(async (bucket) => {
-        const history = historyOf(bucket, { seed, keys, changes: 0, requests: 1 }, Date.now());
-        const contents = await reindexer.begin(bucket, history);
-        server.setPageMax(pageMax);
-        const counts = await reindexer.run(bucket, history, { seed, prefix: '', fill: true, ranges: 1, pagesMax, isDisturbed: false });
+        const history = historyOf(bucket, { seed: sizes.seed, keys, changes: 0, requests: 1 }, Date.now());
+        const plan = { ...sizes, prefix: '', fill: true, ranges: 1, isDisturbed: false, isComplete: true };
+        const { counts } = await play(bucket, history, plan);
         expect(counts).toMatchObject(expectedCounts(history.keys, true));
-        expectSame(await reindexer.documents(bucket), entriesOf(contents, ''), true);
       }),
     );
     await fc.assert(property, { numRuns: Math.ceil(numRuns / 15), ...ended });
   }, 600_000);
 
   test('ends equal through every fault of a listing that passes', async () => {
-    const property = fc.asyncProperty(planOf, ({ keys, pageMax, ...plan }) =>
+    const property = fc.asyncProperty(planOf, ({ keys, ...plan }) =>
       inBucket(async (bucket) => {
         const history = historyOf(bucket, { seed: plan.seed, keys, changes: 5, requests: 10 }, Date.now());
-        const contents = await reindexer.begin(bucket, history);
-        server.setPageMax(Math.max(5, pageMax));
         server.setFaults(...passing);
-        await reindexer.run(bucket, history, { ...plan, isDisturbed: false });
-        const documents = await reindexer.documents(bucket);
-        expectSame(
-          documents.filter(({ key }) => key.startsWith(plan.prefix)),
-          entriesOf(contents, plan.prefix),
-          false,
-        );
+        await play(bucket, history, { ...plan, pageMax: Math.max(5, plan.pageMax), isDisturbed: false });
       }),
     );
     await fc.assert(property, { numRuns: Math.ceil(numRuns / 4), ...ended });
   }, 600_000);
 });
-
-function entriesOf(contents: Contents, prefix: string): readonly ListedEntry[] {
-  return contents.slice({ prefix, after: '', limit: 100_000 }).entries;
-}
 
 /** The index says of each object what the bucket says, where it says anything. `isComplete`: and says all. */
 function expectSame(documents: readonly ObjectDocument[], entries: readonly ListedEntry[], isComplete: boolean): void {

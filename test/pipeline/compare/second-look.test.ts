@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
-import { createJobsWorld } from '../../support/worlds/jobs.ts';
-import { fill } from '../../support/worlds/jobs-fill.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 
@@ -75,17 +73,5 @@ describe('a report on changes whose events are on their way', () => {
     const running = world.run({ mode: 'report' });
     await world.clock.advance(5_000);
     expect((await running).counts).toMatchObject({ missing: 160 });
-  });
-});
-
-describe('the report of a job', () => {
-  it('shows how old its differences can be', async () => {
-    const world = await createJobsWorld();
-    await fill(world, { bucket: 1, index: 1, both: 1 });
-    world.startWorker();
-    const { id } = await world.request({ mode: 'report' });
-    const notBeforeMs = world.clock.nowMs() - 3_600_000;
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { missing: 1, phantom: 1, equal: 1 } });
-    expect((await world.jobs.get(id)).examples).toMatchObject({ missing: [{ notBeforeMs }], phantom: [{ notBeforeMs }] });
   });
 });

@@ -49,14 +49,6 @@ describe('the deletion limit', () => {
     expect(await world.found()).toEqual(world.bucketHolds());
   });
 
-  it('that grants nothing keeps everything of an index whose bucket lists as empty', async () => {
-    const world = await createReindexWorld();
-    for (const key of numbered(250)) await world.index(key, present);
-    const result = await world.run({}, { reserve: async () => 0 });
-    expect(result).toMatchObject({ done: false, cursor: '', counts: { phantom: 0, tombstones: 0 } });
-    expect(await world.found()).toHaveLength(250);
-  });
-
   it('is asked for no more than there are phantoms, never for over 500 at once', async () => {
     const world = await createReindexWorld();
     for (const key of numbered(1_201)) await world.index(key, present);

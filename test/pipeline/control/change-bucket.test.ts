@@ -1,77 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
-import { jobSchema } from '../../../src/domain/reindex/job.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { createAddBucket, createChangeBucket } from '../../../src/pipeline/control/add-bucket.ts';
-import { createConnections } from '../../../src/pipeline/control/connections.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
-import { createProvingLook } from '../../support/fakes/proving-look.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
-import { beginOrderNow } from '../../support/worlds/begin-order.ts';
+import { THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { createControlWorld } from '../../support/worlds/control.ts';
 
 const signal = new AbortController().signal;
 const MINUTE_MS = 60_000;
 
-async function startWorld() {
-  const { objects, state } = createMemoryStore();
-  const clock = createFakeClock();
-  const telemetry = createFakeTelemetry();
-  const storage = createFakeStorage(clock);
-  storage.createBucket('photos', { region: REGION });
-  const topics = { isMissing: async (topicArn: string) => topicArn.endsWith(':missing') };
-  const gaps = createGapReports({ state, clock, telemetry });
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
-  const jobs = createReindexJobs({ state, clock, telemetry });
-  const aws = createFakeAws();
-  const provisioning = provisioningOn(aws, { state, storage, clock });
-  const closeGaps = createCloseGaps({
-    state,
-    scan: { countLive: async () => 0 },
-    startJob: (request, each) => jobs.start(request, each),
-    askToRepair: async () => undefined,
-    clock,
-    telemetry,
-    requestsPerDay: 1_000,
-  });
-  const allJobs = () => listAllRecords(state, 'job', jobSchema);
-  const look = createProvingLook({ state, clock });
-  return {
-    aws,
-    state,
-    clock,
-    add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
-    change: createChangeBucket({ state, connectBucket }),
-    connections: createConnections({ state, provisioning, connectBucket, look, clock }),
-    allJobs,
-    gap: async () => (await listAllRecords(state, 'gap', gapSchema))[0],
-    record: () => readRecord(state, refs.bucket('photos')),
-    /** The watch and the calendar run every minute of this time, and every job that was queued a minute ago is done, without proof if it does not wait. */
-    async run(minutes: number): Promise<void> {
-      for (let minute = 0; minute < minutes; minute += 1) {
-        await clock.advance(MINUTE_MS);
-        for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
-        for (const { id, bucket, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
-          const done = {
-            state: 'done' as const,
-            finishedAtMs: clock.nowMs(),
-            ...(now !== true && { coversBeforeMs: clock.nowMs(), beginOrder: await beginOrderNow(state, bucket, clock.nowMs()) }),
-          };
-          await updateRecord(state, refs.job(id), (job) => job && { ...job, ...done });
-        }
-        await closeGaps(signal);
-      }
-    },
-  };
-}
-
 async function startConnected() {
-  const world = await startWorld();
+  const world = { ...createControlWorld(), gap: async () => (await world.allGaps())[0] };
   await world.add({ bucket: 'photos' }, 'test');
   await world.run(5);
   expect(await world.gap()).toMatchObject({ state: 'closed' });
@@ -169,7 +104,7 @@ describe('a change of a bucket', () => {
 
 describe('a new bucket whose parts are made', () => {
   it('is made only as in the plan that was agreed to', async () => {
-    const world = await startWorld();
+    const world = createControlWorld();
     await world.add({ bucket: 'photos', apply: true }, 'test');
     const { token } = await world.connections.plan('photos', {}, signal);
     const outdated = world.connections.applyAdded({ bucket: 'photos', plan: 'another' }, 'test', signal);
@@ -178,15 +113,15 @@ describe('a new bucket whose parts are made', () => {
   });
 
   it('is indexed at once by a job that proves nothing, and proven by exactly one more when the change has taken effect', async () => {
-    const world = await startWorld();
+    const world = createControlWorld();
     await world.add({ bucket: 'photos', apply: true }, 'test');
     expect(await world.allJobs()).toMatchObject([{ now: true, prefix: '', mode: 'apply' }]);
     expect(await world.connections.applyAdded({ bucket: 'photos' }, 'test', signal)).toMatchObject({ state: 'applied' });
     await world.run(6);
-    expect(await world.gap()).toMatchObject({ state: 'open' });
+    expect(await world.allGaps()).toMatchObject([{ state: 'open' }]);
     expect(await world.allJobs()).toHaveLength(1);
     await world.run(120);
-    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    expect(await world.allGaps()).toMatchObject([{ state: 'closed' }]);
     expect(await world.allJobs()).toMatchObject([{ now: true }, { prefix: '', requestedBy: 'gap' }]);
   });
 });

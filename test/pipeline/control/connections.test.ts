@@ -1,36 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createFakeAws, provisioningOn, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
-import { createMemoryStore } from '../../support/fakes/memory-store.ts';
-import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { createControlWorld } from '../../support/worlds/control.ts';
 import { settled } from '../../support/worlds/ingest.ts';
 
 const signal = new AbortController().signal;
 
 async function startWorld() {
-  const aws = createFakeAws();
-  const store = createMemoryStore();
-  const clock = createFakeClock();
-  const telemetry = createFakeTelemetry();
-  const storage = createFakeStorage(clock);
-  storage.createBucket('photos', { region: REGION });
-  const gaps = createGapReports({ ...store, clock, telemetry });
-  const connectBucket = createConnectBucket({ ...store, storage, gaps, clock, telemetry });
-  await connectBucket.connect({ bucket: 'photos' }, 'test');
-  const provisioning = provisioningOn(aws, { state: store.state, storage, clock });
-  const connections = createConnections({
-    state: store.state,
-    provisioning,
-    connectBucket,
-    look: (record, during) => provisioning.diagnose(record, during),
-    clock,
-  });
-  return { aws, clock, state: store.state, connections, connectBucket, record: () => readRecord(store.state, refs.bucket('photos')) };
+  const world = createControlWorld();
+  await world.connectBucket.connect({ bucket: 'photos' }, 'test');
+  return { ...world, connections: createConnections({ ...world, look: (record, during) => world.provisioning.diagnose(record, during) }) };
 }
 
 describe('the doctor', () => {
@@ -76,19 +58,6 @@ describe('an apply', () => {
     // the topic of Tally is none that a wish names
     expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
   });
-});
-
-it.each([
-  [{ topic_arn: THEIR_TOPIC }, /source topic|"source": "topic"/],
-  [{ source: 'topic' as const }, /must be given/],
-  [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /FIFO/],
-])('refuses a wish that cannot be: %j', async (wish, message) => {
-  const { connections, aws } = await startWorld();
-  await expect(connections.apply('photos', wish, 'test', signal)).rejects.toMatchObject({
-    code: 'request.invalid',
-    message: expect.stringMatching(message),
-  });
-  expect(aws.writes).toEqual([]);
 });
 
 describe('a repair', () => {

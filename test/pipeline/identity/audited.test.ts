@@ -1,5 +1,4 @@
 import * as fc from 'fast-check';
-import { keyActor } from '../../support/identity/actors.ts';
 import { describe, expect, it } from 'vitest';
 import type { Context } from '../../../src/api/contract.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -146,17 +145,5 @@ describe('an audited act', () => {
     await expect(act({}, contextOf('request-1'))).rejects.toThrow();
     expect(audit.records[1]?.reason).toMatch(/^internal\.unexpected: .*\\u\{1b\}\[2J$/);
     expect(JSON.stringify(audit.records)).not.toContain('secret');
-  });
-
-  it('names an API key and its owner', async () => {
-    const audit = createMemoryAudit();
-    const audited = createAudited({ audit, clock: createFakeClock(), telemetry: createFakeTelemetry() });
-    const key = keyActor({ keyName: 'ci', address: '10.0.0.7' });
-    await audited('ReindexStart', async () => undefined)({}, { ...contextOf('request-1'), actor: key });
-    const auth = { type: 'api_key', keyName: 'ci', keyFingerprint: 'qk_abcd…wxyz' };
-    expect(audit.records[0]).toMatchObject({
-      useridentity: { email: 'bob@example.com', sessionContext: { auth } },
-      sourceipaddress: '10.0.0.7',
-    });
   });
 });

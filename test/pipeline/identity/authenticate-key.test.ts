@@ -40,14 +40,6 @@ describe('authentication with a key', () => {
     expect(await a.authenticate(secret)).toMatchObject({ scopes: ['read', 'operate', 'admin'] });
   });
 
-  it('strips white space around the secret', async () => {
-    const { a, bob } = await createKeyWorld();
-    const { secret } = await a.create(bob);
-    for (const text of [` ${secret}`, `${secret}\n`, `\r\n\t ${secret} \u00a0\ufeff`]) expect(await a.authenticate(text)).toBeDefined();
-    for (const text of [`${secret} ${secret}`, `${secret.slice(0, 20)} ${secret.slice(20)}`])
-      expect(await a.authenticate(text)).toBe(undefined);
-  });
-
   it('refuses everything else, and says to the audit what it was', async () => {
     const { a, bob, clock, store, changeUser } = await createKeyWorld();
     const { key, secret } = await a.create(bob, { name: 'ci', expires_in_days: 1 });
@@ -57,7 +49,16 @@ describe('authentication with a key', () => {
       expect(await a.authenticate(text)).toBe(undefined);
       return verdict.kind === 'refused' ? verdict : undefined;
     };
-    for (const text of ['', 'Bearer', `sk_${secret.slice(3)}`, secret.slice(0, -1), `${secret}x`, 'x'.repeat(100_000)]) {
+    for (const text of [
+      '',
+      'Bearer',
+      `${secret} ${secret}`,
+      `${secret.slice(0, 20)} ${secret.slice(20)}`,
+      `sk_${secret.slice(3)}`,
+      secret.slice(0, -1),
+      `${secret}x`,
+      'x'.repeat(100_000),
+    ]) {
       expect(await reasonOf(text)).toEqual({ kind: 'refused', reason: 'malformed' });
     }
     expect(await reasonOf(typo)).toEqual({ kind: 'refused', reason: 'mistyped' });

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Actor } from '../../../src/domain/identity/actor.ts';
-import type { NewApiKey } from '../../../src/api/api-keys.ts';
 import { refs, readRecord, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { keyActor, localActor, sessionActor } from '../../support/identity/actors.ts';
 import { createKeyWorld, DAY_MS, putUser } from '../../support/identity/keys.ts';
@@ -39,36 +38,22 @@ describe('creating a key', () => {
     expect(await a.operations.getApiKey({ params: { id: key.id } }, a.contextOf(bob))).toEqual(key);
   });
 
-  it.each([1, 90, 365])('takes %d days', async (days) => {
+  it.each([1, 365])('takes %d days', async (days) => {
     const { a, bob } = await createKeyWorld();
     const { key } = await a.create(bob, { name: 'ci', expires_in_days: days });
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(days * DAY_MS);
   });
 
-  it.each([0, -1, 366, 1.5, '90', true, false, null, [[90]], {}, Number.NaN, Number.POSITIVE_INFINITY, 1_000_000])(
-    'refuses %j as days',
-    async (days) => {
-      const { a, bob } = await createKeyWorld();
-      const body = { name: 'ci', expires_in_days: days } as unknown as NewApiKey;
-      await expect(a.create(bob, body)).rejects.toMatchObject({
-        code: 'request.invalid',
-        message: 'expires_in_days: must be a whole number from 1 to 365',
-      });
-      expect(await idsOf(a.operations.listApiKeys({}, a.contextOf(bob)))).toEqual([]);
-    },
-  );
-
-  it.each(['', 'x'.repeat(101), 'a\nb', 'a\u202eb', 'a\u200bb', 7, null, undefined])('refuses %j as a name', async (name) => {
-    const { a, bob } = await createKeyWorld();
-    await expect(a.create(bob, { name } as unknown as NewApiKey)).rejects.toMatchObject({
-      code: 'request.invalid',
-      message: expect.stringMatching(/^name: must (be given|have 1 to 100 printable characters)/),
-    });
-  });
-
-  it.each([[[]], ['read'], [['write']], [[1]], [null]])('refuses %j as scopes', async (scopes) => {
+  const days = 'expires_in_days: must be a whole number from 1 to 365';
+  const name = expect.stringMatching(/^name: must (be given|have 1 to 100 printable characters)/) as unknown;
+  it.each<[object, unknown]>([
+    ...[0, 366, 1.5, '90', true, null, Number.NaN].map((each): [object, unknown] => [{ expires_in_days: each }, days]),
+    ...['', 'x'.repeat(101), 'a\nb', 'a\u202eb', null, undefined].map((each): [object, unknown] => [{ name: each }, name]),
+    ...[[], 'read', ['write'], [null]].map((each): [object, unknown] => [{ scopes: each }, expect.any(String)]),
+  ])('refuses %j', async (body, message) => {
     const { a, ann } = await createKeyWorld();
-    await expect(a.create(ann, { name: 'ci', scopes } as unknown as NewApiKey)).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(a.create(ann, { name: 'ci', ...body })).rejects.toMatchObject({ code: 'request.invalid', message });
+    expect(await idsOf(a.operations.listApiKeys({}, a.contextOf(ann)))).toEqual([]);
   });
 
   it('gives what the owner may do without admin, and admin where it is requested', async () => {
@@ -76,7 +61,6 @@ describe('creating a key', () => {
     expect((await a.create(bob)).key.scopes).toEqual(['read']);
     expect((await a.create(ann)).key.scopes).toEqual(['read', 'operate']);
     expect((await a.create(ann, { name: 'ci', scopes: ['admin'] })).key.scopes).toEqual(['read', 'admin']);
-    expect((await a.create(ann, { name: 'ci', scopes: ['read', 'read'] })).key.scopes).toEqual(['read']);
     for (const scope of ['operate', 'admin'] as const) {
       await expect(a.create(bob, { name: 'ci', scopes: [scope] })).rejects.toMatchObject({
         code: 'authorization.denied',
@@ -211,7 +195,7 @@ describe('listing keys', () => {
 });
 
 describe('a key that is not the own one', () => {
-  it.each(['', 'x', NO_ID, `k${'0'.repeat(21)}/`, '../user:u-bob', 'x'.repeat(255), '😀'.repeat(255)])('is not found as %j', async (id) => {
+  it.each(['', NO_ID, '../user:u-bob', '😀'.repeat(255)])('is not found as %j', async (id) => {
     const { a, bob, ann } = await createKeyWorld();
     const expected = { code: id === '' ? 'request.not-found' : 'api-key.not-found' };
     await expect(a.operations.getApiKey({ params: { id } }, a.contextOf(bob))).rejects.toMatchObject(expected);

@@ -43,12 +43,6 @@ describe('the notification of an earlier installation', () => {
     expect(world.aws.writes).toHaveLength(made);
   });
 
-  it('is taken over by a script on request only, which is refused otherwise', async () => {
-    const world = await startAfterAnother();
-    await expect(world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).rejects.toMatchObject({ code: 'connect.overlap' });
-    expect(await world.provisioning.emit({ bucket: 'photos', adopt: true }, 'aws-cli')).toContain('test("^tally-');
-  });
-
   it.each([
     ['its topic is not one of Tally', { arn: `arn:aws:sns:${REGION}:${ACCOUNT}:uploads` }],
     ['it goes to a queue', { kind: 'queue' as const, arn: QUEUE_ARN }],

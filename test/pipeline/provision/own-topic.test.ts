@@ -91,6 +91,10 @@ describe('the source routed with the operator’s own topic', () => {
     await expect(missing.apply()).rejects.toMatchObject({ extra: { finding: 'connect.topic-missing' } });
     expect([...denied.aws.writes, ...missing.aws.writes]).toEqual([]);
     await expect(missing.apply({ ...wish, topic_arn: `${THEIR_TOPIC}.fifo` })).rejects.toMatchObject({ code: 'request.invalid' });
+    const other = await startWorld();
+    for (const asked of [{ topic_arn: THEIR_TOPIC }, { source: 'topic' }] as const)
+      await expect(other.apply(asked)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('topic_arn: ') });
+    expect(other.aws.writes).toEqual([]);
   });
 
   it.each([`tally-${INSTALLATION}-events`, 'tally-99999999-routed'])(

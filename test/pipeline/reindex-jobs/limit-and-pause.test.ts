@@ -91,20 +91,18 @@ describe('the deletion limit', () => {
     expect(range?.counts.tombstones).toBeGreaterThan(0);
   });
 
-  it('knows no limit for a job that closes a gap of deletes, but for an empty bucket', async () => {
-    for (const [left, state] of [
-      [1, 'done'],
-      [0, 'paused'],
-    ] as const) {
-      const world = await createJobsWorld();
-      await fill(world, { both: left, index: 1_100 });
-      const gap = { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', count: 1, state: 'open' } as const;
-      await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 }));
-      world.startWorker();
-      const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
-      expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });
-      expect(await world.found()).toHaveLength(left === 1 ? 1 : 1_100);
-    }
+  it.each([
+    ['knows no limit for a job that closes a gap of deletes', 1, 'done', 1],
+    ['knows one for it where the bucket is empty', 0, 'paused', 1_100],
+  ] as const)('%s', async (_, left, state, found) => {
+    const world = await createJobsWorld();
+    await fill(world, { both: left, index: 1_100 });
+    const gap = { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', count: 1, state: 'open' } as const;
+    await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 }));
+    world.startWorker();
+    const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
+    expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });
+    expect(await world.found()).toHaveLength(found);
   });
 });
 

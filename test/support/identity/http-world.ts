@@ -1,13 +1,13 @@
 /** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
 import type { Verbs } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
-import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { FailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
+import { listenControlPlane } from '../servers/control-plane.ts';
 import { get, type BrowserAnswer } from './browser.ts';
 import { keyActor } from './actors.ts';
 import { createIdentityWorld, logIn } from './world.ts';
@@ -41,11 +41,8 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const fake = createFakeControl();
   const failures: { readonly address: string | undefined; readonly reason: string }[] = [];
   const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
-  const listener = createControlPlane({
-    address: { host: '127.0.0.1', port: 0 },
+  const listener = await listenControlPlane({
     verbs: verbs ?? fake.verbs,
-    readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
-    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry: world.telemetry,
     clock: clock ?? world.clock,
     version: '1.67.0',
@@ -64,8 +61,8 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     publicUrl,
     catalogUrl,
   });
-  const { port } = await listener.listen();
-  url = `http://127.0.0.1:${port}`;
+  const { port } = listener;
+  ({ url } = listener);
 
   /** Logs a person in as a program, and resolves with the token. */
   async function tokenOf(role: 'user' | 'admin'): Promise<string> {

@@ -2,10 +2,10 @@
  * A registry with grants: its control plane over HTTP with the verbs of the program, on any store, and people who have logged in
  * at an issuer in memory.
  */
-import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { Claims } from '../../../src/domain/identity/claims.ts';
 import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { listenControlPlane } from '../servers/control-plane.ts';
 import { localActor } from './actors.ts';
 import { get, type BrowserAnswer } from './browser.ts';
 import { bearer, jsonOf } from './http-world.ts';
@@ -25,14 +25,10 @@ export async function startReadersWorld(store?: Store) {
   const process = createKeyProcess({ store: world.store, clock: world.clock, rules, rule: { claimsDays: CLAIMS_DAYS } });
   const { operations, storage } = process;
   const context = process.contextOf(localActor);
-  const listener = createControlPlane({
-    address: { host: '127.0.0.1', port: 0 },
+  const listener = await listenControlPlane({
     verbs: operations,
-    readiness: { read: () => ({ ready: true, roles: {}, checks: {} }) },
-    metrics: { metricsText: async () => '', contentType: 'text/plain' },
     telemetry: world.telemetry,
     clock: world.clock,
-    version: '1.67.0',
     identity: {
       sessions: world.sessions,
       logins: world.logins,
@@ -47,8 +43,7 @@ export async function startReadersWorld(store?: Store) {
       publicUrl: () => url,
     },
   });
-  const { port } = await listener.listen();
-  url = `http://127.0.0.1:${port}`;
+  ({ url } = listener);
 
   /** Sends a request of a caller; without a token, of one who is not known. */
   function send(token: string | undefined, path: string, body?: unknown): Promise<BrowserAnswer> {

@@ -7,7 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../servers/aws.ts';
 import type { Daemon, Environment } from '../servers/daemon.ts';
-import { indexed, openFlow } from './flow.ts';
+import { bucketDifference, indexed, openFlow } from './flow.ts';
 import type { Flow, IndexKind } from './flow.ts';
 import type { QueueWorld, WorldBucket } from './queue.ts';
 
@@ -49,23 +49,12 @@ export interface FaultRow {
 export type End = () => Promise<void> | void;
 
 export interface RowResult {
-  readonly row: string;
-  readonly index: IndexKind;
   /** What must have been indexed while the fault lasted and was not; empty in a good row. */
   readonly unserved: string;
-  /** From the sending of a neighbour's exact event to the end of its message, without those that were in hand at the kill. 0: none could be. */
-  readonly neighbourP99Ms: number;
-  readonly neighbourP50Ms: number;
   readonly receivesMax: number;
   readonly deadLetters: number;
-  /** A re-index of the neighbour, from its request to its end, while the fault lasts unless it concerns it; undefined: none could be requested. */
-  readonly reindexMs: number | undefined;
-  /** From the end of the fault until index and buckets agree and the queue is empty. */
-  readonly healMs: number;
   /** How index and buckets differ in the end; empty in a good row. */
   readonly difference: string;
-  /** The circuits that opened, by their log lines. */
-  readonly opened: readonly string[];
 }
 
 const ROUNDS = 20;
@@ -78,10 +67,7 @@ const WATCH_MS = 25;
 
 interface Sent {
   readonly traffic: Traffic;
-  readonly sentAtMs: number;
-  /** Sent so late before the kill that it may be in hand. */
-  readonly meetsKill: boolean;
-  settledAtMs?: number;
+  isSettled: boolean;
 }
 
 /** Runs a row to its end. It does not judge what it sees. */
@@ -91,68 +77,43 @@ export async function runFaultRow(row: FaultRow): Promise<RowResult> {
   const watch = startWatch(world);
   const load = createLoad(row, world, watch);
   const waits = concerned[row.reach];
+  let isOver = false;
   try {
     const victim = await flow.start(row.env);
     load.before();
     await until('both buckets are connected', () => agrees(victim, world), SERVED_TIMEOUT_MS);
-
-    const end = await row.begin(flow);
-    let isOver = false;
+    const begun = await row.begin(flow);
+    const end = async (): Promise<void> => {
+      if (!isOver) await begun();
+      isOver = true;
+    };
     try {
       await load.rounds(ROUNDS);
       const unservedFirst = await served(watch, waits);
-      load.round(true);
+      load.round();
       await victim.kill();
       if (row.endsBeforeStart === true) await end();
-      isOver = row.endsBeforeStart === true;
-      let endedAtMs = performance.now();
       const successor = await flow.start(row.env, { awaitReady: false });
       const reindex = row.reach === 'all' ? undefined : reindexed(successor, world.neighbour);
       await load.rounds(ROUNDS);
       // S3 of the whole region is what such a fault concerns: its re-index waits, and ends with it
-      const reindexInTime = row.reach === 'endpoint' ? undefined : await reindex;
+      if (row.reach !== 'endpoint') await reindex;
       const unserved = [...unservedFirst, ...(await served(watch, waits)), ...(await unsearched({ row, successor, world }))];
-      if (!isOver) {
-        endedAtMs = performance.now();
-        isOver = true;
-        await end();
-      }
+      await end();
       for (const { body } of world.deadLetters().slice(0, row.lettersMax ?? 0)) world.send(body);
       const difference = await healed(successor, world);
-      const { failed, durationMs } = (await reindex) ?? {};
-      const neighbours = waits.includes('neighbour exact')
-        ? []
-        : watch.sent.filter(({ traffic, meetsKill }) => traffic === 'neighbour exact' && !meetsKill);
-      return {
-        row: row.name,
-        index: row.index,
-        unserved: [...unserved, ...[reindexInTime?.failed ?? failed ?? []].flat()].join(', '),
-        reindexMs: durationMs,
-        neighbourP50Ms: delayMs(neighbours, 0.5),
-        neighbourP99Ms: delayMs(neighbours, 0.99),
-        receivesMax: watch.receivesMax(),
-        deadLetters: world.deadLetters().length,
-        healMs: Math.round(performance.now() - endedAtMs),
-        difference,
-        opened: openedIn([victim, successor]),
-      };
+      unserved.push(...((await reindex) ?? []));
+      return { unserved: unserved.join(', '), receivesMax: watch.receivesMax(), deadLetters: world.deadLetters().length, difference };
     } finally {
-      if (!isOver) await end();
+      await end();
     }
   } finally {
     watch.stop();
   }
 }
 
-interface Reindexed {
-  /** What became of it, when that is not what should. */
-  readonly failed?: string;
-  readonly durationMs: number;
-}
-
-/** Requests a re-index of a bucket, and waits for its end. */
-async function reindexed(daemon: Daemon, { bucket }: WorldBucket): Promise<Reindexed> {
-  const fromMs = performance.now();
+/** Requests a re-index of a bucket, and waits for its end. Resolves with what became of it, when that is not what should. */
+async function reindexed(daemon: Daemon, { bucket }: WorldBucket): Promise<readonly string[]> {
   let job: ReindexJob | undefined;
   const request = async (): Promise<boolean> => {
     const { status, body } = await daemon.request('POST', `/v1/buckets/${bucket}/reindex`, { now: true });
@@ -164,15 +125,13 @@ async function reindexed(daemon: Daemon, { bucket }: WorldBucket): Promise<Reind
     if (status === 200) job = body as ReindexJob;
     return job?.finished_at !== undefined;
   };
-  const failed = await until('the re-index is taken', request, SERVED_TIMEOUT_MS)
-    .then(() => until('the re-index has ended', isEnded, SERVED_TIMEOUT_MS))
-    .then(
-      () => undefined,
-      ({ message }: Error) => message,
-    );
-  const durationMs = Math.round(performance.now() - fromMs);
-  const isGood = job?.state === 'done';
-  return { durationMs, ...(!isGood && { failed: `re-index of the neighbour: ${failed ?? ''} ${JSON.stringify(job)}` }) };
+  try {
+    await until('the re-index is taken', request, SERVED_TIMEOUT_MS);
+    await until('the re-index has ended', isEnded, SERVED_TIMEOUT_MS);
+    return job?.state === 'done' ? [] : [`re-index of the neighbour: ${JSON.stringify(job)}`];
+  } catch (error) {
+    return [`re-index of the neighbour: ${String(error)} ${JSON.stringify(job)}`];
+  }
 }
 
 interface ReindexJob {
@@ -183,7 +142,7 @@ interface ReindexJob {
 
 interface Watch {
   readonly sent: readonly Sent[];
-  send(traffic: Traffic, body: string, meetsKill: boolean): void;
+  send(traffic: Traffic, body: string): void;
   receivesMax(): number;
   stop(): void;
 }
@@ -191,7 +150,6 @@ interface Watch {
 /** Watches the queue itself: a message that is gone was settled. */
 function startWatch(world: QueueWorld): Watch {
   const sent = new Map<string, Sent>();
-  const open = new Set<string>();
   let receives = 0;
   function look(): void {
     const { visible, inFlight } = world.messages();
@@ -200,23 +158,16 @@ function startWatch(world: QueueWorld): Watch {
       present.add(body);
       receives = Math.max(receives, approximateReceiveCount);
     }
-    const nowMs = performance.now();
-    for (const body of open) {
-      const entry = sent.get(body);
-      if (present.has(body) || entry === undefined) continue;
-      entry.settledAtMs = nowMs;
-      open.delete(body);
-    }
+    for (const [body, entry] of sent) entry.isSettled ||= !present.has(body);
   }
   const timer = setInterval(look, WATCH_MS);
   return {
     get sent() {
       return [...sent.values()];
     },
-    send(traffic, body, meetsKill) {
-      sent.set(body, { traffic, sentAtMs: performance.now(), meetsKill });
-      open.add(body);
+    send(traffic, body) {
       world.send(body);
+      sent.set(body, { traffic, isSettled: false });
     },
     receivesMax: () => receives,
     stop: () => clearInterval(timer),
@@ -226,22 +177,20 @@ function startWatch(world: QueueWorld): Watch {
 function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
   const { neighbour } = world;
   let count = 0;
-  let meetsKill = false;
 
   function change(traffic: Traffic, bucket: WorldBucket, { key, gone }: { readonly key: string; readonly gone: string }): void {
     // each third look is at a removed object: there an answer that is believed too soon deletes, or keeps, the wrong document
     const isRemoval = traffic !== 'exact' && traffic !== 'neighbour exact' && count % 3 === 0;
     const isLook = traffic === 'look' || traffic === 'neighbour look' || traffic === 'faulty';
     const body = isRemoval ? bucket.remove(gone) : isLook ? bucket.putUnstated(key) : bucket.put(key);
-    watch.send(traffic, body, meetsKill);
+    watch.send(traffic, body);
   }
 
   function faultyKeys(prefix: string, keys: 'one' | 'many'): { readonly key: string; readonly gone: string } {
     return keys === 'one' ? { key: `${prefix}/1`, gone: `${prefix}/1` } : { key: `${prefix}/${count}`, gone: `${prefix}/gone` };
   }
 
-  function round(late = false): void {
-    meetsKill = late;
+  function round(): void {
     count += 1;
     const at = { key: `key/${count}`, gone: `gone/${count}` };
     const look = { key: `look/${count}`, gone: at.gone };
@@ -256,9 +205,9 @@ function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
     /** Objects that are removed later, of both buckets. */
     before(): void {
       for (let each = 3; each <= 3 * ROUNDS; each += 3) {
-        for (const bucket of [world, neighbour]) watch.send('exact', bucket.put(`gone/${each}`), true);
+        for (const bucket of [world, neighbour]) watch.send('exact', bucket.put(`gone/${each}`));
       }
-      if (faulty?.keys === 'many') watch.send('exact', world.put(`${faulty.prefix}/gone`), true);
+      if (faulty?.keys === 'many') watch.send('exact', world.put(`${faulty.prefix}/gone`));
     },
     round,
     async rounds(rounds: number): Promise<void> {
@@ -272,8 +221,7 @@ function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
 
 /** Waits for the messages that the fault does not concern. Returns what was not settled in time. */
 async function served(watch: Watch, waits: readonly Traffic[]): Promise<readonly string[]> {
-  const open = (): readonly Sent[] =>
-    watch.sent.filter(({ traffic, settledAtMs }) => settledAtMs === undefined && !waits.includes(traffic));
+  const open = (): readonly Sent[] => watch.sent.filter(({ traffic, isSettled }) => !isSettled && !waits.includes(traffic));
   await until('what is not concerned is served', () => open().length === 0, SERVED_TIMEOUT_MS).catch(() => undefined);
   return [...Map.groupBy(open(), ({ traffic }) => traffic)].map(([traffic, entries]) => `${entries.length} × ${traffic}`);
 }
@@ -308,50 +256,17 @@ async function healed(daemon: Daemon, world: QueueWorld): Promise<string> {
     const { visible, inFlight } = world.messages();
     const differences = await Promise.all([world, world.neighbour].map((bucket) => differenceOf(daemon, bucket)));
     const log = daemon.log.slice(-10).map((line) => JSON.stringify(line));
-    return [`visible ${visible.length}, in flight ${inFlight.length}`, ...differences, ...log].join('\n');
+    return [`visible ${visible.length}, in flight ${inFlight.length}`, JSON.stringify(differences), ...log].join('\n');
   }
 }
 
 async function agrees(daemon: Daemon, world: QueueWorld): Promise<boolean> {
   const { visible, inFlight } = world.messages();
   if (visible.length + inFlight.length > 0) return false;
-  for (const bucket of [world, world.neighbour]) if ((await differenceOf(daemon, bucket)) !== '') return false;
+  for (const bucket of [world, world.neighbour]) if ((await differenceOf(daemon, bucket)) !== undefined) return false;
   return true;
 }
 
-async function differenceOf(daemon: Daemon, world: WorldBucket): Promise<string> {
-  const { bucket } = world;
-  const found = await indexed(daemon, bucket).catch(() => undefined);
-  if (found === undefined) return `${bucket}: no answer to a search`;
-  const wanted = world.objects();
-  const missing = [...wanted].filter(([key, etag]) => found.get(key) !== etag).map(([key]) => key);
-  const tooMuch = [...found.keys()].filter((key) => !wanted.has(key));
-  return missing.length + tooMuch.length === 0 ? '' : `${bucket}: missing ${missing.join(' ')}; too much ${tooMuch.join(' ')}`;
-}
-
-/** The delay that this share of the events did not exceed; 0 without events. */
-function delayMs(events: readonly Sent[], share: number): number {
-  const delaysMs = events.map(({ sentAtMs, settledAtMs = Infinity }) => settledAtMs - sentAtMs).sort((a, b) => a - b);
-  return Math.round(delaysMs[Math.ceil(delaysMs.length * share) - 1] ?? 0);
-}
-
-function openedIn(daemons: readonly Daemon[]): readonly string[] {
-  return [
-    ...new Set(
-      daemons
-        .flatMap(({ log }) => log)
-        .flatMap(({ msg, code }) => {
-          const level = openings.get(String(msg));
-          return level === undefined ? [] : [`${level}: ${String(code)}`];
-        }),
-    ),
-  ];
-}
-
-/** The circuit that opens, by how its log line begins. */
-const openings: ReadonlyMap<string, string> = new Map([
-  ['receiving paused', 'cluster'],
-  ['the index of the bucket does not take its records: they wait', 'index'],
-  ['S3 does not answer in this region: records that need it wait', 'endpoint'],
-  ['S3 does not answer for the bucket: its records that need S3 wait', 'bucket'],
-]);
+/** An index that does not answer is no reason to stop. */
+const differenceOf = (daemon: Daemon, bucket: WorldBucket): Promise<unknown> =>
+  bucketDifference(daemon, bucket).catch(() => `${bucket.bucket}: no answer to a search`);

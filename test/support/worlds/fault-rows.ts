@@ -59,9 +59,6 @@ const REGION_HANGS_MS = 15_000;
 const broken = { prefix: 'broken', keys: 'one' } as const;
 const slow = { prefix: 'slow', keys: 'many' } as const;
 
-/** What the kill alone costs: the figures of the other rows are to be compared with these. */
-const healthyRow: FaultRow = { name: 'none', isVariant: true, index: 'sqlite', reach: 'object', begin: () => () => undefined };
-
 /** Both circuits open, and the endpoint's must close while the bucket's stays open. */
 function regionThenBucket(flow: Flow): End {
   const region = s3(flow).interfere({ kind: 'hang' });
@@ -247,7 +244,7 @@ const openSearchRows: readonly FaultRow[] = [
 /** The rows that this run can have, the longest first. */
 export function faultRows(hasOpenSearch: boolean): { readonly rows: readonly FaultRow[]; readonly notRun: readonly string[] } {
   const disk = diskRow();
-  const rows = [...storageRows, ...(hasOpenSearch ? openSearchRows : []), ...sqliteRows, ...(disk === undefined ? [] : [disk]), healthyRow];
+  const rows = [...storageRows, ...(hasOpenSearch ? openSearchRows : []), ...sqliteRows, ...(disk === undefined ? [] : [disk])];
   const missing = hasOpenSearch ? [] : openSearchRows.map(({ name }) => name);
   return { rows, notRun: disk === undefined ? [...missing, 'the disk of the SQLite file is full'] : missing };
 }

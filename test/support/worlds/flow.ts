@@ -10,7 +10,7 @@ import { startFaultProxy } from '../servers/fault-proxy.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { raw, serverUrl } from '../servers/opensearch.ts';
 import { startQueueWorld } from './queue.ts';
-import type { QueueWorld, WorldOptions } from './queue.ts';
+import type { QueueWorld, WorldBucket, WorldOptions } from './queue.ts';
 import { opensearchUrl } from '../servers/found.ts';
 
 export type IndexKind = 'sqlite' | 'opensearch';
@@ -106,13 +106,18 @@ async function openOpenSearchIndex(): Promise<TestIndex> {
 async function differenceOf(daemon: Daemon, world: QueueWorld): Promise<unknown> {
   const { visible, inFlight } = world.messages();
   if (visible.length + inFlight.length > 0) return { visible: visible.length, inFlight: inFlight.length };
+  return bucketDifference(daemon, world);
+}
+
+/** How what a search finds differs from what a bucket holds; undefined when it does not. */
+export async function bucketDifference(daemon: Daemon, world: WorldBucket): Promise<unknown> {
   const found = await indexed(daemon, world.bucket);
   if (found === undefined) return 'no answer to a search';
   const wanted = world.objects();
   const missing = [...wanted].filter(([key, etag]) => found.get(key) !== etag).map(([key]) => key);
   const tooMuch = [...found.keys()].filter((key) => !wanted.has(key));
   if (missing.length + tooMuch.length === 0) return undefined;
-  return { missing: missing.length, examples: missing.slice(0, 5), tooMuch: tooMuch.slice(0, 5) };
+  return { bucket: world.bucket, missing: missing.length, examples: missing.slice(0, 5), tooMuch: tooMuch.slice(0, 5) };
 }
 
 interface SearchPage {

@@ -3,12 +3,11 @@ import { createServer, request as send } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Page } from 'playwright-core';
 import type { Verbs } from '../../../src/api/contract.ts';
-import { createControlPlane } from '../../../src/http/control-plane.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { createFakeControl } from '../fakes/control.ts';
-import { createFakeTelemetry } from '../fakes/ports.ts';
+import { listenControlPlane } from '../servers/control-plane.ts';
 
 interface PanelWorldOptions {
   readonly loadPanel?: LoadFiles;
@@ -22,8 +21,7 @@ export const loadBuiltPanel: LoadFiles = () => (built ??= buildPanel());
 
 export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }: PanelWorldOptions = {}) {
   const fake = createFakeControl();
-  const listener = createControlPlane({
-    address: { host: '127.0.0.1', port: 0 },
+  const { url, close } = await listenControlPlane({
     verbs: { ...fake.verbs, ...verbs },
     readiness: {
       read: () => ({
@@ -35,14 +33,11 @@ export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }
         },
       }),
     },
-    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
-    telemetry: createFakeTelemetry(),
     clock: systemClock,
     version: '1.67.0',
     loadPanel,
   });
-  const { port } = await listener.listen();
-  return { url: `http://127.0.0.1:${port}`, fake, close: () => listener.close() };
+  return { url, fake, close };
 }
 
 export type PanelWorld = Awaited<ReturnType<typeof startPanelWorld>>;

@@ -1,0 +1,39 @@
+/** What each kind of request of the bench `search` is to reach. */
+import { atMost, type Target } from '../report.ts';
+
+const PAGE_MS = 150;
+const WHOLE_SUM_MS = 100;
+const QUERY_SUM_MS = 1_500;
+const LAG_RATIO = 1.2;
+
+/** Sums of whole buckets and folders. */
+const wholeSums: ReadonlySet<string> = new Set(['usage', 'usage below a folder', 'usage by class', 'usage by age']);
+/** Sums of a query, and facets. */
+const querySums: ReadonlySet<string> = new Set([
+  'total',
+  'usage of a query',
+  'facets',
+  'facets of a query',
+  'facets of words',
+  'facets of a rare word',
+]);
+
+interface Found {
+  readonly requests: readonly { readonly request: string; readonly p95Ms: number }[];
+  /** The p99 of the lag of writes, without requests and beside them. */
+  readonly lagAloneMs: number;
+  readonly lagBesideMs: number;
+}
+
+/** The goals of one index. All requests but the named sums are pages. */
+export function goalsOf(name: string, { requests, lagAloneMs, lagBesideMs }: Found): readonly Target[] {
+  return [
+    ...requests.map(({ request, p95Ms }) => atMost(`${name}, ${request}: p95, ms`, p95Ms, mostOf(request))),
+    atMost(`${name}, lag of writes: p99 by that without requests`, lagBesideMs / lagAloneMs, LAG_RATIO),
+  ];
+}
+
+function mostOf(request: string): number {
+  if (wholeSums.has(request)) return WHOLE_SUM_MS;
+  return querySums.has(request) ? QUERY_SUM_MS : PAGE_MS;
+}

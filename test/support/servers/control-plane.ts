@@ -1,0 +1,22 @@
+/** A control plane that listens on a port of its own: ready, with one metric, on a clock that stands still, and without identity. */
+import { createControlPlane } from '../../../src/http/control-plane.ts';
+import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+
+type Parts = Parameters<typeof createControlPlane>[0];
+
+/** `parts` replace what it has. */
+export async function listenControlPlane(parts: Pick<Parts, 'verbs'> & Partial<Parts>) {
+  const listener = createControlPlane({
+    address: { host: '127.0.0.1', port: 0 },
+    readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
+    metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+    telemetry: createFakeTelemetry(),
+    clock: createFakeClock(),
+    version: '1.2.3',
+    ...parts,
+  });
+  const { port } = await listener.listen();
+  return { port, url: `http://127.0.0.1:${port}`, close: () => listener.close() };
+}
+
+export type ControlPlane = Awaited<ReturnType<typeof listenControlPlane>>;

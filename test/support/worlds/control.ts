@@ -1,0 +1,116 @@
+/** The control plane on stores in memory: buckets, gaps, jobs, dead letters and AWS, in manual time. */
+import { checkingRequests } from '../../../src/api/contract.ts';
+import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
+import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { jobSchema } from '../../../src/domain/reindex/job.ts';
+import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
+import { createAddBucket, createChangeBucket } from '../../../src/pipeline/control/add-bucket.ts';
+import { createConnections } from '../../../src/pipeline/control/connections.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createFakeAws, provisioningOn, REGION } from '../fakes/aws-parts.ts';
+import { fakeDeadLetterQueues, type FakeDeadLetterQueue } from '../fakes/dead-letter-queues.ts';
+import { createMemoryStore } from '../fakes/memory-store.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
+import { createProvingLook } from '../fakes/proving-look.ts';
+import { beginOrderNow } from './begin-order.ts';
+
+export const QUEUE = 'http://queues/events';
+export const LETTERS = 'http://queues/dead';
+
+interface ControlOptions {
+  readonly store?: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
+  readonly wrap?: (state: StateStore) => StateStore;
+  /** Buckets that exist. */
+  readonly buckets?: readonly string[];
+  readonly letterQueues?: readonly FakeDeadLetterQueue[];
+  /** Time passes by itself while something sleeps. */
+  readonly autoAdvance?: boolean;
+}
+
+/** Creates the world, in which no bucket is connected. */
+export function createControlWorld({
+  store = createMemoryStore(),
+  wrap = (state) => state,
+  buckets = ['photos'],
+  letterQueues = [{ queueUrl: LETTERS, of: [QUEUE] }],
+  autoAdvance = false,
+}: ControlOptions = {}) {
+  const { objects, state: plainState } = store;
+  const state = wrap(plainState);
+  const clock = createFakeClock({ autoAdvance });
+  const telemetry = createFakeTelemetry();
+  const storage = createFakeStorage(clock);
+  for (const bucket of buckets) storage.createBucket(bucket, { region: REGION });
+  const topics = { isMissing: async (topicArn: string) => topicArn.endsWith(':missing') };
+  const gaps = createGapReports({ state, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
+  const jobs = createReindexJobs({ state, clock, telemetry });
+  const queues = createFakeQueues(clock);
+  const queueWatch = fakeDeadLetterQueues(...letterQueues);
+  const deadLetters = createDeadLetters({ queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [QUEUE] });
+  const aws = createFakeAws();
+  const provisioning = provisioningOn(aws, { state, storage, clock });
+  const look = createProvingLook({ state, clock });
+  const closeGaps = createCloseGaps({
+    state,
+    scan: { countLive: async () => 0 },
+    startJob: (request, signal) => jobs.start(request, signal),
+    askToRepair: async () => undefined,
+    clock,
+    telemetry,
+    requestsPerDay: 1_000,
+  });
+  const allJobs = () => listAllRecords(state, 'job', jobSchema);
+
+  /** The calendar closes what is due after this time. */
+  async function after(waitMs: number): Promise<void> {
+    await clock.advance(waitMs);
+    await closeGaps(new AbortController().signal);
+  }
+
+  return {
+    objects,
+    state,
+    plainState,
+    clock,
+    telemetry,
+    storage,
+    topics,
+    gaps,
+    connectBucket,
+    jobs,
+    queues,
+    deadLetters,
+    aws,
+    provisioning,
+    operations: checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
+    add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
+    change: createChangeBucket({ state, connectBucket }),
+    /** Their looks find every part in order. */
+    connections: createConnections({ state, provisioning, connectBucket, look, clock }),
+    allJobs,
+    allGaps: () => listAllRecords(state, 'gap', gapSchema),
+    record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),
+    after,
+    /** The watch and the calendar run every minute, and every job that was queued a minute ago is done, without proof if it does not wait. */
+    async run(minutes: number): Promise<void> {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        await clock.advance(60_000);
+        for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
+        for (const { id, bucket, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
+          const nowMs = clock.nowMs();
+          const covers = now === true ? {} : { coversBeforeMs: nowMs, beginOrder: await beginOrderNow(state, bucket, nowMs) };
+          await updateRecord(state, refs.job(id), (job) => job && { ...job, state: 'done' as const, finishedAtMs: nowMs, ...covers });
+        }
+        await after(0);
+      }
+    },
+  };
+}
