@@ -1,6 +1,6 @@
 /** The status of a bucket, and the page on which a person does something about it. */
 import type { Bucket, ShownBucket } from '../../api/buckets.ts';
-import { Link, Text } from './parts.tsx';
+import { Link, Text, type Column } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText } from './words.ts';
 
@@ -22,29 +22,42 @@ export function Gaps({ of: { bucket, gaps } }: { readonly of: Pick<ShownBucket, 
   );
 }
 
+/** The column of a table whose rows lead to their bucket. */
+export const bucketColumn: Column<{ readonly bucket: string }> = [
+  'Bucket',
+  ({ bucket }) => (
+    <Link page="bucket" choices={{ bucket }} isRow>
+      <Text>{bucket}</Text>
+    </Link>
+  ),
+  'row',
+];
+
+const pages = {
+  doctor: ['GET /v1/buckets/{bucket}/doctor', 'Ask the doctor'],
+  gaps: ['GET /v1/gaps', 'Show its gaps'],
+  jobs: ['GET /v1/jobs', 'Show its jobs'],
+} as const;
+
+/** A link to a page about the bucket; nothing for those who may not see it. */
+export function ToPage({ page, bucket }: { readonly page: keyof typeof pages; readonly bucket: string }) {
+  const [key, text] = pages[page];
+  return may(key) ? (
+    <Link page={page} choices={{ bucket }}>
+      {text}
+    </Link>
+  ) : null;
+}
+
 /** A link to where the status is mended; nothing if there is nothing to do, or not for this person. */
 export function Act({ of: { bucket, status } }: { readonly of: Of }) {
   switch (status.act?.kind) {
     case undefined:
       return null;
     case 'doctor':
-      return may('GET /v1/buckets/{bucket}/doctor') ? (
-        <Link page="doctor" choices={{ bucket }}>
-          Ask the doctor
-        </Link>
-      ) : null;
     case 'gaps':
-      return may('GET /v1/gaps') ? (
-        <Link page="gaps" choices={{ bucket }}>
-          Show its gaps
-        </Link>
-      ) : null;
     case 'jobs':
-      return may('GET /v1/jobs') ? (
-        <Link page="jobs" choices={{ bucket }}>
-          Show its jobs
-        </Link>
-      ) : null;
+      return <ToPage page={status.act.kind} bucket={bucket} />;
     case 'plan':
     case 'resume':
     case 'reindex':

@@ -4,13 +4,14 @@ import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Field, Form, Select, Act, FormDialog } from './form.tsx';
-import { announce, Dialog, Text, Link, Time } from './parts.tsx';
+import { announce, Dialog, Text, Time } from './parts.tsx';
 import { PlanStep, type PlanWish } from './plan.tsx';
 import { untilApplied } from './applying.ts';
 import { Severity } from './findings.tsx';
 import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
 import { may } from './session.ts';
+import { ToPage } from './bucket-act.tsx';
 
 interface BucketSettings {
   readonly source: Bucket['source'];
@@ -363,9 +364,7 @@ function WiringDetails({ bucket: { bucket, wiring } }: { readonly bucket: Bucket
       )}
       {may('GET /v1/buckets/{bucket}/doctor') && (
         <p class="links">
-          <Link page="doctor" choices={{ bucket }}>
-            Ask the doctor
-          </Link>
+          <ToPage page="doctor" bucket={bucket} />
         </p>
       )}
     </>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/buckets.ts';
 import { call } from './api.ts';
-import { Gaps, isWhole, Status } from './bucket-act.tsx';
+import { Gaps, isWhole, Status, ToPage } from './bucket-act.tsx';
 import { SettingsSection } from './bucket-settings.tsx';
 import { useLoaded } from './load.ts';
 import { Details, type Detail, Link, Shown, Text, Time, announce } from './parts.tsx';
@@ -322,11 +322,7 @@ function Way({ of: bucket }: { readonly of: Bucket }) {
           )}
         </small>
         {/* the status above may lead there already */}
-        {bucket.status.act?.kind !== 'doctor' && may('GET /v1/buckets/{bucket}/doctor') && (
-          <Link page="doctor" choices={{ bucket: bucket.bucket }}>
-            Ask the doctor
-          </Link>
-        )}
+        {bucket.status.act?.kind !== 'doctor' && <ToPage page="doctor" bucket={bucket.bucket} />}
       </p>
     </section>
   );

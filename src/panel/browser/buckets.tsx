@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { ShownBucket, UnconnectedBucket } from '../../api/buckets.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo, Problem, type RequestTo } from './api.ts';
-import { Gaps, Status } from './bucket-act.tsx';
+import { Gaps, Status, bucketColumn } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
 import { type Column, Link, More, Shown, Table, Text, Time, announce, Details, Dialog } from './parts.tsx';
 import { may } from './session.ts';
@@ -81,15 +81,7 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
 }
 
 const columns: readonly Column<ShownBucket>[] = [
-  [
-    'Bucket',
-    ({ bucket }) => (
-      <Link page="bucket" choices={{ bucket }} isRow>
-        <Text>{bucket}</Text>
-      </Link>
-    ),
-    'row',
-  ],
+  bucketColumn,
   ['Status', (bucket) => <Status of={bucket} />],
   ['Source', ({ source }) => source, 'less'],
   ['Open gaps', (bucket) => <Gaps of={bucket} />],

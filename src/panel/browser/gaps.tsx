@@ -7,8 +7,8 @@ import { useLoaded } from './load.ts';
 import { Chosen, Select } from './form.tsx';
 import { type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
-import { may } from './session.ts';
 import { numberText, plainText } from './words.ts';
+import { bucketColumn, ToPage } from './bucket-act.tsx';
 
 const REFRESH_MS = 10_000;
 /** More rows are not read one by one; the filters narrow them. */
@@ -56,15 +56,7 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
 }
 
 const columns: readonly Column<Gap>[] = [
-  [
-    'Bucket',
-    ({ bucket }) => (
-      <Link page="bucket" choices={{ bucket }} isRow>
-        <Text>{bucket}</Text>
-      </Link>
-    ),
-    'row',
-  ],
+  bucketColumn,
   ['Kind', ({ kind }) => plainText(kind)],
   [
     'State',
@@ -123,10 +115,5 @@ function GapAct({ of: { bucket, job_id: job, held_deletes: deletions = 0, held, 
       </Link>
     );
   }
-  if (waits === undefined || !may('GET /v1/buckets/{bucket}/doctor')) return null;
-  return (
-    <Link page="doctor" choices={{ bucket }}>
-      Ask the doctor
-    </Link>
-  );
+  return waits === undefined ? null : <ToPage page="doctor" bucket={bucket} />;
 }
