@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { givenSettings } from '../bench-command.ts';
@@ -99,9 +100,8 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
   };
   try {
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
-    // the first to be ready has made the index that the command needs
-    for (const [at, worker] of workers.entries())
-      await untilReady(worker, async () => (await statusOf(`${healthUrls[at]}/readyz`)) === 200);
+    // the first has made the index that the command needs; none is ready before a bucket is connected
+    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => hasIndex(`${healthUrls[at]}/readyz`));
     await connectBucket(env);
   } catch (error) {
     await stop();
@@ -131,14 +131,14 @@ async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Prom
   if (!worker.isRunning) throw new Error(`the consumer ended: ${worker.text()}`);
 }
 
-async function statusOf(url: string): Promise<number | undefined> {
-  return fetch(url).then(
-    async (answer) => {
-      await answer.text();
-      return answer.status;
-    },
+const readinessSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
+
+async function hasIndex(readinessUrl: string): Promise<boolean> {
+  const answer: unknown = await fetch(readinessUrl).then(
+    (response) => response.json(),
     () => undefined,
   );
+  return readinessSchema.safeParse(answer).data?.checks.index.status === 'ok';
 }
 
 async function stopAll(processes: readonly MeasuredProcess[]): Promise<void> {
