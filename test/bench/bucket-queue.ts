@@ -1,5 +1,4 @@
 /** The queues of a bench in fauxqs, as a user has them, and what they hold. */
-import { createHash, randomUUID } from 'node:crypto';
 import type { SqsStore } from '../../src/adapters/embedded/fauxqs.ts';
 
 type BucketQueue = ReturnType<SqsStore['createQueue']>;
@@ -13,17 +12,4 @@ export function createBucketQueue(sqs: SqsStore, endpoint: string, name: string)
     });
   const letters = create(`${name}-dead-letters`);
   return create(name, { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: letters.arn, maxReceiveCount: 20 }) });
-}
-
-/** A message that was sent now. */
-export function messageWith(body: string): Parameters<BucketQueue['enqueue']>[0] {
-  return {
-    messageId: randomUUID(),
-    body,
-    md5OfBody: createHash('md5').update(body).digest('hex'),
-    messageAttributes: {},
-    md5OfMessageAttributes: '',
-    sentTimestamp: Date.now(),
-    approximateReceiveCount: 0,
-  };
 }

@@ -4,7 +4,8 @@
  * other, and gets one {@link AwsReply} for each, and one at the start.
  */
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
-import { createBucketQueue, messageWith } from '../bucket-queue.ts';
+import { createBucketQueue } from '../bucket-queue.ts';
+import { messageWith } from '../../support/servers/queue-message.ts';
 import { benchObject, nativeMessage } from '../ingest/messages.ts';
 import { accelerate, type FastClock } from './fast-clock.ts';
 

@@ -3,7 +3,8 @@
  * 50,000 requests. Its parent sends {@link QueueRequest}s, one after the other, and gets one {@link QueueReply} for each, and one at the start.
  */
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
-import { createBucketQueue, messageWith } from '../bucket-queue.ts';
+import { createBucketQueue } from '../bucket-queue.ts';
+import { messageWith } from '../../support/servers/queue-message.ts';
 import { BUCKET, benchObject, nativeMessage, routedMessage } from './messages.ts';
 
 export type QueueRequest =

@@ -3,10 +3,11 @@
  * Changes of the bucket are made here and told by native notifications in SNS envelopes, in any order and as often as
  * the test likes.
  */
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
 import type { Environment } from '../servers/daemon.ts';
+import { messageWith } from '../servers/queue-message.ts';
 import { startFaultProxy } from '../servers/fault-proxy.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 
@@ -152,9 +153,9 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     },
     send(...bodies) {
-      for (const body of bodies) queue.enqueue(newMessage(body));
+      for (const body of bodies) queue.enqueue(messageWith(body));
     },
-    bury: (body) => letters.enqueue(newMessage(body)),
+    bury: (body) => letters.enqueue(messageWith(body)),
     messages() {
       const { ready, delayed, inflight } = queue.inspectMessages();
       return { visible: copies([...ready, ...delayed]), inFlight: copies(inflight.map(({ message }) => message)) };
@@ -174,18 +175,6 @@ interface NotifiedObject {
   readonly eventName: string;
   readonly size?: number;
   readonly eTag?: string;
-}
-
-function newMessage(body: string) {
-  return {
-    messageId: randomUUID(),
-    body,
-    md5OfBody: createHash('md5').update(body).digest('hex'),
-    messageAttributes: {},
-    md5OfMessageAttributes: '',
-    sentTimestamp: Date.now(),
-    approximateReceiveCount: 0,
-  };
 }
 
 /** As they are now: the queue goes on counting receives in its own objects. */
