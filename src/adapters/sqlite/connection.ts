@@ -193,7 +193,9 @@ interface OpenOptions {
  * The memory for pages. A bulk request puts its keys at hundreds of places of an index, and the pages of these places, some
  * 4 MB, come again in the next one. SQLite's 2 MB lose them between, and each is read from the file again.
  */
-const CACHE_KIB = 16_384;
+const WRITER_CACHE_KIB = 16_384;
+/** A search reads each page once. Half of SQLite's own 2 MB stays in the cache of a core; with 16 MB a search takes a tenth longer. */
+const READER_CACHE_KIB = 1_024;
 /**
  * How many pages of 4 KiB the log has before they are written into the file: 32 MB, of which most are the same pages again and
  * are written once. With SQLite's 1,000 they are written eight times as often, for a third of the CPU time of a write. Each time
@@ -212,7 +214,8 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
   // log at every commit. One commit contains a whole bulk request, so there is about one sync per thousand documents.
   database.exec('PRAGMA synchronous = FULL');
-  database.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA journal_size_limit = ${LOG_BYTES}`);
+  const cacheKib = mode === 'ro' ? READER_CACHE_KIB : WRITER_CACHE_KIB;
+  database.exec(`PRAGMA cache_size = ${-cacheKib}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA journal_size_limit = ${LOG_BYTES}`);
   return database;
 }
 

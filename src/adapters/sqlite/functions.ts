@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
-import { fold } from '../../domain/documents/fold.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
@@ -28,7 +27,6 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
   const options = { deterministic: true } as const;
   const queries = new LRUCache<string, QueryWords>({ max: QUERIES_MAX });
   // the tests of one statement ask for the same key one after another
-  const foldOfLatest = cachingLatest(fold);
   const wordsOfLatest = cachingLatest(wordsOf);
 
   function queryOf(text: string): QueryWords {
@@ -43,7 +41,6 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
     if (isEnded()) throw new Error(ENDED);
     return 1;
   });
-  database.function('tally_fold', options, (key) => foldOfLatest(textOf(key)));
   database.function('tally_has_extension', options, (key, extension) => {
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
+import { fold, isAscii } from '../../domain/documents/fold.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
@@ -151,8 +152,8 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
   return statement(
-    'INSERT INTO objects (bucket, key, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-  ).run(document.bucket, document.key, ...columnsOf(document)).lastInsertRowid;
+    'INSERT INTO objects (bucket, key, folded, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  ).run(document.bucket, document.key, isAscii(document.key) ? null : fold(document.key), ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
