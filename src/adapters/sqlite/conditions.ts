@@ -40,12 +40,11 @@ export function withinSql(parts: readonly BucketPart[]): SqlCondition {
 
 const DAY_MS = 86_400_000;
 
-/** The condition in SQL; it is true or false, never null. */
+/** The condition in SQL. A comparison with an absent value is null: the test fails, which WHERE does by itself unless it is negated. */
 export function conditionSql({ anyOf, negated }: Condition): SqlCondition {
   const tests = anyOf.map(testSql);
-  // a comparison with an absent value is null, and the test fails
-  const sql = tests.map((test) => `ifnull(${test.sql}, 0)`).join(' OR ');
-  return { sql: negated ? `NOT (${sql})` : `(${sql})`, values: tests.flatMap(({ values }) => values) };
+  const sql = tests.map((test) => test.sql).join(' OR ');
+  return { sql: negated ? `NOT ifnull(${sql}, 0)` : `(${sql})`, values: tests.flatMap(({ values }) => values) };
 }
 
 function testSql(test: Test): SqlCondition {

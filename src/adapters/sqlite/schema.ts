@@ -43,7 +43,7 @@ const SCHEMA = `
     folded TEXT,
     document TEXT NOT NULL
   ) STRICT;
-  CREATE INDEX objects_facts ON objects (bucket, deleted, key, clock, extension, size, modified, class, built, folded);
+  CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, built, clock);
   CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE json_extract(document, '$.settled') = 0;
   CREATE INDEX objects_expiring ON objects (bucket, key, json_extract(document, '$.expires_at'))
     WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
