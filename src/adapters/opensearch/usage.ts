@@ -1,6 +1,6 @@
 import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
-import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetSum } from '../../domain/search/facets.ts';
+import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetName, type FacetSum } from '../../domain/search/facets.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { FacetSums, FacetsQuery, ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import type { OpenSearchClient } from './client.ts';
@@ -35,8 +35,7 @@ const facetsSchema = z.object({
   // absent if there is no index
   aggregations: z
     .object({
-      bytes: valueSchema,
-      bucket: facetGroupsSchema,
+      bucket: facetGroupsSchema.optional(),
       extension: facetGroupsSchema,
       class: facetGroupsSchema,
       size: facetGroupsSchema,
@@ -99,8 +98,8 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
         timeout: `${query.timeLimitMs}ms`,
         query: filterQuery(query),
         aggs: {
-          ...BYTES,
-          bucket: termsOf('bucket', query),
+          // each sum of all documents takes as long as all requests for rows together: those of one bucket are those of all sizes
+          ...(query.bucket === undefined && { bucket: termsOf('bucket', query) }),
           extension: termsOf('extension', query),
           class: termsOf('storage_class', query),
           size: { range: { field: 'size', ranges: sizeRanges() }, aggs: BYTES },
@@ -148,20 +147,23 @@ function sizeRanges(): readonly Json[] {
   });
 }
 
-function facetsOf(aggregations: FacetAggregations | undefined, objects: number, { groupsMax }: FacetsQuery): FacetSums {
+function facetsOf(aggregations: FacetAggregations | undefined, objects: number, { groupsMax, bucket }: FacetsQuery): FacetSums {
   if (aggregations === undefined) return { objects, bytes: 0, facets: { bucket: [], extension: [], class: [], size: [], age: [] } };
-  const sumsOf = (name: 'bucket' | 'extension' | 'class' | 'size' | 'age', none?: z.infer<typeof facetSumSchema>): readonly FacetSum[] =>
-    [...aggregations[name].buckets, ...(none === undefined ? [] : [{ key: '', ...none }])]
+  const sumsOf = (name: FacetName, none?: z.infer<typeof facetSumSchema>): readonly FacetSum[] =>
+    [...(aggregations[name]?.buckets ?? []), ...(none === undefined ? [] : [{ key: '', ...none }])]
       .map((each) => ({ name: each.key, objects: each.doc_count, bytes: each.bytes.value ?? 0 }))
       .filter((each) => each.objects > 0);
+  const sizes = groupsInOrder(objectSizes, sumsOf('size', aggregations.size_none));
+  const bytes = sizes.reduce((sum, group) => sum + group.bytes, 0);
+  const ofBucket = bucket === undefined || objects === 0 ? sumsOf('bucket') : [{ name: bucket, objects, bytes }];
   return {
     objects,
-    bytes: aggregations.bytes.value ?? 0,
+    bytes,
     facets: {
-      bucket: largestGroups(sumsOf('bucket'), groupsMax),
+      bucket: largestGroups(ofBucket, groupsMax),
       extension: largestGroups(sumsOf('extension', aggregations.extension_none), groupsMax),
       class: largestGroups(sumsOf('class', aggregations.class_none), groupsMax),
-      size: groupsInOrder(objectSizes, sumsOf('size', aggregations.size_none)),
+      size: sizes,
       age: groupsInOrder(objectAges, sumsOf('age', aggregations.age_none)),
     },
   };

@@ -7,10 +7,10 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
-import { createFolderChanges, deleteFolders, type FolderChanges } from './folders.ts';
 import { latestChanges } from './changes.ts';
 import { countFiltered, searchFiltered } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
+import { createSumChanges, deleteSums, type SumChanges } from './sums.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -20,6 +20,7 @@ const heldSchema = z.object({
   clock: z.number(),
   deleted: z.number(),
   size: z.number().nullable(),
+  modified: z.number().nullable(),
   class: z.string().nullable(),
   extension: z.string().nullable(),
 });
@@ -95,7 +96,7 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
 }
 
 function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
-  const sums = createFolderChanges();
+  const sums = createSumChanges();
   const created = new Map<string, boolean>();
   function isCreated(bucket: string): boolean {
     const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
@@ -117,7 +118,7 @@ function missingReason(bucket: string): string {
   return `the index of bucket ${bucket} was never created, or it was removed`;
 }
 
-function writeOne(statement: Statement, { document, equalClock }: IndexWrite, sums: FolderChanges): IndexWriteAnswer {
+function writeOne(statement: Statement, { document, equalClock }: IndexWrite, sums: SumChanges): IndexWriteAnswer {
   const row = statement(HELD_BY_KEY).get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
@@ -127,8 +128,7 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite, su
   if (held !== undefined) update(statement, held.id, document);
   writeWords(statement, { id, held, document });
   if (held !== undefined && held.deleted === 0) sums.add(document, held, -1);
-  const { size, storage_class: storageClass, extension } = document;
-  if (!document.deleted) sums.add(document, { size, class: storageClass, extension }, 1);
+  if (!document.deleted) sums.add(document, factsOf(document), 1);
   return { kind: 'written' };
 }
 
@@ -152,24 +152,27 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
   return statement(
-    'INSERT INTO objects (bucket, key, folded, size, modified, class, built, clock, deleted, extension, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   ).run(document.bucket, document.key, isAscii(document.key) ? null : fold(document.key), ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
   statement(
-    'UPDATE objects SET size = ?, modified = ?, class = ?, built = ?, clock = ?, deleted = ?, extension = ?, document = ? WHERE id = ?',
+    'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, built = ?, clock = ?, deleted = ?, document = ? WHERE id = ?',
   ).run(...columnsOf(document), id);
 }
 
-type Columns = [number | null, number | null, string | null, number, number, number, string | null, string];
-
-/** The values of size, modified, class, built, clock, deleted, extension and document. */
-function columnsOf(document: ObjectDocument): Columns {
-  const { clock, size = null, last_modified: modified, storage_class: storageClass = null, indexed_at: built } = document;
+/** The fields of a document that are columns, as `Held` has them. */
+function factsOf({ size, last_modified: modified, storage_class: storageClass, extension }: ObjectDocument) {
   const modifiedMs = modified === undefined ? null : Date.parse(modified);
-  const facts = [size, modifiedMs, storageClass, Date.parse(built)] as const;
-  return [...facts, clock, document.deleted ? 1 : 0, document.extension ?? null, JSON.stringify(document)];
+  return { size: size ?? null, modified: modifiedMs, class: storageClass ?? null, extension: extension ?? null };
+}
+
+/** The values of size, modified, class, extension, built, clock, deleted and document. */
+function columnsOf(document: ObjectDocument): (string | number | null)[] {
+  const { size, modified, class: storageClass, extension } = factsOf(document);
+  const rest = [Date.parse(document.indexed_at), document.clock, document.deleted ? 1 : 0, JSON.stringify(document)];
+  return [size, modified, storageClass, extension, ...rest];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */
@@ -194,5 +197,5 @@ function deleteBatch(statement: Statement, bucket: string): number | bigint {
   const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY deleted, key LIMIT ?';
   statement(`DELETE FROM object_words WHERE rowid IN (${batch})`).run(bucket, REMOVAL_BATCH);
   const { changes } = statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH);
-  return Number(changes) > 0 ? changes : deleteFolders(statement, bucket, REMOVAL_BATCH);
+  return Number(changes) > 0 ? changes : deleteSums(statement, bucket, REMOVAL_BATCH);
 }

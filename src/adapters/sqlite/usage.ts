@@ -5,9 +5,9 @@ import { objectAges } from '../../domain/search/facets.ts';
 import type { ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import { ageConditions, nextFolderSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
-import { usageOfFolders } from './folders.ts';
 import { facetsInSqlite } from './facets.ts';
 import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
+import { hoursOf, usageOfFolders } from './sums.ts';
 
 /** Groups that are kept besides those of the page, so that they are sorted only now and then. */
 const GROUPS_SPARE = 10_000;
@@ -23,7 +23,7 @@ const groupSchema = z.object({
 type Group = z.infer<typeof groupSchema>;
 const sumsSchema = z.record(z.string(), z.number().nullable());
 
-/** Creates the sums in SQLite. Those of whole folders are stored; others read the index of facts in short synchronous calls. */
+/** Creates the sums in SQLite. Those of whole folders and of the ages of a bucket are stored; others read the index of facts in short synchronous calls. */
 export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
   /** The folder that all keys of a range are in; undefined if there are several, or keys that are in none. */
   function onlyFolder({ by, prefix }: UsageQuery, { conditions }: KeyRange, signal: AbortSignal | undefined): string | undefined {
@@ -38,15 +38,14 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
     return first === last ? first : undefined;
   }
 
-  /** The sums of all ages in one row: to sort rows by their ages would take twice as long. */
-  function agesOf(query: UsageQuery, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): readonly Group[] {
-    const { nowMs, withoutTimes = false } = query;
+  /** The sums of all ages in one row: to sort rows by their ages would take twice as long. `rows`: `modified`, `objects` and `size`. */
+  function agesOf({ nowMs, withoutTimes = false }: UsageQuery, rows: SqlCondition, signal: AbortSignal | undefined): readonly Group[] {
     const ages = ageConditions(nowMs);
-    const sums = ['count(*)', 'total(size)', ...(withoutTimes ? [] : ['min(modified)', 'max(modified)'])];
+    const sums = ['total(objects)', 'total(size)', ...(withoutTimes ? [] : ['min(modified)', 'max(modified)'])];
     const columns = ages.flatMap(({ sql }, age) => sums.map((sum, at) => `${sum} FILTER (WHERE ${sql}) AS sum_${age}_${at}`));
     const values = ages.flatMap((age) => sums.flatMap(() => age.values));
-    const sql = `SELECT ${columns.join(', ')} FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
-    const row = connection.use(({ statement }) => sumsSchema.parse(statement(sql).get(...values, ...valuesOf(conditions))), signal);
+    const sql = `SELECT ${columns.join(', ')} FROM (${rows.sql})`;
+    const row = connection.use(({ statement }) => sumsSchema.parse(statement(sql).get(...values, ...rows.values)), signal);
     const found = Object.values(row);
     return ages.map(({ name }, at) => {
       const [objects, bytes = null, oldest = null, newest = null] = found.slice(at * sums.length, (at + 1) * sums.length);
@@ -56,7 +55,10 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
 
   function readGroups(query: UsageQuery, range: KeyRange, signal: AbortSignal | undefined): readonly Group[] {
     const conditions = [...range.conditions, ...wordConditions(query), ...otherConditions(query)];
-    if (query.by === 'age') return agesOf(query, conditions, signal);
+    if (query.by === 'age') {
+      const sql = `SELECT modified, 1 AS objects, size FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
+      return agesOf(query, { sql, values: valuesOf(conditions) }, signal);
+    }
     const folder = onlyFolder(query, range, signal);
     return folder === undefined ? groupsOf(query, conditions, signal) : [groupOf(folder, conditions, signal)];
   }
@@ -93,6 +95,11 @@ export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
       if (!isCreated(connection, bucket, signal)) return [];
       const untilMs = performance.now() + timeLimitMs;
       const rows = new Map<string, UsageRow>();
+      const hours = hoursOf(query);
+      if (hours !== undefined) {
+        addGroups(rows, agesOf(query, hours, signal), query);
+        return pageOf(rows, query);
+      }
       const source = { filter: query, descending: false };
       const from = beginOf(query);
       for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {

@@ -14,6 +14,18 @@ export const objectAges = [
   { name: 'older', days: Infinity },
 ] as const;
 
+export const HOUR_MS = 3_600_000;
+
+/** The moment from which the ages of a bucket are counted: the start of the hour, so that sums by the hour of modification give them. */
+export function ageMomentOf(nowMs: number): number {
+  return hourOf(nowMs) * HOUR_MS;
+}
+
+/** The hour of a moment, counted since 1970. */
+export function hourOf(ms: number): number {
+  return Math.floor(ms / HOUR_MS);
+}
+
 /** The sizes by which objects are grouped, the smallest first; each contains what is smaller than its bytes and in no earlier one. */
 export const objectSizes = [
   { name: '1K', bytes: 2 ** 10 },

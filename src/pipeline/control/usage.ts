@@ -6,7 +6,7 @@ import { decodeCursor } from '../../domain/cursor.ts';
 import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { holds } from '../../domain/search/conditions.ts';
-import { objectAges, facetClause, type FacetName } from '../../domain/search/facets.ts';
+import { ageMomentOf, objectAges, facetClause, type FacetName } from '../../domain/search/facets.ts';
 import { momentOfPart } from '../../domain/search/cursor.ts';
 import { timeOf } from '../../api/fields.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
@@ -44,7 +44,8 @@ export function createGetUsage({ usage, state, clock }: UsageDependencies) {
       after: place.after,
       async fetch(count, position) {
         const [name] = position ?? [];
-        const sums = { by, nowMs, limit: by === 'age' ? AGES_MAX : count, timeLimitMs: TIME_LIMIT_MS, withoutTimes: times !== 'true' };
+        const ages = { nowMs: ageMomentOf(nowMs), limit: by === 'age' ? AGES_MAX : count };
+        const sums = { by, ...ages, timeLimitMs: TIME_LIMIT_MS, withoutTimes: times !== 'true' };
         const query = { ...filter, ...narrowed, bucket, ...sums };
         const rows = await usage.usage({ ...query, ...(by !== 'age' && name !== undefined && { after: name }) }, signal);
         if (rows === 'too-slow') throw tooWide(bucket, narrowed.prefix);

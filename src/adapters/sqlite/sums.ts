@@ -1,10 +1,12 @@
 /**
- * The sums of the live objects that are directly in each folder, by class and extension. Each write changes them in its own
- * transaction, because a sum of a whole bucket would otherwise read all of its objects. One write changes one row: those of the
- * folders above would be five more, each for the price of half a write.
+ * The sums of the live objects that are directly in each folder, by class and extension, and those of a bucket by the hour of their
+ * modification, which give its ages. Each write changes them in its own transaction, because a sum of a whole bucket would otherwise
+ * read all of its objects. One write changes one row of folders: those of the folders above would be five more, each for the price of
+ * half a write.
  */
 import { z } from 'zod';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { ageMomentOf, HOUR_MS, hourOf } from '../../domain/search/facets.ts';
 import type { UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import { nextFolderSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
@@ -12,10 +14,12 @@ import { sqlOf, valuesOf } from './filtered.ts';
 
 type Statement = SqliteSession['statement'];
 
+/** The columns of an object that its sums depend on. */
 interface Facts {
-  readonly size?: number | null | undefined;
-  readonly class?: string | null | undefined;
-  readonly extension?: string | null | undefined;
+  readonly size: number | null;
+  readonly modified: number | null;
+  readonly class: string | null;
+  readonly extension: string | null;
 }
 
 interface Group {
@@ -25,36 +29,54 @@ interface Group {
   readonly extension: string;
 }
 
-interface Change extends Group {
+interface Change {
   objects: number;
   bytes: number;
 }
 
-export interface FolderChanges {
+/** The hour of objects whose modification is unknown: S3 has none that is so old. */
+const NO_HOUR = -1;
+
+export interface SumChanges {
   /** Counts an object that is there now (1), or that was until now (-1). */
   add(object: { readonly bucket: string; readonly key: string }, facts: Facts, count: 1 | -1): void;
   /** Changes the rows; to be called before the transaction ends. */
   store(statement: Statement): void;
 }
 
-/** Collects the changes of one transaction, since objects of one folder change the same rows. */
-export function createFolderChanges(): FolderChanges {
-  const changes = new Map<string, Change>();
+/** Collects the changes of one transaction, since objects of one folder, and those of one hour, change the same rows. */
+export function createSumChanges(): SumChanges {
+  const folders = new Map<string, Change & Group>();
+  const hours = new Map<string, Change & { readonly bucket: string; readonly hour: number }>();
   return {
-    add({ bucket, key }, { size, class: storageClass, extension }, count) {
+    add({ bucket, key }, { size, modified, class: storageClass, extension }, count) {
       const folder = key.slice(0, key.lastIndexOf('/') + 1);
       const group = { bucket, folder, class: storageClass ?? '', extension: extension ?? '' };
-      const groupKey = keyOf(group);
-      const change = changes.get(groupKey) ?? { ...group, objects: 0, bytes: 0 };
-      change.objects += count;
-      change.bytes += count * (size ?? 0);
-      changes.set(groupKey, change);
+      const hour = modified === null ? NO_HOUR : hourOf(modified);
+      const bytes = count * (size ?? 0);
+      addTo(folders, { name: keyOf(group), group, objects: count, bytes });
+      addTo(hours, { name: `${bucket} ${hour}`, group: { bucket, hour }, objects: count, bytes });
     },
 
     store(statement) {
-      for (const change of changes.values()) if (change.objects !== 0 || change.bytes !== 0) storeChange(statement, change);
+      for (const change of folders.values()) if (isChange(change)) storeFolder(statement, change);
+      for (const change of hours.values()) if (isChange(change)) storeHour(statement, change.bucket, change.hour, change);
     },
   };
+}
+
+function addTo<Of>(changes: Map<string, Change & Of>, { name, group, objects, bytes }: Change & { name: string; group: Of }): void {
+  const known = changes.get(name);
+  if (known === undefined) {
+    changes.set(name, { ...group, objects, bytes });
+    return;
+  }
+  known.objects += objects;
+  known.bytes += bytes;
+}
+
+function isChange({ objects, bytes }: Change): boolean {
+  return objects !== 0 || bytes !== 0;
 }
 
 /** An extension may contain any character, so its length says where it ends. */
@@ -62,7 +84,15 @@ function keyOf({ bucket, folder, class: storageClass, extension }: Group): strin
   return `${bucket} ${storageClass} ${extension.length} ${extension}${folder}`;
 }
 
-function storeChange(statement: Statement, { bucket, folder, class: storageClass, extension, objects, bytes }: Change): void {
+function storeHour(statement: Statement, bucket: string, hour: number, { objects, bytes }: Change): void {
+  statement(
+    `INSERT INTO hours (bucket, hour, objects, bytes) VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET objects = objects + excluded.objects, bytes = bytes + excluded.bytes`,
+  ).run(bucket, hour, objects, bytes);
+  if (objects < 0) statement('DELETE FROM hours WHERE bucket = ? AND hour = ? AND objects = 0').run(bucket, hour);
+}
+
+function storeFolder(statement: Statement, { bucket, folder, class: storageClass, extension, objects, bytes }: Change & Group): void {
   const group = [bucket, folder, storageClass, extension] as const;
   statement(
     `INSERT INTO folders (bucket, folder, class, extension, objects, bytes) VALUES (?, ?, ?, ?, ?, ?)
@@ -73,12 +103,21 @@ function storeChange(statement: Statement, { bucket, folder, class: storageClass
 }
 
 /** Deletes some rows of a removed bucket; returns how many. */
-export function deleteFolders(statement: Statement, bucket: string, limit: number): number | bigint {
+export function deleteSums(statement: Statement, bucket: string, limit: number): number | bigint {
+  statement('DELETE FROM hours WHERE bucket = ?').run(bucket);
   const row = 'folder, class, extension';
   return statement(`DELETE FROM folders WHERE bucket = ?1 AND (${row}) IN (SELECT ${row} FROM folders WHERE bucket = ?1 LIMIT ?2)`).run(
     bucket,
     limit,
   ).changes;
+}
+
+/** The rows of a bucket by the hour of modification, in the columns of objects; undefined if the query asks for other sums than those of all of its ages, or counts them from within an hour. */
+export function hoursOf(query: UsageQuery): SqlCondition | undefined {
+  const { by, nowMs, bucket, prefix } = query;
+  if (by !== 'age' || prefix !== '' || !isWhole(query) || nowMs !== ageMomentOf(nowMs)) return undefined;
+  const sql = `SELECT iif(hour = ${NO_HOUR}, NULL, hour * ${HOUR_MS}) AS modified, objects, bytes AS size FROM hours WHERE bucket = ?`;
+  return { sql, values: [bucket] };
 }
 
 /** With more rows than these, to read the objects takes no longer. */
@@ -114,9 +153,14 @@ export function usageOfFolders(
   return rows?.map((row) => rowSchema.parse(row)).map((row) => (by === 'folder' && row.name === prefix ? { ...row, name: '' } : row));
 }
 
-function isOfFolders({ by, prefix, key, words, extension, where = [], within, withoutTimes = false }: UsageQuery): boolean {
-  const isWhole = [key, words, extension, within].every((part) => part === undefined) && where.length === 0;
-  return withoutTimes && isWhole && by !== 'age' && (prefix === '' || prefix.endsWith('/'));
+function isOfFolders(query: UsageQuery): boolean {
+  const { by, prefix } = query;
+  return isWhole(query) && by !== 'age' && (prefix === '' || prefix.endsWith('/'));
+}
+
+/** Whether the sums are those of all objects below the prefix, and without their times. */
+function isWhole({ key, words, extension, where = [], within, withoutTimes = false }: UsageQuery): boolean {
+  return withoutTimes && where.length === 0 && [key, words, extension, within].every((part) => part === undefined);
 }
 
 function nameSql({ by, prefix }: UsageQuery): SqlCondition {
