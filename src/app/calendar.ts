@@ -79,7 +79,12 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     schedules.every(schedule, run, signal);
   };
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, observeAgain, clock }), createUnsettledDue({ maintenance, clock }));
+  sweep(
+    UNSETTLED,
+    'unsettled',
+    createVisitUnsettled({ state, maintenance, observeAgain, clock }),
+    createUnsettledDue({ maintenance, clock }),
+  );
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);

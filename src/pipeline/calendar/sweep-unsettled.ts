@@ -49,7 +49,10 @@ export function createVisitUnsettled({
   maintenance,
   observeAgain,
   clock,
-}: WithPorts<'state' | 'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>; readonly observeAgain: ObserveAgain }): Visit {
+}: WithPorts<'state' | 'clock'> & {
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
+  readonly observeAgain: ObserveAgain;
+}): Visit {
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 

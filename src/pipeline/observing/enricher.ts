@@ -189,7 +189,8 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     } catch (error) {
       const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
       // the refusal of one object says nothing about the bucket: an observation would list it instead
-      if (!stopped.aborted && circuitOf(fault.code) !== 'object') circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true, fault });
+      if (!stopped.aborted && circuitOf(fault.code) !== 'object')
+        circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true, fault });
       return signal.aborted ? { result: 'late' } : { result: fault.code, reason: fault.reason };
     }
   }

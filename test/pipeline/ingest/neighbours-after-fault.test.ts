@@ -144,7 +144,13 @@ async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, fo
 }
 
 it.each<Flood & { readonly name: string }>([
-  { name: 'HEAD requests that waited for their turn when their circuit opened are not sent', buckets: 1, perS: 50, nearEveryS: 1, forS: 60 },
+  {
+    name: 'HEAD requests that waited for their turn when their circuit opened are not sent',
+    buckets: 1,
+    perS: 50,
+    nearEveryS: 1,
+    forS: 60,
+  },
   { name: 'a bucket that has not failed goes first', buckets: 6, perS: 0.1, nearEveryS: 40, forS: 300 },
   { name: 'their attempts take no trial of the endpoint', buckets: 6, perS: 15, hangsMs: 20, nearEveryS: 7, forS: 60 },
 ])('Fix: buckets that hang do not keep a neighbour waiting: $name', async (flood) => {

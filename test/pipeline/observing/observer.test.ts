@@ -63,18 +63,20 @@ async function setUp(concurrency = 4) {
       return () => held.resolve();
     },
     observe: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject', mayBegin?: () => boolean) =>
-      observing.observe({
-        bucket,
-        key,
-        hint,
-        cause: { eventName },
-        source: 'routed',
-        traces: [],
-        ...(mayBegin !== undefined && { mayBegin }),
-      }).then((answer) => {
-        answers.push(answer);
-        return answer;
-      }),
+      observing
+        .observe({
+          bucket,
+          key,
+          hint,
+          cause: { eventName },
+          source: 'routed',
+          traces: [],
+          ...(mayBegin !== undefined && { mayBegin }),
+        })
+        .then((answer) => {
+          answers.push(answer);
+          return answer;
+        }),
     document: async (key: string) => (await store.plainObjects.getMany('b', [key]))[0],
     run: async (forMs = 0) => {
       await clock.advance(forMs);

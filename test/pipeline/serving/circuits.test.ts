@@ -405,7 +405,9 @@ it('a timer that is over a little early does not cost the trial: nothing else ma
   world.answered(a, 'k', 'bucket.missing');
   world.circuits.take({ ids: observationCircuits(a), isNewKey: true })?.leave();
   let begun = 0;
-  void world.circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal).then(() => (begun += 1));
+  void world.circuits
+    .wait({ ids: observationCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal)
+    .then(() => (begun += 1));
   await world.run(10_000);
   expect(begun).toBe(1);
 });
@@ -423,7 +425,8 @@ it('a request of enrichment that has the place of its bucket’s trial decides i
   const enrich = (fault?: Fault) => {
     const place = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
     const sentAtMs = world.clock.monotonicMs();
-    if (place !== undefined) world.circuits.storageAnswered(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
+    if (place !== undefined)
+      world.circuits.storageAnswered(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
     place?.leave();
     return place !== undefined;
   };
