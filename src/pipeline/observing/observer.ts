@@ -201,17 +201,8 @@ export interface Observing {
 }
 
 /** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
-export function createObserving({
-  storage,
-  index,
-  write,
-  clock,
-  telemetry,
-  circuits,
-  concurrency,
-  stopped,
-  load,
-}: ObservingDependencies): Observing {
+export function createObserving(dependencies: ObservingDependencies): Observing {
+  const { storage, index, write, clock, telemetry, circuits, concurrency, stopped, load } = dependencies;
   const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
