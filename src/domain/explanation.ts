@@ -114,7 +114,7 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
 function documentReason({ document, observedAtMs }: MismatchFacts): string | undefined {
   if (document === undefined) return undefined;
   if (!document.settled) {
-    return `the document is provisional, and S3 is asked again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
+    return `the document is provisional, and Tally asks S3 again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
   }
   if (document.clock > clockOfMs(observedAtMs)) {
     return `the document's clock, ${timeOf(document)}, is later than this answer of S3, so Tally cannot replace the document before that time`;
