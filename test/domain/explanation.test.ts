@@ -61,7 +61,7 @@ describe('an explanation', () => {
     ['a change before the bucket was connected', undefined, present({ lastModifiedMs: 1_000 }), /before the bucket was connected/],
     ['an S3 that says no time', undefined, { present: true }, /no event of its last change/],
     ['a tombstone', held(ABSENT), present({ lastModifiedMs: NOW_MS - 5_000 }), /holds a tombstone as of .*has not arrived yet/],
-    ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional, and S3 is asked again 40 s after/],
+    ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional, and Tally asks S3 again 40 s after/],
     [
       'an older state',
       held(present()),
