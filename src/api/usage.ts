@@ -74,7 +74,7 @@ export const usageRows = {
         .enum(usageBy, must(`must be one of ${usageBy.join(', ')}`))
         .default('folder')
         .describe(
-          'What is grouped by: the next folder below the prefix (the default; at most 8 levels), the storage class, the extension, or the time since the last modification.',
+          'What is grouped by: the next folder below the prefix (the default; at most 8 levels), the storage class, the extension, or the time from the last modification to the start of this hour.',
         ),
       times: flag.exactOptional().describe('`true`: each group has the times of its oldest and newest object.'),
       limit,

@@ -5,7 +5,7 @@ import { FaultError } from '../../domain/fault.ts';
 /** Marks a SQLite file as Tally's (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x74_6c_6c_79;
 
-/** The number of the schema, in PRAGMA user_version. It is raised with each change of the schema. */
+/** The number of the schema, in PRAGMA user_version. It is raised with each change of a schema that was released. */
 const SCHEMA_VERSION = 1;
 
 /**

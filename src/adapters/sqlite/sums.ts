@@ -34,8 +34,8 @@ interface Change {
   bytes: number;
 }
 
-/** The hour of objects whose modification is unknown: S3 has none that is so old. */
-const NO_HOUR = -1;
+/** The hour of objects whose modification is unknown: no time of JavaScript is so early. */
+const NO_HOUR = -(10 ** 10);
 
 export interface SumChanges {
   /** Counts an object that is there now (1), or that was until now (-1). */
@@ -104,6 +104,7 @@ function storeFolder(statement: Statement, { bucket, folder, class: storageClass
 
 /** Deletes some rows of a removed bucket; returns how many. */
 export function deleteSums(statement: Statement, bucket: string, limit: number): number | bigint {
+  // all at once: ten years have 90,000 hours, which take 20 ms
   statement('DELETE FROM hours WHERE bucket = ?').run(bucket);
   const row = 'folder, class, extension';
   return statement(`DELETE FROM folders WHERE bucket = ?1 AND (${row}) IN (SELECT ${row} FROM folders WHERE bucket = ?1 LIMIT ?2)`).run(

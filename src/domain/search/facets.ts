@@ -14,6 +14,7 @@ export const objectAges = [
   { name: 'older', days: Infinity },
 ] as const;
 
+const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 
 /** The moment from which the ages of a bucket are counted: the start of the hour, so that sums by the hour of modification give them. */
@@ -24,6 +25,16 @@ export function ageMomentOf(nowMs: number): number {
 /** The hour of a moment, counted since 1970. */
 export function hourOf(ms: number): number {
   return Math.floor(ms / HOUR_MS);
+}
+
+/** The clauses that find an age of a bucket, without what is younger: by times, since these ages are counted from the start of the hour. */
+export function ageClauses(name: string, nowMs: number): readonly string[] {
+  const [younger, own] = neighbours(objectAges, name);
+  const clauseOf = (operator: string, age: string | undefined): readonly string[] => {
+    const days = objectAges.find((each) => each.name === age)?.days;
+    return days === undefined ? [] : [`modified${operator}${new Date(ageMomentOf(nowMs) - days * DAY_MS).toISOString()}`];
+  };
+  return [...clauseOf('>=', own), ...clauseOf('<', younger)];
 }
 
 /** The sizes by which objects are grouped, the smallest first; each contains what is smaller than its bytes and in no earlier one. */

@@ -1,4 +1,5 @@
 /** What groups of objects are called, and where their names lead. */
+import { ageClauses } from '../../domain/search/facets.ts';
 import type { AnswerTo } from './api.ts';
 import { Link, Text } from './parts.tsx';
 import { clauseOf, withClauses, withField } from './query-text.ts';
@@ -46,18 +47,8 @@ export function GroupName({ group: { name }, search, prefix }: GroupNameProps) {
   );
 }
 
-/** What finds each age, without what is younger. */
-const ageClauses: Readonly<Record<string, readonly string[]>> = {
-  '1d': ['modified<1d'],
-  '7d': ['modified>=1d', 'modified<7d'],
-  '30d': ['modified>=7d', 'modified<30d'],
-  '90d': ['modified>=30d', 'modified<90d'],
-  '365d': ['modified>=90d', 'modified<365d'],
-  older: ['modified>=365d'],
-};
-
 function clausesOf(by: Exclude<Group, 'folder'>, name: string): readonly string[] {
-  if (by === 'age') return ageClauses[name] ?? [];
+  if (by === 'age') return ageClauses(name, Date.now());
   return [clauseOf({ name: by === 'class' ? 'class' : 'ext', operator: ':' }, [name])];
 }
 

@@ -11,7 +11,7 @@ export interface UsageQuery extends ObjectFilter {
   /** Any prefix; by folder, the folder: empty, or it ends in a slash and has at most seven of them. */
   readonly prefix: string;
   readonly by: UsageGroup;
-  /** Ages are counted from here. */
+  /** Ages are counted from here; a store can have the sums of a whole bucket for the start of an hour. */
   readonly nowMs: number;
   /** Only groups after this name, in UTF-8 byte order; ages are never paged. */
   readonly after?: string;
@@ -38,7 +38,7 @@ export interface UsageRow extends UsageSum {
 }
 
 export interface FacetsQuery extends ObjectFilter {
-  /** Ages are counted from here. */
+  /** Ages are counted from here; a store can have the sums of a whole bucket for the start of an hour. */
   readonly nowMs: number;
   /** The groups of each facet, 1 to 100; those of sizes and ages are never left out. */
   readonly groupsMax: number;

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { facetRows } from '../../../src/api/facets.ts';
+import { usageRows } from '../../../src/api/usage.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { facetNames } from '../../../src/domain/search/facets.ts';
-import { createGetFacets } from '../../../src/pipeline/control/usage.ts';
+import { ageClauses, facetNames } from '../../../src/domain/search/facets.ts';
+import { createGetFacets, createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -63,7 +64,9 @@ async function world(things: readonly Thing[]) {
   const facetsOf: typeof usage.facets = async (query) => (slow.value ? 'too-slow' : usage.facets(query));
   return {
     slow,
+    clock,
     getFacets: createGetFacets({ usage: { facets: facetsOf }, state, clock }),
+    getUsage: createGetUsage({ usage, state, clock }),
     search: createSearch({ objects, state, clock }),
   };
 }
@@ -100,6 +103,27 @@ describe('facets', () => {
       { numRuns: 200 },
     );
     expect(filters).toBeGreaterThan(500);
+  });
+
+  it('by the ages of a bucket are found by their clauses, at any minute of the hour', async () => {
+    const minutes = fc.integer({ min: 0, max: 59 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(thing, { maxLength: 20, selector: ({ bucket, key }) => `${bucket}/${key}` }),
+        minutes,
+        async (things, minute) => {
+          const { clock, getUsage, search } = await world(things);
+          await clock.advance(minute * 60_000);
+          const { items } = await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', by: 'age' }), 'everything');
+          for (const { name, objects } of items) {
+            if (name === undefined) continue;
+            const query = ageClauses(name, clock.nowMs()).join(' ');
+            const found = await search(searchRequest({ bucket: 'photos', query, limit: 1_000 }), 'everything');
+            expect(found.items.length, query).toBe(objects);
+          }
+        },
+      ),
+    );
   });
 
   it('name what has no clause by no filter', async () => {
