@@ -35,7 +35,7 @@ import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/ci
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
 import { createUnreceived } from '../pipeline/queues/unreceived.ts';
-import { createMovedLetters } from '../pipeline/letters/moved.ts';
+import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
@@ -318,7 +318,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, queues.bucket, telemetry));
+      repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, queues.bucket, telemetry));
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -399,12 +399,12 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
   }
 }
 
-function movedLettersOf(
+function lettersMovedBySqs(
   { store, gaps, deadLetters, queueWatch }: Core,
   bucketQueueUrls: readonly string[],
   telemetry: Telemetry,
-): ReturnType<typeof createMovedLetters> {
-  return createMovedLetters({
+): ReturnType<typeof createLettersMovedBySqs> {
+  return createLettersMovedBySqs({
     browse: deadLetters.browse,
     state: store.state,
     gaps,

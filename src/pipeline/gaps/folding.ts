@@ -12,7 +12,7 @@
 import { LRUCache } from 'lru-cache';
 import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/folding.ts';
 import type { LostChange } from '../../domain/messages/outcome.ts';
-import { gapId, gapSchema, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
+import { gapId, gapSchema, withReport, type GapKind, type GapReport } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { factsOf, warnOfGap } from './reports.ts';
 import type { StateEntry, StateVersion } from '../ports/state.ts';
@@ -68,7 +68,7 @@ interface FoldSum {
 }
 
 /** What this worker has stored of a gap, and what it has folded since. */
-interface Lane {
+interface Memory {
   /** Records whose change was made before this may be folded without a write. */
   storedLastSeenMs: number;
   /** The same for changes of tags: the gap had `tags` when this lastSeen was stored. */
@@ -79,55 +79,55 @@ interface Lane {
 
 /** Creates the folding of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
 export function createFolding({ state, clock, telemetry, permission }: FoldingDependencies): Folding {
-  const lanes = new LRUCache<string, Lane>({ max: REMEMBERED_MAX });
+  const memories = new LRUCache<string, Memory>({ max: REMEMBERED_MAX });
   const keyGaps = createKeyGaps({ state, clock });
   const write = createCoalescingWriter<FoldSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
-  function laneOf(id: string): Lane {
-    const known = lanes.get(id);
+  function memoryOf(id: string): Memory {
+    const known = memories.get(id);
     if (known !== undefined) return known;
-    const lane: Lane = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
-    lanes.set(id, lane);
-    return lane;
+    const memory: Memory = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
+    memories.set(id, memory);
+    return memory;
   }
 
   async function writeGap(id: string, asked: FoldSum): Promise<void> {
-    const lane = laneOf(id);
-    const sum = lane.uncounted === undefined ? asked : mergeSums(lane.uncounted, asked);
-    lane.uncounted = undefined;
+    const memory = memoryOf(id);
+    const sum = memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
+    memory.uncounted = undefined;
     const facts = await factsOf(state, sum.bucket);
-    if (facts === undefined) return forget(lane);
+    if (facts === undefined) return forget(memory);
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
       // a folded record says itself whether it is of tags
-      const next = withSighting(current, sightingOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
+      const next = withReport(current, reportOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
       // lastSeen is ahead of the changes; firstSeen is not
       return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });
-    lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
-    if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);
+    memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
+    if (gap.tags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
     warnOfGap(telemetry, sum);
   }
 
   /** The records that come next ask again whether the bucket is connected. */
-  function forget(lane: Lane): void {
-    lane.storedLastSeenMs = 0;
-    lane.storedTagsMs = 0;
+  function forget(memory: Memory): void {
+    memory.storedLastSeenMs = 0;
+    memory.storedTagsMs = 0;
   }
 
   /** Counts a record that is stored already. The first of them asks for the write that counts them all, and does not wait for it. */
-  function countLater(id: string, lane: Lane, sum: FoldSum): void {
-    const isFirst = lane.uncounted === undefined;
-    lane.uncounted = isFirst || lane.uncounted === undefined ? sum : mergeSums(lane.uncounted, sum);
+  function countLater(id: string, memory: Memory, sum: FoldSum): void {
+    const isFirst = memory.uncounted === undefined;
+    memory.uncounted = isFirst || memory.uncounted === undefined ? sum : mergeSums(memory.uncounted, sum);
     // if it fails only the count is too low: a lastSeen that is later than their changes is stored
     if (isFirst) write(id, { ...sum, count: 0 }).catch(() => undefined);
   }
 
   async function foldInto(id: string, sum: FoldSum, signal: AbortSignal | undefined): Promise<void> {
-    const lane = laneOf(id);
-    const storedMs = sum.hasTags ? lane.storedTagsMs : lane.storedLastSeenMs;
-    if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, lane, sum);
+    const memory = memoryOf(id);
+    const storedMs = sum.hasTags ? memory.storedTagsMs : memory.storedLastSeenMs;
+    if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, memory, sum);
     else await write(id, sum, signal);
   }
 
@@ -180,7 +180,7 @@ function mergeSums(earlier: FoldSum, later: FoldSum): FoldSum {
   };
 }
 
-function sightingOf({ bucket, kind, prefix, reason, hasTags }: FoldSum, seenAtMs: number): GapSighting {
+function reportOf({ bucket, kind, prefix, reason, hasTags }: FoldSum, seenAtMs: number): GapReport {
   return {
     bucket,
     kind,

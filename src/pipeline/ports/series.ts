@@ -187,7 +187,7 @@ export const seriesTable = {
     unit: 'seconds',
     labels: { kind: gapKinds },
     help: 'Shows how long ago the first change of the oldest gap was that is not closed, by kind; 0 if all are closed.',
-    alert: '> 26 h (a covered gap closes within a day)',
+    alert: '> 26 h (a bulk delete whose keys are also reported one by one closes within a day)',
   },
   // ── re-index ──
   tally_jobs: {

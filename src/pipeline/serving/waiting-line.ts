@@ -26,7 +26,7 @@ interface Waiter {
 }
 
 /** The attempts that need the same: if one of them may not begin, none may. */
-interface Lane extends Attempt {
+interface AttemptGroup extends Attempt {
   /** In the order in which they came. */
   readonly waiters: Set<Waiter>;
 }
@@ -41,8 +41,8 @@ function rankOf({ ids, isNewKey }: Attempt, { open, failuresOf }: Pick<LineDepen
   return 2 * (openCount * (FAILURES_MAX + 1) + failures) + (isNewKey ? 0 : 1);
 }
 
-/** When the first of the lane came. */
-function orderOf({ waiters: [first] }: Lane): number {
+/** When the first of the group came. */
+function orderOf({ waiters: [first] }: AttemptGroup): number {
   return first?.order ?? Infinity;
 }
 
@@ -71,38 +71,38 @@ export interface LineDependencies {
  * message of a bucket that is not served begins one, and thousands may wait.
  */
 export function createWaitingLine({ clock, open, failuresOf, take, afterRound }: LineDependencies) {
-  const lanes = new Map<string, Lane>();
+  const groups = new Map<string, AttemptGroup>();
   let isRoundDue = false;
   let arrivals = 0;
 
   function awaited(): ReadonlySet<CircuitId> {
-    const waiting = [...lanes.values()].filter(({ waiters }) => waiters.size > 0);
+    const waiting = [...groups.values()].filter(({ waiters }) => waiters.size > 0);
     return new Set(waiting.flatMap(({ ids }) => ids.filter((id) => !isExplained(id, ids, open))));
   }
 
   /** Returns the function that leaves the line. */
   function enter({ ids, isNewKey }: Attempt, resolve: (place: Place) => void): () => void {
     const name = `${ids.join(' ')} ${isNewKey}`;
-    const lane = lanes.get(name) ?? { ids, isNewKey, waiters: new Set() };
-    lanes.set(name, lane);
+    const group = groups.get(name) ?? { ids, isNewKey, waiters: new Set() };
+    groups.set(name, group);
     arrivals += 1;
     const waiter = { order: arrivals, resolve };
-    lane.waiters.add(waiter);
+    group.waiters.add(waiter);
     return () => {
-      lane.waiters.delete(waiter);
-      if (lane.waiters.size === 0 && lanes.get(name) === lane) lanes.delete(name);
+      group.waiters.delete(waiter);
+      if (group.waiters.size === 0 && groups.get(name) === group) groups.delete(name);
     };
   }
 
   function round(): void {
-    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, { open, failuresOf }));
+    const ranks = Map.groupBy(groups.values(), (group) => rankOf(group, { open, failuresOf }));
     for (const [, alike] of [...ranks].sort(([a], [b]) => a - b)) letGo(alike);
     afterRound(awaited());
     isRoundDue = false;
   }
 
   /** Lets those go that may, the earliest first, until none of them may. */
-  function letGo(alike: readonly Lane[]): void {
+  function letGo(alike: readonly AttemptGroup[]): void {
     let left = alike;
     while (left.length > 0) {
       const next = left.reduce((a, b) => (orderOf(b) < orderOf(a) ? b : a));
@@ -111,13 +111,13 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
       if (waiter !== undefined && place !== undefined) {
         next.waiters.delete(waiter);
         waiter.resolve(place);
-      } else left = left.filter((lane) => lane !== next);
+      } else left = left.filter((group) => group !== next);
     }
   }
 
   /** Begins a round soon, once for all that happens until then. */
   function startRound(): void {
-    if (isRoundDue || (lanes.size === 0 && open.size === 0)) return;
+    if (isRoundDue || (groups.size === 0 && open.size === 0)) return;
     isRoundDue = true;
     queueMicrotask(round);
   }

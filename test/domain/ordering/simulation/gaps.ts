@@ -1,6 +1,6 @@
 /** The gaps under which records are acknowledged, and the reconciles that close them: what is stored is decided by the product. */
 import { gapAfterLook, gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
-import { withSighting, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
+import { withReport, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
 import { FUTURE_MS } from '../../../../src/domain/ordering/constants.ts';
 import { jobMadeAt } from '../../../support/fakes/gap-records.ts';
 import type { SimMessage } from './history.ts';
@@ -34,7 +34,7 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
     const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
     stored.set(
       kind,
-      withSighting(
+      withReport(
         stored.get(kind),
         { bucket: 'b', kind, reason: 'folded', seenAtMs },
         { count: 1, toldAtMs, afterBeginOrder: begun, enrich: 'none' },
