@@ -242,7 +242,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const controlPlane = createControlPlane({
     ...listening,
     clock,
-    verbs: core.verbs,
+    operations: core.operations,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
     identity,
@@ -423,7 +423,7 @@ async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> 
   const signal = new AbortController().signal;
   const { state } = core.store;
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
-  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
+  await core.operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
   for (const { bucket } of earlier) {
     try {

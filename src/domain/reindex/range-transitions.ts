@@ -9,7 +9,7 @@
  * Three leases without progress in a row fail the job. A lease has none when the cursor did not advance, and no more pages without
  * keys were passed after it than before, because the worker died or because of a fault of the range itself.
  */
-import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
+import { jobAnswerOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, countsOfDeletions, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import { asleep, claimOf, WITHOUT_PROGRESS_MAX, heldBy } from './claims.ts';
 import type { JobFault, JobRecord, RangeRecord } from './job.ts';
@@ -201,7 +201,7 @@ export type FaultAnswer = 'wait' | 'retry' | 'fail';
 
 /** The answer to a fault that ended a turn or the start of a job. */
 export function answerTo(code: FaultCode): FaultAnswer {
-  switch (backgroundOf(code)) {
+  switch (jobAnswerOf(code)) {
     case 'stop':
     case 'wait':
     case 'skip':
