@@ -33,7 +33,7 @@ import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
-import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
+import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
 import { createUnreceived } from '../pipeline/queues/unreceived.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
@@ -207,17 +207,17 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
-  const permission = createFoldingPermission({
+  const permission = createHandoverPermission({
     state: core.store.state,
     clock,
     telemetry,
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
-  const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
+  const handover = createHandover({ state: core.store.state, clock, telemetry, permission });
   const worker = workerName();
   const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
   const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, tracing, series }), stopping)
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);

@@ -86,7 +86,7 @@ const CLOSING = 'domain/gaps/closing.ts';
 const SERVER = 'http/server.ts';
 const USUAL_INTERVAL = 'domain/usual-interval.ts';
 const tombstones = wordOf('domain/ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
-const foldedAfter = wordOf('pipeline/ingest/waiting.ts', 'FOLDED_AFTER_MS', 'min');
+const handedOverAfter = wordOf('pipeline/ingest/waiting.ts', 'HANDED_OVER_AFTER_MS', 'min');
 const sessionHours = of('domain/identity/session.ts', 'BROWSER_MS', 'h');
 const hiddenFrom = of('pipeline/ingest/waiting.ts', 'HIDDEN_MIN_S');
 const hiddenTo = figure(constantOf('pipeline/ingest/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
@@ -209,7 +209,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       of('pipeline/looks/absence-limit.ts', 'ABSENT_MAX'),
       wordOf('pipeline/looks/absence-limit.ts', 'HALF_FROM'),
     ],
-    ['could not be served for {} minutes: the', foldedAfter],
+    ['could not be served for {} minutes: the', handedOverAfter],
     [
       're-indexed after {} s without a further report, and {} minutes after',
       of(CLOSING, 'GAP_QUIET_MS', 's'),
@@ -247,7 +247,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
     ['`TALLY_INGEST_HOLD_MAX_MS` ({} s)', setting('TALLY_INGEST_HOLD_MAX_MS', 's')],
     ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
-    ['could not be served for {} minutes becomes', foldedAfter],
+    ['could not be served for {} minutes becomes', handedOverAfter],
     ['no event has arrived for {} times as long', unusualSilence],
   ],
   'docs/reference/endpoints-proxies.md': [

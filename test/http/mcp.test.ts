@@ -33,7 +33,7 @@ let world: HttpWorld;
 const closes: (() => Promise<unknown>)[] = [];
 
 /** The fake with a search that says how far the index of a named bucket can be relied on. */
-function verbsOf(control: FakeControl): CheckedOperations {
+function checkedOf(control: FakeControl): CheckedOperations {
   return {
     ...control.checked,
     searchObjects: async (request, context) => {
@@ -46,7 +46,7 @@ function verbsOf(control: FakeControl): CheckedOperations {
 
 beforeEach(async () => {
   fake = createFakeControl();
-  world = await startHttpWorld({ operations: verbsOf(fake) });
+  world = await startHttpWorld({ operations: checkedOf(fake) });
   closes.push(() => world.close());
 });
 afterEach(async () => {

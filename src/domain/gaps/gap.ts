@@ -56,7 +56,7 @@ export const gapSchema = z.object({
   unprovenCalls: z.array(z.string()).optional(),
   /** True once a bulk delete came without a request ID, or too many were not proven: the gap is never `covered`. */
   hasUnknownCalls: z.boolean().optional(),
-  /** True once records were folded into the gap: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
+  /** True once records were handed over to a re-index, and the gap stands for them: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
   folded: z.boolean().optional(),
   /** True once changes of tags may be among what the gap stands for: only a reconcile that reads the tags of every object again closes it. */
   tags: z.boolean().optional(),
@@ -119,9 +119,9 @@ export interface GapReport {
   readonly standing?: true;
   /** The DeleteObjects calls that are reported; at most CALLS_MAX + 1 are kept. */
   readonly calls?: readonly BulkCall[];
-  /** Records were folded: their messages are deleted, and only the gap stands for their changes. */
+  /** Records were handed over to a re-index: their messages are deleted, and only the gap stands for their changes. */
   readonly folded?: true;
-  /** Changes of tags are among what was folded. */
+  /** Changes of tags are among what was handed over. */
   readonly tags?: true;
 }
 
@@ -131,7 +131,7 @@ export function isWithheld({ kind, held }: Pick<GapRecord, 'kind' | 'held'>): bo
 }
 
 /**
- * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is folded. Those of
+ * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is handed over. Those of
  * other kinds may be the time of a machine with a wrong clock.
  */
 export function isTimedByAws(kind: GapKind): boolean {
@@ -190,7 +190,7 @@ function extended(gap: GapRecord, report: GapReport, { count, toldAtMs, afterBeg
 }
 
 /**
- * Whether changes of tags may be among what was lost. Only a folded record says what it was; of any other loss it is not known,
+ * Whether changes of tags may be among what was lost. Only a record that is handed over says what it was; of any other loss it is not known,
  * so where documents have tags, all of them are read again.
  */
 function mayMissTags({ kind, folded, tags }: GapReport, enrich: EnrichMode): boolean {

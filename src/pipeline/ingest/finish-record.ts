@@ -164,7 +164,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function waitFor(run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
-    const next = await waiting.waitOrFold(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
+    const next = await waiting.waitOrHandOver(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
     if ('kind' in next) return next;
     run.places = [next];
     run.failures = 0;

@@ -37,12 +37,12 @@ describe('a gap of a bucket whose documents have tags', () => {
     ['a loss where documents have none', {}, 'head'],
     ['deletes', { kind: 'bulk-delete' }, 'tags'],
     ['expirations', { kind: 'lifecycle' }, 'tags'],
-    ['folded records, which say what they are', { folded: true }, 'tags'],
+    ['records that were handed over, which say what they are', { folded: true }, 'tags'],
   ])('does not after %s', (_, said, enrich) => {
     expect(tagsOf(said, enrich)).toBeUndefined();
   });
 
-  it('does after folded changes of tags', () => {
+  it('does after changes of tags that were handed over', () => {
     expect(tagsOf({ folded: true, tags: true }, 'tags')).toBe(true);
   });
 });
@@ -124,7 +124,7 @@ describe('keys that are told one by one', () => {
     expect(withKeysReported({ ...gap, state: 'closed' }, { requestId: 'r1', eventTimeMs: 0 })).toMatchObject({ state: 'closed' });
   });
 
-  it('never cover a gap with a bulk delete of unknown request, with folded deletes, or with too many to remember', () => {
+  it('never cover a gap with a bulk delete of unknown request, with deletes that were handed over, or with too many to remember', () => {
     const reported = { calls: [call('r1', true)] };
     expect(opened({ calls: [{ isReported: false }] })).not.toHaveProperty('covered');
     for (const more of [{}, { folded: true }, { calls: [{ isReported: false }] }] as const) {

@@ -91,7 +91,7 @@ describe('gap reports', () => {
     }
   });
 
-  it('of which one needs tags or was folded make a gap that needs and was, whichever comes first', async () => {
+  it('of which one needs tags or was handed over make a gap that needs and was, whichever comes first', async () => {
     for (const reports of [
       [{ folded: true, tags: true }, {}],
       [{}, { folded: true, tags: true }],

@@ -26,7 +26,7 @@ export async function startReadersWorld(store?: Store) {
   const { operations, storage } = process;
   const context = process.contextOf(localActor);
   const listener = await listenControlPlane({
-    operations: operations,
+    operations,
     telemetry: world.telemetry,
     clock: world.clock,
     identity: {

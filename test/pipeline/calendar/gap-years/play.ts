@@ -157,7 +157,7 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   const { world, ledger, random } = story;
   const process = random.integer(0, SKEWS_MS.length - 1);
   const trueMs = world.clock.nowMs();
-  // times of loss are those of the machine; those of bulk deletes and of what is folded are of AWS
+  // times of loss are those of the machine; those of bulk deletes and of what is handed over are of AWS
   const lossMs = trueMs + SKEWS_MS[process]!;
   const whole = { bucket, reason: 'simulated' };
   const prefix = burst ?? random.pick(PREFIXES);
