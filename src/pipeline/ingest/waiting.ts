@@ -14,7 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import { NO_PLACE, type Attempt, type Place } from '../serving/waiting-line.ts';
+import { NO_PERMIT, type Attempt, type Permit } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
@@ -46,10 +46,10 @@ interface WaitingDependencies {
 
 export interface Waiting {
   /**
-   * What becomes of a record that cannot be served now. Resolves with the places for the next attempt, which is decided again
+   * What becomes of a record that cannot be served now. Resolves with the permits for the next attempt, which is decided again
    * from the beginning, or with the outcome of the record. Rejects with the reason of the stop.
    */
-  waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome>;
+  waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Permit | Outcome>;
   /**
    * After a fault that concerns the whole message: waits in hand until the index store answers, if the fault is the store's.
    * Resolves to false if it is not, or if that takes longer than a message may be held.
@@ -92,20 +92,20 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     circuits.clusterFailed(fault);
     hand.turnSlow();
     await clock.sleep(RETRY_MS, hand.signal);
-    const place = await circuits.wait(CLUSTER, hand.holdLeftMs(), hand.signal);
-    place?.leave();
-    return place !== undefined;
+    const permit = await circuits.wait(CLUSTER, hand.holdLeftMs(), hand.signal);
+    permit?.leave();
+    return permit !== undefined;
   }
 
-  async function waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome> {
+  async function waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Permit | Outcome> {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
-    if (open === undefined) return NO_PLACE;
+    if (open === undefined) return NO_PERMIT;
     const waiter: Waiter = { record, attempt, hand };
     if (open.level === 'cluster') return waitForCluster(waiter, open.fault);
     const isHandedOver = handover.isPermitted && isHandoverDue(hand);
-    const place = isHandedOver ? undefined : await inHand(waiter, holdMaxMs);
-    return place ?? (await handedOver(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
+    const permit = isHandedOver ? undefined : await inHand(waiter, holdMaxMs);
+    return permit ?? (await handedOver(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
   }
 
   /**
@@ -114,7 +114,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
    * alone (a role that was not given its permission), so the first receives of a message are given back for another. What was
    * received often all the same, because workers are restarted again and again, is handed over.
    */
-  async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+  async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { attempt, record, hand } = waiter;
     const isByIndices = circuits.cluster().isOpenByIndices;
     const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await handedOver(record, fault, hand) : undefined;
@@ -122,12 +122,12 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     // the index store may fail for hours, and what is received then must not become a letter
     const isGivenBack = isByIndices && !isUsed(hand.message, 1 / 4) && !isExpiring(hand.message);
     const forMs = hand.holdLeftMs(isGivenBack ? holdMaxMs : HOLD_MAX_MS);
-    const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
-    return place ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
+    const permit = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
+    return permit ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
-  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Place | undefined> {
+  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Permit | undefined> {
     const forMs = hand.holdLeftMs(maxMs);
     const leave = forMs > 0 ? shares.enter(bucket, hand) : undefined;
     if (leave === undefined) return undefined;
@@ -182,13 +182,13 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   /** Hides the message. At its last permitted receive it is held instead, because SQS would move it to the dead-letter queue. */
-  async function hide(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+  async function hide(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { record, hand } = waiter;
     const { message } = hand;
     const { bucket } = record;
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket };
-    const place = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
-    if (place !== undefined) return place;
+    const permit = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
+    if (permit !== undefined) return permit;
     hidden.sinceReading += 1;
     const waitedS = Math.max(0, queueNowMs(message) - message.firstReceivedAtMs) / 1_000;
     return deferred(record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));

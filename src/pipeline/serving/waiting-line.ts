@@ -4,14 +4,14 @@ import type { CircuitLevel } from './circuit.ts';
 
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 
-/** The places that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
-export interface Place {
+/** The permits that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
+export interface Permit {
   readonly ids: readonly CircuitId[];
   leave(): void;
 }
 
 /** What an attempt has while none of the circuits that it needs is open. */
-export const NO_PLACE: Place = { ids: [], leave: () => undefined };
+export const NO_PERMIT: Permit = { ids: [], leave: () => undefined };
 
 /** What an attempt needs, and whether it is the first for its key since it began to wait. */
 export interface Attempt {
@@ -22,7 +22,7 @@ export interface Attempt {
 interface Waiter {
   /** The number of its arrival. */
   readonly order: number;
-  readonly resolve: (place: Place) => void;
+  readonly resolve: (permit: Permit) => void;
 }
 
 /** The attempts that need the same: if one of them may not begin, none may. */
@@ -59,7 +59,7 @@ export interface LineDependencies {
   readonly open: ReadonlySet<CircuitId>;
   /** How many requests in a row have failed for what the circuit stands for, whether it is open or not. */
   readonly failuresOf: (id: CircuitId) => number;
-  readonly take: (attempt: Attempt) => Place | undefined;
+  readonly take: (attempt: Attempt) => Permit | undefined;
   /** Called when no other attempt may begin now, with the circuits that are waited for. */
   readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
 }
@@ -81,7 +81,7 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
   }
 
   /** Returns the function that leaves the line. */
-  function enter({ ids, isNewKey }: Attempt, resolve: (place: Place) => void): () => void {
+  function enter({ ids, isNewKey }: Attempt, resolve: (permit: Permit) => void): () => void {
     const name = `${ids.join(' ')} ${isNewKey}`;
     const group = groups.get(name) ?? { ids, isNewKey, waiters: new Set() };
     groups.set(name, group);
@@ -107,10 +107,10 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
     while (left.length > 0) {
       const next = left.reduce((a, b) => (orderOf(b) < orderOf(a) ? b : a));
       const [waiter] = next.waiters;
-      const place = waiter === undefined ? undefined : take(next);
-      if (waiter !== undefined && place !== undefined) {
+      const permit = waiter === undefined ? undefined : take(next);
+      if (waiter !== undefined && permit !== undefined) {
         next.waiters.delete(waiter);
-        waiter.resolve(place);
+        waiter.resolve(permit);
       } else left = left.filter((group) => group !== next);
     }
   }
@@ -122,17 +122,17 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
     queueMicrotask(round);
   }
 
-  /** Waits until the attempt has its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+  /** Waits until the attempt has its permits. Resolves to undefined after `forMs`; rejects with the signal's reason. */
   async function wait(
     attempt: Attempt,
     { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
-  ): Promise<Place | undefined> {
+  ): Promise<Permit | undefined> {
     signal.throwIfAborted();
     const ended = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
-    let given: Place | undefined;
-    const go = (place: Place): void => {
-      given = place;
+    let given: Permit | undefined;
+    const go = (permit: Permit): void => {
+      given = permit;
       resolve();
     };
     const leaveLine = enter(attempt, go);
@@ -140,7 +140,7 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
     const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
     try {
       await Promise.race([promise, timeout]);
-      // a place that was given as the time ended is a place
+      // a permit that was given as the time ended is a permit
       return given;
     } catch (error) {
       given?.leave();
