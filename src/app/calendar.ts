@@ -9,7 +9,7 @@ import { SWEEP_HEADS, type Core } from './core.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
-import { createLookAgain } from '../pipeline/calendar/look-again.ts';
+import { createObserveAgain } from '../pipeline/calendar/observe-again.ts';
 import { createMeasureGrowth } from '../pipeline/calendar/measure-growth.ts';
 import {
   createPurgeApiKeys,
@@ -24,9 +24,9 @@ import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.
 import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
-import { createBulkWriter } from '../pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../pipeline/looks/observer.ts';
-import { withPlainFallback } from '../pipeline/looks/enricher.ts';
+import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
+import { createObserving } from '../pipeline/observing/observer.ts';
+import { withPlainFallback } from '../pipeline/observing/enricher.ts';
 import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -73,13 +73,18 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   const { allBuckets } = core;
   const { state, scan, maintenance, audit } = core.store;
   const schedules = createSchedules({ state, clock, telemetry });
-  const lookAgain = createLookAgain(observerOf({ settings, core, telemetry, circuits }, signal));
+  const observeAgain = createObserveAgain(observerOf({ settings, core, telemetry, circuits }, signal));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
     const run = createSweep({ state, clock, telemetry, allBuckets, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ state, maintenance, lookAgain, clock }), createUnsettledDue({ maintenance, clock }));
+  sweep(
+    UNSETTLED,
+    'unsettled',
+    createVisitUnsettled({ state, maintenance, observeAgain, clock }),
+    createUnsettledDue({ maintenance, clock }),
+  );
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
@@ -96,7 +101,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   sweep(
     LIFECYCLE,
     'lifecycle',
-    createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps: core.gaps, clock, telemetry }),
+    createVisitLifecycle({ state, maintenance, scan, lifecycle, observeAgain, gaps: core.gaps, clock, telemetry }),
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
@@ -140,7 +145,7 @@ function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stop
       concurrency: 1,
     },
   });
-  const looks = createLooks({
+  const { observe } = createObserving({
     storage: core.storage,
     index: core.store,
     write: withPlainFallback(write, telemetry),
@@ -150,5 +155,5 @@ function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stop
     concurrency: SWEEP_HEADS,
     stopped,
   });
-  return deletes.watching(looks.observe);
+  return deletes.watching(observe);
 }

@@ -1,5 +1,5 @@
 /**
- * Enrichment: fields of documents that events do not carry. The decisions here are pure; pipeline/looks/enricher.ts sends
+ * Enrichment: fields of documents that events do not carry. The decisions here are pure; pipeline/observing/enricher.ts sends
  * the requests to S3. An answer is joined to an event only if it is about the version that the event names.
  */
 import type { EnrichMode } from './bucket.ts';
@@ -39,7 +39,7 @@ export function enrichedState(event: PresentState, seen: PresentState): PresentS
 }
 
 /**
- * Whether two looks saw the same object, so that tags read between them belong to it. LastModified has whole seconds:
+ * Whether two HEAD requests saw the same object, so that tags read between them belong to it. LastModified has whole seconds:
  * an object that was put again within the same second with the same bytes cannot be distinguished.
  */
 export function isSameObject(a: PresentState, b: PresentState): boolean {

@@ -24,7 +24,7 @@ export interface ExplanationFacts {
 export interface Verdict {
   readonly agrees: boolean | 'unknown';
   readonly sentence: string;
-  /** The clock that a write of this look would use (D − M). */
+  /** The clock that a write of this observation would use (D − M). */
   readonly observationClock?: number;
 }
 
@@ -114,10 +114,10 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
 function documentReason({ document, observedAtMs }: MismatchFacts): string | undefined {
   if (document === undefined) return undefined;
   if (!document.settled) {
-    return `the document is provisional and is looked at again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
+    return `the document is provisional, and Tally asks S3 again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
   }
   if (document.clock > clockOfMs(observedAtMs)) {
-    return `the document's clock, ${timeOf(document)}, is later than this look, so Tally cannot replace the document before that time`;
+    return `the document's clock, ${timeOf(document)}, is later than this answer of S3, so Tally cannot replace the document before that time`;
   }
   if (document.clock > clockOfMs(observedAtMs - MARGIN_MS)) {
     return `the index was written for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; try again in a minute`;

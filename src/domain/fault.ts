@@ -6,8 +6,8 @@ import { withoutPasswords } from './passwords.ts';
  * The circuits that a fault may concern (src/pipeline/serving/circuits.ts), outer ones first:
  * - `cluster`: the index store. Nothing is received and messages in hand wait until a probe succeeds.
  * - `index`: the index of one bucket, or the bucket's record. The records of that bucket wait.
- * - `endpoint`: S3 in one region. Looks at its buckets wait; exact events do not need S3.
- * - `bucket`: one bucket in S3. Looks at its objects wait.
+ * - `endpoint`: S3 in one region. Requests about objects of its buckets wait; exact events do not need S3.
+ * - `bucket`: one bucket in S3. Requests about its objects wait.
  * - `queue`: SQS. Receiving stops by itself, because it fails.
  *
  * Two values name no circuit:

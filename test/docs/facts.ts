@@ -206,8 +206,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
     [
       'more than {} objects of a bucket gone in a minute (or more than half of them and at least {})',
-      of('pipeline/looks/absence-limit.ts', 'ABSENT_MAX'),
-      wordOf('pipeline/looks/absence-limit.ts', 'HALF_FROM'),
+      of('pipeline/observing/absence-limit.ts', 'ABSENT_MAX'),
+      wordOf('pipeline/observing/absence-limit.ts', 'HALF_FROM'),
     ],
     ['could not be served for {} minutes: the', handedOverAfter],
     [

@@ -76,7 +76,7 @@ it('a version id names one object for ever, unless it is null', () => {
   expect([undefined, 'null', 'v1', ''].map(isLastingVersion)).toEqual([false, false, true, true]);
 });
 
-describe('two looks', () => {
+describe('two HEAD requests', () => {
   it('saw one object where all that tells objects apart is the same', () => {
     expect(isSameObject(seen, { ...seen, contentType: 'other' })).toBe(true);
     for (const change of [{ etag: 'f' }, { sizeBytes: 8 }, { lastModifiedMs: T + 1_000 }, { versionId: 'null' }]) {
@@ -85,7 +85,7 @@ describe('two looks', () => {
   });
 });
 
-describe('what a look saw', () => {
+describe('what a HEAD request saw', () => {
   it('is said whole where the bucket asks for it, else without what users wrote', () => {
     expect(asAskedFor('head', seen)).toEqual(seen);
     expect(asAskedFor('tags', seen)).toEqual(seen);

@@ -32,7 +32,7 @@ const ABSENT: ObjectState = { present: false };
 const WELL = { state: 'ok', sentence: 'No known difference' } as const;
 
 describe('an explanation', () => {
-  it('writes its look at D − M, in microseconds', () => {
+  it('writes its observation at D − M, in microseconds', () => {
     expect(explain(undefined, ABSENT).observationClock).toBe((NOW_MS - 20_000) * 1_000);
   });
 
@@ -61,7 +61,7 @@ describe('an explanation', () => {
     ['a change before the bucket was connected', undefined, present({ lastModifiedMs: 1_000 }), /before the bucket was connected/],
     ['an S3 that says no time', undefined, { present: true }, /no event of its last change/],
     ['a tombstone', held(ABSENT), present({ lastModifiedMs: NOW_MS - 5_000 }), /holds a tombstone as of .*has not arrived yet/],
-    ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional and is looked at again 40 s after/],
+    ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional, and Tally asks S3 again 40 s after/],
     [
       'an older state',
       held(present()),
@@ -80,7 +80,7 @@ describe('an explanation', () => {
       'a clock of the future',
       held(present(), { clock: clockOfMs(NOW_MS + HOUR_MS) }),
       ABSENT,
-      /2026-06-01T13:00:00.000Z, is later than this look/,
+      /2026-06-01T13:00:00.000Z, is later than this answer of S3/,
     ],
     ['an object that is gone', held(present()), ABSENT, /although S3 no longer has it: the event of its removal/],
   ])('differs and says why: %s', (_, document, state, sentence) => {
@@ -157,8 +157,8 @@ describe('explain and drift', () => {
           through: undefined,
           findsEqual: true,
           enrich: 'none',
-          looksMax: 1,
-          isLook: () => false,
+          headsMax: 1,
+          needsHead: () => false,
         });
         const { kind, fields } = slice.findings[0] ?? { kind: 'gone', fields: [] };
         kinds.add(kind);

@@ -1,4 +1,4 @@
-/** What documents say beyond their events: each way once. test/pipeline/looks/enrichment.test.ts has each case. */
+/** What documents say beyond their events: each way once. test/pipeline/observing/enrichment.test.ts has each case. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

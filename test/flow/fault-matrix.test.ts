@@ -1,5 +1,5 @@
 /**
- * The fault matrix: each fault beside exact events and looks of the same bucket and of another one, and a re-index of the other,
+ * The fault matrix: each fault beside exact and inexact events of the same bucket and of another one, and a re-index of the other,
  * with the daemon killed in the middle. What fails alone waits alone, nothing is lost, and nothing healthy becomes a dead letter.
  */
 import PQueue from 'p-queue';

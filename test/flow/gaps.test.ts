@@ -48,7 +48,7 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
     return (await world.gaps(bucket)).find((gap) => gap.kind === kind);
   }
 
-  /** Objects whose puts are told and settled: no message is left whose second look would find what happens then. */
+  /** Objects whose puts are told and settled: no message is left whose second HEAD request would find what happens then. */
   async function fill(world: World, bucket: string, keys: readonly string[]): Promise<void> {
     for (const key of keys) await world.aws.put(bucket, key, key);
     await tellTrail(

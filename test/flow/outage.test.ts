@@ -142,7 +142,7 @@ describe('an outage', () => {
   }, 600_000);
 
   test.concurrent.each(oneOf(indexKinds))(
-    'of S3: what is to be looked at waits, exact events do not, and nothing is lost, with index %s',
+    'of S3: what is to be observed waits, exact events do not, and nothing is lost, with index %s',
     async (kind) => {
       await using flow = await openFlow(kind);
       const { world } = flow;

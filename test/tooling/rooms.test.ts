@@ -31,7 +31,7 @@ const pipelineRank = [
   'identity',
   'access',
   'queues',
-  'looks',
+  'observing',
   'gaps',
   'buckets',
   'letters',
@@ -104,8 +104,8 @@ describe('a planted import', () => {
   });
 
   test('that points to a higher folder of pipeline is found', () => {
-    expect(upwardInPipeline(planted('src/pipeline/looks/observer.ts', '../ingest/role.ts'))).toEqual([
-      'src/pipeline/looks/observer.ts → src/pipeline/ingest/role.ts',
+    expect(upwardInPipeline(planted('src/pipeline/observing/observer.ts', '../ingest/role.ts'))).toEqual([
+      'src/pipeline/observing/observer.ts → src/pipeline/ingest/role.ts',
     ]);
   });
 
@@ -114,6 +114,6 @@ describe('a planted import', () => {
   });
 
   test('that closes a circle is found', () => {
-    expect(circlesOf(planted('src/pipeline/ports/clock.ts', '../looks/observer.ts'), roomOf).length).toBeGreaterThan(0);
+    expect(circlesOf(planted('src/pipeline/ports/clock.ts', '../observing/observer.ts'), roomOf).length).toBeGreaterThan(0);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Looks at objects and buckets in S3. The time D of an answer is its Date header minus the measured duration of the
- * attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
+ * Observes objects in S3, and reads what S3 says of buckets. The time D of an answer is its Date header minus the measured
+ * duration of the attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
  */
 import { LRUCache } from 'lru-cache';
 import {
@@ -89,7 +89,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   }
 
   /**
-   * Looks at a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
+   * Observes a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
    * strict reader refuses every answer but a complete listing of this bucket and prefix, so an empty one means absence, and
    * shows that the bucket is there. Another key first would also be the answer of an endpoint that lists out of order.
    */

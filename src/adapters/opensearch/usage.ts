@@ -104,10 +104,10 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
           class: termsOf('storage_class', query),
           size: { range: { field: 'size', ranges: sizeRanges() }, aggs: BYTES },
           age: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs: BYTES },
-          extension_none: missingOf('extension'),
-          class_none: missingOf('storage_class'),
-          size_none: missingOf('size'),
-          age_none: missingOf('last_modified'),
+          extension_none: noneOf('extension'),
+          class_none: noneOf('storage_class'),
+          size_none: noneOf('size'),
+          age_none: noneOf('last_modified'),
         },
       };
       const answer = await sendSearch({ ...query, partial: true }, body, signal);
@@ -133,8 +133,9 @@ function termsOf(field: string, { groupsMax }: FacetsQuery): Json {
   return { terms: { field, size: groupsMax, shard_size: SHARD_GROUPS, order: [{ _count: 'desc' }, { _key: 'asc' }] }, aggs: BYTES };
 }
 
-function missingOf(field: string): Json {
-  return { missing: { field }, aggs: BYTES };
+/** The sums of documents without the field. A query finds these, where the aggregation `missing` reads every document. */
+function noneOf(field: string, aggs: Json = BYTES): Json {
+  return { filter: { bool: { must_not: { exists: { field } } } }, aggs };
 }
 
 function sizeRanges(): readonly Json[] {
@@ -208,7 +209,7 @@ function groupsOf(query: UsageQuery, field: string): Json {
   const aggs = groupSums(query);
   return {
     groups: { terms: { field, size: limit, order: { _key: 'asc' } }, aggs },
-    ...(after === undefined && { none: { missing: { field }, aggs } }),
+    ...(after === undefined && { none: noneOf(field, aggs) }),
   };
 }
 
@@ -226,7 +227,7 @@ function agesOf(query: UsageQuery): Json {
   const aggs = groupSums(query);
   return {
     groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs },
-    none: { missing: { field: 'last_modified' }, aggs },
+    none: noneOf('last_modified', aggs),
   };
 }
 

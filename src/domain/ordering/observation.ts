@@ -1,4 +1,4 @@
-/** How the result of one look at a key (HEAD or LIST) is written: rules 4, 7 and 11. */
+/** How one observation of a key (by HEAD or LIST) is written: rules 4, 7 and 11. */
 import { clockOfMs } from './clock.ts';
 import { FUTURE_MS, MARGIN_MS, SETTLE_MS, SETTLE_SLACK_MS } from './constants.ts';
 import type { ObserveHint, ResolveHint } from './hint.ts';
@@ -6,7 +6,7 @@ import type { ObserveHint, ResolveHint } from './hint.ts';
 export type Verdict =
   /** The hint is final once the write was attempted, whether the store accepted or refused it. */
   | { readonly final: true }
-  /** The key must be looked at again after `dueInS` seconds. */
+  /** The key must be observed again after `dueInS` seconds. */
   | { readonly final: false; readonly dueInS: number };
 
 export interface ObservedWrite {
@@ -21,7 +21,7 @@ export interface ObservedWrite {
 }
 
 /**
- * Plans the single write for all hints of a key that were in hand when the look began. The write uses the highest of
+ * Plans the single write for all hints of a key that were in hand when the observation began. The write uses the highest of
  * their clocks; each hint keeps its own settle condition. `observedAtMs` is D: the answer's Date header minus the measured
  * duration of the request, never a time by this machine's clock.
  */
@@ -54,7 +54,7 @@ function confirmed(hint: ObserveHint, observedAtMs: number): ObserveHint {
   return { kind: 'observe', clock: clockOfMs(futureMs), settleFromMs: Math.max(futureMs, settleFromMs) };
 }
 
-/** In how many seconds a look will be settled: ceil(T + M + S + 3 s − D), at least 3 s, all by S3's clock (rule 4). */
+/** In how many seconds an observation will be settled: ceil(T + M + S + 3 s − D), at least 3 s, all by S3's clock (rule 4). */
 function dueInS(hint: ObserveHint, observedAtMs: number): number {
   const dueMs = hint.settleFromMs + MARGIN_MS + SETTLE_MS + SETTLE_SLACK_MS - observedAtMs;
   return Math.max(SETTLE_SLACK_MS / 1_000, Math.ceil(dueMs / 1_000));

@@ -155,9 +155,9 @@ export interface Sides {
   readonly findsEqual: boolean;
   /** What documents of the bucket are enriched with. */
   readonly enrich: EnrichMode;
-  /** The slice ends after this many findings that need a HEAD (`isLook`). */
-  readonly looksMax: number;
-  readonly isLook: (finding: Finding) => boolean;
+  /** The slice ends after this many findings that need a HEAD (`needsHead`). */
+  readonly headsMax: number;
+  readonly needsHead: (finding: Finding) => boolean;
 }
 
 export interface Slice {
@@ -166,7 +166,7 @@ export interface Slice {
   readonly documentsTo: number;
   /** The last key that was compared, on either side; undefined when none was. */
   readonly lastKey: string | undefined;
-  /** True when every key up to `through` was compared. False when more documents are needed, or looksMax was reached. */
+  /** True when every key up to `through` was compared. False when more documents are needed, or headsMax was reached. */
   readonly isWhole: boolean;
   /** In key order. */
   readonly findings: readonly Finding[];
@@ -178,12 +178,12 @@ export function compareSides(sides: Sides): Slice {
   const findings: Finding[] = [];
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
   let lastKey: string | undefined;
-  let looks = 0;
+  let heads = 0;
   let pair = pairAt(sides, at, ends);
-  for (; typeof pair === 'object' && looks < sides.looksMax; pair = pairAt(sides, at, ends)) {
+  for (; typeof pair === 'object' && heads < sides.headsMax; pair = pairAt(sides, at, ends)) {
     const finding = findingOf(pair, sides);
     if (finding !== undefined) findings.push(finding);
-    if (finding !== undefined && sides.isLook(finding)) looks += 1;
+    if (finding !== undefined && sides.needsHead(finding)) heads += 1;
     lastKey = pair.key;
     at = pair.next;
   }

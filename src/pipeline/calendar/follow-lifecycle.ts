@@ -20,7 +20,7 @@ import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
 import type { BucketLifecycle } from '../ports/storage.ts';
 import { refs, updateRecord } from '../records/stored.ts';
-import type { LookAgain } from './look-again.ts';
+import type { ObserveAgain } from './observe-again.ts';
 import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -35,7 +35,7 @@ interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry
   readonly maintenance: Pick<ObjectMaintenance, 'expiring' | 'aged'>;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly lifecycle: BucketLifecycle;
-  readonly lookAgain: LookAgain;
+  readonly observeAgain: ObserveAgain;
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
@@ -55,10 +55,10 @@ interface Check {
   after: string;
   /** How many documents it may still read. */
   documentsLeft: number;
-  /** How many objects the check may still look at one by one. */
+  /** How many objects the check may still observe one by one. */
   headsLeft: number;
   /** How many objects the visit has checked. */
-  looks: number;
+  observed: number;
 }
 
 /** Returns the page of documents after a key, in key order. */
@@ -72,7 +72,7 @@ interface Step {
 
 /** Creates the visit of one bucket: the first visit begins a check of the bucket, and then one check a day begins. None runs while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
-  const { state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry } = dependencies;
+  const { state, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
   const retryAtMs = new Map<string, number>();
 
@@ -105,7 +105,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
         : { ...rest, lifecycleCheck: { ...begun, ...stopped, headsLeft: check.headsLeft } };
     });
     retryAtMs.delete(bucket.bucket);
-    return check.looks;
+    return check.observed;
   };
 
   /** Where the check continues; a new check, if none has begun or the rules have changed. */
@@ -121,7 +121,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
     const freshClock = clockOfMs(startedAtMs - 2 * MARGIN_MS);
     const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
-    return { bucket, freshClock, signal, isOver, step, after, documentsLeft: VISIT_DOCUMENTS, headsLeft, looks: 0 };
+    return { bucket, freshClock, signal, isOver, step, after, documentsLeft: VISIT_DOCUMENTS, headsLeft, observed: 0 };
   }
 
   /** Follows the steps from the place on. Resolves with where the visit stopped at its bound; undefined if all of them have ended. */
@@ -203,9 +203,9 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
         await openGap(check.bucket.bucket, prefixOf(first.key));
         return undefined;
       }
-      const checked = await lookAgain(check.bucket, documents, check.isOver);
+      const checked = await observeAgain(check.bucket, documents, check.isOver);
       check.headsLeft -= checked;
-      check.looks += checked;
+      check.observed += checked;
       if (checked < documents.length) return documents[checked - 1]?.key ?? after;
       after = next;
     }

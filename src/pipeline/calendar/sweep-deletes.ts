@@ -1,11 +1,11 @@
 /**
  * Audits what sweeps delete from the index: one record for each bulk request, after it, with the keys whose live documents it
- * replaced by tombstones. Looks at tombstones and tombstones of live events are not counted.
+ * replaced by tombstones. Observations of tombstones and tombstones of live events are not counted.
  */
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../../domain/identity/actor.ts';
 import { newAuditRecord, storeAuditRecord } from '../identity/audited.ts';
-import type { Observe } from '../looks/observer.ts';
+import type { Observe } from '../observing/observer.ts';
 import type { IndexWrite, ObjectIndex } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -27,8 +27,8 @@ interface SweepDeletes {
 
 /** Creates both. The observer must write through this index. */
 export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: SweepDeletesDependencies): SweepDeletes {
-  /** The keys at which sweeps look now because of a live document, with the number of looks. There are at most as many as looks that run at the same time. */
-  const looks = new Map<string, number>();
+  /** The keys that sweeps observe now because of a live document, with the number of observations. There are at most as many as observations that run at the same time. */
+  const observing = new Map<string, number>();
 
   async function record(deleted: readonly IndexWrite[]): Promise<void> {
     const keys = deleted.slice(0, KEYS_MAX).map(({ document: { bucket, key } }) => ({ bucket, key }));
@@ -42,23 +42,23 @@ export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: 
       async write(writes, signal) {
         const answers = await objects.write(writes, signal);
         const deleted = writes.filter(
-          ({ document }, at) => document.deleted && answers[at]?.kind === 'written' && looks.has(idOf(document.bucket, document.key)),
+          ({ document }, at) => document.deleted && answers[at]?.kind === 'written' && observing.has(idOf(document.bucket, document.key)),
         );
         if (deleted.length > 0) await record(deleted);
         return answers;
       },
     },
     watching: (observe) => async (request) => {
-      // a look at a tombstone deletes nothing
+      // an observation of a tombstone deletes nothing
       if (request.reportsDeletion === true) return observe(request);
       const id = idOf(request.bucket.bucket, request.key);
-      looks.set(id, (looks.get(id) ?? 0) + 1);
+      observing.set(id, (observing.get(id) ?? 0) + 1);
       try {
         return await observe(request);
       } finally {
-        const others = (looks.get(id) ?? 1) - 1;
-        if (others === 0) looks.delete(id);
-        else looks.set(id, others);
+        const others = (observing.get(id) ?? 1) - 1;
+        if (others === 0) observing.delete(id);
+        else observing.set(id, others);
       }
     },
   };

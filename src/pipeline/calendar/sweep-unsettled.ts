@@ -8,15 +8,15 @@ import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { LookAgain } from './look-again.ts';
+import type { ObserveAgain } from './observe-again.ts';
 import type { DueOf, Visit } from './sweep.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
 const UNSETTLED_AGE_MS = 600_000;
 const PAGE_DOCUMENTS = 100;
-/** Checks of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
-const LOOKS_MAX = 1_000;
+/** Observations of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
+const OBSERVATIONS_MAX = 1_000;
 /** How long a visit may take when S3 is slow. A run has four minutes for all buckets. */
 const VISIT_MAX_MS = 60_000;
 /** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
@@ -47,9 +47,12 @@ export function createUnsettledDue({
 export function createVisitUnsettled({
   state,
   maintenance,
-  lookAgain,
+  observeAgain,
   clock,
-}: WithPorts<'state' | 'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>; readonly lookAgain: LookAgain }): Visit {
+}: WithPorts<'state' | 'clock'> & {
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
+  readonly observeAgain: ObserveAgain;
+}): Visit {
   /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
   const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 
@@ -65,16 +68,16 @@ export function createVisitUnsettled({
     const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
     let after = positions.get(bucket.bucket) ?? '';
     positions.delete(bucket.bucket);
-    let looks = 0;
-    while (looks < LOOKS_MAX && !isOver()) {
+    let observed = 0;
+    while (observed < OBSERVATIONS_MAX && !isOver()) {
       const documents = await pageOf(bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
-      const checked = await lookAgain(bucket, documents, isOver);
-      looks += checked;
-      if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return looks;
+      const checked = await observeAgain(bucket, documents, isOver);
+      observed += checked;
+      if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return observed;
       after = documents[checked - 1]?.key ?? after;
     }
     positions.set(bucket.bucket, after);
     signal.throwIfAborted();
-    return looks;
+    return observed;
   };
 }

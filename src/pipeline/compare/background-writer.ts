@@ -18,7 +18,7 @@ import {
   type QueuedWrite,
   type WriteAnswer,
   type WriteRequest,
-} from '../looks/bulk-writer.ts';
+} from '../observing/bulk-writer.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import { inTime } from '../serving/async.ts';
 import type { WithPorts } from '../ports/ports.ts';

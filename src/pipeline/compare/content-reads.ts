@@ -8,7 +8,7 @@ import type { SliceWork } from './settle-slice.ts';
 type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
 
 /** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
-export function looksAtContent({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
+export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
   return mode === 'apply' && bucket.enrich !== 'none';
 }
 

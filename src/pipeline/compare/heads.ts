@@ -4,14 +4,14 @@ import type { ObjectState } from '../../domain/documents/document.ts';
 import type { EnrichResult } from '../../domain/enrichment.ts';
 import { circuitOf, FaultError, faultOf, isFaultCode } from '../../domain/fault.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import { createEnricher, type EnricherDependencies, type TagsRead } from '../looks/enricher.ts';
-import { reportHead, type HeadResult } from '../looks/head-queue.ts';
+import { createEnricher, type EnricherDependencies, type TagsRead } from '../observing/enricher.ts';
+import { reportHead, type HeadResult } from '../observing/head-queue.ts';
 import type { ObjectStorage, Observation } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
-export interface Look extends Observation {
+export interface HeadAnswer extends Observation {
   readonly expiresAtMs: number;
 }
 
@@ -26,7 +26,7 @@ export type Head = (
     readonly onRequest: () => void;
   },
   signal: AbortSignal,
-) => Promise<Look>;
+) => Promise<HeadAnswer>;
 
 /**
  * When tags that could not be read are a fault. `required`: always, unless S3 does not permit to read them. `wanted`: not if only
@@ -66,15 +66,15 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
         try {
           const seen = await storage.observe(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
-          circuits.looked(bucket, { key, sentAtMs: startedMs });
+          circuits.storageAnswered(bucket, { key, sentAtMs: startedMs });
           const request = { bucket, key, state: seen.state, expiresAtMs };
-          if (tags === 'optional') return { ...seen, state: (await enricher.ofLook(request)).state, expiresAtMs };
-          return { ...seen, state: withTags(await enricherOfAll.ofLook(request), key, tags), expiresAtMs };
+          if (tags === 'optional') return { ...seen, state: (await enricher.ofObservation(request)).state, expiresAtMs };
+          return { ...seen, state: withTags(await enricherOfAll.ofObservation(request), key, tags), expiresAtMs };
         } catch (error) {
           signal.throwIfAborted();
           const fault = faultOf(error);
           sent(fault.code);
-          circuits.looked(bucket, { key, sentAtMs: startedMs, fault });
+          circuits.storageAnswered(bucket, { key, sentAtMs: startedMs, fault });
           throw error;
         }
       },
@@ -87,7 +87,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
 const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   take: () => ({ ids: [], leave: () => undefined }),
   openOf: () => undefined,
-  looked: () => undefined,
+  storageAnswered: () => undefined,
 };
 
 /**

@@ -1,7 +1,7 @@
 /** The slices of a listing page: as much of it as is settled together. */
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { compareSides, type Finding, type Slice } from '../../domain/reindex/compare.ts';
-import { fillsEnrichment, looksAtContent, readsTags } from './content-reads.ts';
+import { fillsEnrichment, writesFromHead, readsTags } from './content-reads.ts';
 import type { FeedPage, ScanFeed } from './page-feeds.ts';
 import type { SliceWork } from './settle-slice.ts';
 import type { SliceSides } from './turn-progress.ts';
@@ -12,42 +12,42 @@ type SliceRequest = Pick<SliceWork, 'bucket' | 'mode' | 'fill' | 'tags'>;
 /** A slice that has been compared. */
 export interface ComparedSlice extends SliceSides, Pick<Slice, 'findings' | 'listedTo' | 'isWhole'> {
   /** How many of its findings may need a HEAD. */
-  readonly looks: number;
+  readonly heads: number;
 }
 
 /** Compares a listing page from its object number `listedFrom` on, up to its end or to as many HEADs as one slice may need. Throws the store's fault. */
 type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
 
 /** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
-const LOOKS_MAX = 100;
+const HEADS_MAX = 100;
 
 /** Creates the function. `rangeEnd` is the last key of the range, read again each time; undefined: the end of all keys. */
 export function createNextSlice(request: SliceRequest, rangeEnd: () => string | undefined): NextSlice {
   const findsEqual = readsTags(request);
-  const isLook = (finding: Finding): boolean => needsLook(finding, request);
+  const needsHead = (finding: Finding): boolean => mayNeedHead(finding, request);
 
   /** Compares as much of the page as the current page of the scan shows. */
-  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly looksMax: number }, scan: ScanFeed) {
+  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
     await scan.fill();
     const through = nearerEnd(page.through, rangeEnd());
     const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
     const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
-    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, isLook });
+    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, needsHead });
     scan.at = slice.documentsTo;
     return {
       ...slice,
       listed: page.objects.slice(rest.listedFrom, slice.listedTo),
       scanned: documents.slice(documentsFrom, slice.documentsTo),
       through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
-      looks: slice.findings.filter(isLook).length,
+      heads: slice.findings.filter(needsHead).length,
     };
   }
 
   return async function nextSlice(page, listedFrom, scan) {
-    let slice: ComparedSlice = await comparePart(page, { listedFrom, looksMax: LOOKS_MAX }, scan);
+    let slice: ComparedSlice = await comparePart(page, { listedFrom, headsMax: HEADS_MAX }, scan);
     // what two pages of the scan show of one page of the listing is one slice: each with a difference costs a read and a bulk request
-    while (!slice.isWhole && slice.looks < LOOKS_MAX) {
-      const rest = { listedFrom: slice.listedTo, looksMax: LOOKS_MAX - slice.looks };
+    while (!slice.isWhole && slice.heads < HEADS_MAX) {
+      const rest = { listedFrom: slice.listedTo, headsMax: HEADS_MAX - slice.heads };
       slice = joined(slice, await comparePart(page, rest, scan));
     }
     return slice;
@@ -60,7 +60,7 @@ function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
     listed: [...first.listed, ...second.listed],
     scanned: [...first.scanned, ...second.scanned],
     findings: [...first.findings, ...second.findings],
-    looks: first.looks + second.looks,
+    heads: first.heads + second.heads,
     through: second.through ?? first.through,
     listedTo: second.listedTo,
     isWhole: second.isWhole,
@@ -68,9 +68,9 @@ function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
 }
 
 /** Whether the finding may need a HEAD. */
-function needsLook({ kind, unenriched }: Finding, request: SliceRequest): boolean {
+function mayNeedHead({ kind, unenriched }: Finding, request: SliceRequest): boolean {
   if (readsTags(request) || kind === 'phantom') return true;
-  if (kind === 'missing' || kind === 'stale') return looksAtContent(request);
+  if (kind === 'missing' || kind === 'stale') return writesFromHead(request);
   return unenriched !== undefined && fillsEnrichment(request);
 }
 

@@ -13,7 +13,7 @@ import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/range-transitions.ts';
-import { withPlainFallbacks } from '../looks/enricher.ts';
+import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -148,7 +148,7 @@ function resultOf(end: PassEnd): Pick<TurnEnd, 'done' | 'fault'> {
 }
 
 /** A slice that is being settled. */
-interface Settling extends SliceSides, Pick<ComparedSlice, 'looks'> {
+interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
   readonly settled: Promise<SliceEnd>;
   hasEnded: boolean;
 }
@@ -295,12 +295,12 @@ function createTurn(
 
 /** How many slices of a job that writes may be settled at the same time. */
 function roomFor(settling: readonly Settling[], settlingMax: number): number {
-  return settling.some(({ looks }) => looks > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
+  return settling.some(({ heads }) => heads > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
 }
 
 function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Settling {
-  const { listed, scanned, through, looks } = compared;
-  const entry: Settling = { listed, scanned, through, looks, settled, hasEnded: false };
+  const { listed, scanned, through, heads } = compared;
+  const entry: Settling = { listed, scanned, through, heads, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
   // awaited in key order: by then an earlier slice may have ended the pass
   settled.then(hasEnded, hasEnded);

@@ -25,12 +25,12 @@ import {
   type ListedDecision,
 } from '../../domain/reindex/decide.ts';
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
-import type { WriteAnswer, WriteRequest } from '../looks/bulk-writer.ts';
+import type { WriteAnswer, WriteRequest } from '../observing/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
-import { fillsEnrichment, fillsIn, lackingOf, looksAtContent, needOfTags, readsTags } from './content-reads.ts';
-import type { Head, Look } from './heads.ts';
+import { fillsEnrichment, fillsIn, lackingOf, writesFromHead, needOfTags, readsTags } from './content-reads.ts';
+import type { Head, HeadAnswer } from './heads.ts';
 import { msOfClock } from '../../domain/ordering/clock.ts';
 
 /** How one finding ended. */
@@ -123,7 +123,7 @@ type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
 
 /** A finding that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
-  readonly head: Looked;
+  readonly head: ReadFinding;
   readonly found?: Ending;
   readonly agreed?: Ending;
 }
@@ -157,7 +157,7 @@ export function createSettleSlice({
       if (answered.isListingExpired) return { kind: 'expired' };
       endings.push(...allowed.held, ...ended, ...answered.endings);
       open = answered.refused;
-      isExpired = answered.isLookExpired;
+      isExpired = answered.isHeadExpired;
     }
     if (open.length > 0 && isExpired) return { kind: 'expired' };
     endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
@@ -182,7 +182,7 @@ export function createSettleSlice({
     return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
-  /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is looked at twice. */
+  /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is read twice. */
   async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
     const plans = await firstPlansOf(findings, work, signal);
     const differing = findings.filter((_, index) => isDrift(plans[index]));
@@ -194,7 +194,7 @@ export function createSettleSlice({
     });
   }
 
-  function planOf(at: Looked, work: SliceWork): Plan | HeadPlan {
+  function planOf(at: ReadFinding, work: SliceWork): Plan | HeadPlan {
     const { finding, stored } = at;
     const decision = decideListed(finding.state, stored, clockOfListing(work.observedAtMs));
     switch (decision.kind) {
@@ -206,7 +206,7 @@ export function createSettleSlice({
       case 'missing':
       case 'stale': {
         const ending = endingOf(finding, decision.kind, decision.fields);
-        return looksAtContent(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
+        return writesFromHead(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
       }
       case 'phantom':
         // its HEAD would be for nothing, and there may be millions
@@ -216,7 +216,7 @@ export function createSettleSlice({
     }
   }
 
-  function planAgreeing(at: Looked, { kind, fields, isInexact, isNewer }: Agreeing, work: SliceWork): Plan | HeadPlan {
+  function planAgreeing(at: ReadFinding, { kind, fields, isInexact, isNewer }: Agreeing, work: SliceWork): Plan | HeadPlan {
     const unenriched = lackingOf(work, at.stored);
     const ending = { ...endingOf(at.finding, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
     if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
@@ -232,16 +232,16 @@ export function createSettleSlice({
     return planByListing({ finding, stored: undefined }, work, { ending: endingOf(finding, 'missing'), equalClock: 'refuse' });
   }
 
-  function planByListing(looked: Looked, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
-    const { state } = looked.finding;
+  function planByListing(read: ReadFinding, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
+    const { state } = read.finding;
     return work.mode === 'report' || state === undefined
-      ? { end: dated(ending, looked) }
-      : { write: writeOfListing(looked, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
+      ? { end: dated(ending, read) }
+      : { write: writeOfListing(read, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
   }
 
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
-  async function planByHead({ head: looked, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
-    const { finding, stored } = looked;
+  async function planByHead({ head: read, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
+    const { finding, stored } = read;
     const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work), onRequest: work.headRequested };
     const seen = withListedClass(await head(request, signal), finding.state);
     const isFilled = fillsIn(work, seen.state, stored);
@@ -249,9 +249,9 @@ export function createSettleSlice({
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
     if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);
-    if (work.mode === 'report') return { end: dated(ending, looked) };
+    if (work.mode === 'report') return { end: dated(ending, read) };
     const isOnlyFilled = ending === agreed;
-    return { write: writeOfHead(looked, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
+    return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
   }
 
   async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
@@ -317,7 +317,7 @@ function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnsw
     endings,
     refused: refused.map(({ finding }) => finding),
     isListingExpired: isExpired('listing'),
-    isLookExpired: isExpired('check'),
+    isHeadExpired: isExpired('check'),
   };
 }
 
@@ -334,15 +334,15 @@ interface Written {
   readonly refused: readonly Finding[];
   /** The listing page is too old to be written from. */
   readonly isListingExpired: boolean;
-  readonly isLookExpired: boolean;
+  readonly isHeadExpired: boolean;
 }
 
 /** Whether the finding is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
 function isUnread({ kind }: Finding, work: SliceWork): boolean {
-  return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !looksAtContent(work);
+  return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !writesFromHead(work);
 }
 
-interface Looked {
+interface ReadFinding {
   readonly finding: Finding;
   readonly stored: ObjectDocument | undefined;
 }
@@ -359,7 +359,7 @@ interface ListedFacts extends Required<ListedWish> {
   readonly nowMs: number;
 }
 
-function writeOfListing({ finding, stored }: Looked, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
+function writeOfListing({ finding, stored }: ReadFinding, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
   const { observedAtMs, expiresAtMs } = work;
   const { bucket } = work.bucket;
   const clock = clockOfListing(observedAtMs);
@@ -370,7 +370,7 @@ function writeOfListing({ finding, stored }: Looked, { work, state, ending, equa
 
 interface SeenFacts {
   readonly work: SliceWork;
-  readonly seen: Look;
+  readonly seen: HeadAnswer;
   readonly plan: ObservedWrite;
   readonly ending: Ending;
   readonly nowMs: number;
@@ -378,7 +378,7 @@ interface SeenFacts {
   readonly isOnlyFilled: boolean;
 }
 
-function writeOfHead({ finding, stored }: Looked, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
+function writeOfHead({ finding, stored }: ReadFinding, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
   const { clock, settled, equalClock } = plan;
   const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
@@ -416,7 +416,7 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
   }
 }
 
-/** The ending of a finding of which nothing more is looked at. */
+/** The ending of a finding of which nothing more is read. */
 function endingAsFound(finding: Finding): Ending {
   const { unenriched } = finding;
   return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
@@ -446,7 +446,7 @@ function tagsEnding(
 }
 
 /** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
-function dated(ending: Ending, { finding: { state }, stored }: Looked): Ending {
+function dated(ending: Ending, { finding: { state }, stored }: ReadFinding): Ending {
   const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
   return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
 }

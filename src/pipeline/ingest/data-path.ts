@@ -1,7 +1,7 @@
 /**
  * The data path, on one screen:
  *
- *   messages → unwrap → records → (hint → write | look and write | gap) → outcomes → settlement → delete | hide | dead letter
+ *   messages → unwrap → records → (hint → write | observe | gap) → outcomes → settlement → delete | hide | dead letter
  *
  * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch
  * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
@@ -166,7 +166,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
-    // an object that failed alone is looked at again by itself, without a re-index of its whole bucket
+    // an object that failed alone is observed again by itself, without a re-index of its whole bucket
     if (key !== undefined) return handover.handOver({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
     const reason = `dead letter: ${code}`;
     // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap

@@ -2,7 +2,7 @@
  * Brings one record to its one outcome. An attempt is made, and made again after a wait for a circuit, an expired answer, a
  * tie, or a fault that is over:
  *
- *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: look, then write │ gap: store it │ ignored
+ *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: HEAD request, then write │ gap: store it │ ignored
  *
  * What waits for a circuit holds no answer and no decision: it begins again with a fresh bucket record, and a HEAD that is
  * sent after every hint that it serves was received (ordering rules 9 and 11).
@@ -18,11 +18,11 @@ import type { Arrival, EventBuckets } from '../buckets/event-buckets.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
-import type { WriteDocument } from '../looks/bulk-writer.ts';
-import type { Enricher } from '../looks/enricher.ts';
-import type { LookAnswer, Observe } from '../looks/observer.ts';
+import type { WriteDocument } from '../observing/bulk-writer.ts';
+import type { Enricher } from '../observing/enricher.ts';
+import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 import type { Clock } from '../ports/clock.ts';
-import { indexCircuits, lookCircuits, type Circuits } from '../serving/circuits.ts';
+import { indexCircuits, observationCircuits, type Circuits } from '../serving/circuits.ts';
 import type { CircuitId, Permit } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
@@ -54,13 +54,13 @@ interface Run {
   isNewKey: boolean;
   /** How many attempts in a row have failed. */
   failures: number;
-  /** Whether looks ask by LIST from now on, because HEAD keeps failing for this object. */
+  /** Whether observations ask by LIST from now on, because HEAD keeps failing for this object. */
   byListing: boolean;
 }
 
 /**
  * How one attempt ended: with an outcome, or with the reason to decide again. `ids`: the circuits that the attempt needs. `atItsTurn`: the
- * circuit opened while the look waited for its turn.
+ * circuit opened while the HEAD request waited for its turn.
  */
 type AttemptEnd =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
@@ -130,7 +130,7 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     return { kind: 'unconnected' };
   }
 
-  /** What the fault means for the record: look by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
+  /** What the fault means for the record: observe by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
   async function afterFault(run: Run, { fault, ids }: Extract<AttemptEnd, { kind: 'fault' }>): Promise<Outcome | undefined> {
     const { record, hand } = run;
     run.isNewKey = false;
@@ -218,8 +218,8 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     }
   };
 
-  function mayLook(run: Run, bucket: BucketRecord): boolean {
-    return circuits.isQuiet || takePermits(run, lookCircuits(bucket), circuits);
+  function mayObserve(run: Run, bucket: BucketRecord): boolean {
+    return circuits.isQuiet || takePermits(run, observationCircuits(bucket), circuits);
   }
 
   /** The attempt at a record of a bucket that is connected. */
@@ -235,8 +235,8 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       case 'resolve':
       case 'observe':
         hand.turnSlow();
-        if (!mayLook(run, bucket)) return { kind: 'blocked', ids: lookCircuits(bucket) };
-        return lookAndWrite(hint, { bucket, run });
+        if (!mayObserve(run, bucket)) return { kind: 'blocked', ids: observationCircuits(bucket) };
+        return observeAndWrite(hint, { bucket, run });
       case 'gap':
         await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
         return { kind: 'ended', outcome: { kind: 'gap' } };
@@ -287,7 +287,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     return slowly(hand, enricher.ofEvent({ bucket: { ...bucket, traces: hand.traces }, key: record.key, state, expiresAtMs }));
   }
 
-  async function lookAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<AttemptEnd> {
+  async function observeAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<AttemptEnd> {
     const { record, hand, byListing } = run;
     const facts = {
       bucket,
@@ -297,29 +297,29 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       source: dialectFacts[record.dialect].documentSource,
       reportsDeletion: reportsDeletion(record.change),
     };
-    // asked again when the look's turn has come, because a circuit may open while it waits
-    const mayBegin = (): boolean => mayLook(run, bucket);
+    // asked again when the turn of the HEAD request has come, because a circuit may open while it waits
+    const mayBegin = (): boolean => mayObserve(run, bucket);
     const answer = await observe({ ...facts, byListing, mayBegin, traces: hand.traces });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
         if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
-        return { kind: 'ended', outcome: outcomeOfLook(answer) };
+        return { kind: 'ended', outcome: outcomeOfObservation(answer) };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
       case 'expired':
         return answer;
       case 'blocked':
-        return { ...answer, ids: lookCircuits(bucket), atItsTurn: true };
+        return { ...answer, ids: observationCircuits(bucket), atItsTurn: true };
       case 'fault':
-        return { ...answer, ids: lookCircuits(bucket) };
+        return { ...answer, ids: observationCircuits(bucket) };
     }
   }
 }
 
 /** Creates what an attempt tells the circuits and the gaps beside its outcome. */
 function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<FinishDependencies, 'circuits' | 'gaps' | 'reportedKeys' | 'clock'>) {
-  /** The faults of reads and of gaps. Those of writes and looks are reported where they are sent. */
+  /** The faults of reads and of gaps. Those of writes and observations are reported where they are sent. */
   function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
     const level = circuitOf(fault.code);
     if (level === 'cluster') circuits.clusterFailed(fault);
@@ -367,6 +367,6 @@ function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
   return work;
 }
 
-function outcomeOfLook(answer: Extract<LookAnswer, { readonly verdict: unknown }>): Outcome {
+function outcomeOfObservation(answer: Extract<ObserveAnswer, { readonly verdict: unknown }>): Outcome {
   return answer.verdict.final ? { kind: answer.kind } : { kind: 'provisional', dueInS: answer.verdict.dueInS };
 }

@@ -10,11 +10,11 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { Handover } from '../gaps/handover.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createEventBuckets, createBucketRecordCache } from '../buckets/event-buckets.ts';
-import { createBulkWriter, traceWrites, type BulkLimits } from '../looks/bulk-writer.ts';
+import { createBulkWriter, traceWrites, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
-import { createLooks } from '../looks/observer.ts';
-import { withPlainFallback } from '../looks/enricher.ts';
+import { createObserving } from '../observing/observer.ts';
+import { withPlainFallback } from '../observing/enricher.ts';
 import { createFinishRecord } from './finish-record.ts';
 import { createExpiredMessages } from '../gaps/expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
@@ -108,7 +108,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     telemetry,
   );
   const stopped = aborting.signal;
-  const { observe, enricher } = createLooks({
+  const { observe, enricher } = createObserving({
     storage,
     index: store,
     write,

@@ -119,14 +119,14 @@ export const seriesTable = {
     type: 'counter',
     unit: 'requests',
     labels: { result: ['present', 'absent', ...headFaults] },
-    help: 'Counts the looks at objects in S3, by result.',
+    help: 'Counts the HEAD requests for objects in S3, by result.',
     alert: 'rate of result="object.denied" > 0',
   },
   tally_head_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
     buckets: requestBuckets,
-    help: 'Measures the duration of looks at objects in S3.',
+    help: 'Measures the duration of HEAD requests for objects in S3.',
   },
   tally_enrich_total: {
     type: 'counter',
@@ -138,12 +138,12 @@ export const seriesTable = {
   tally_head_in_flight_requests: {
     type: 'gauge',
     unit: 'requests',
-    help: 'Shows how many looks and enrichments are in flight.',
+    help: 'Shows how many requests about single objects (HEAD, tags) are in flight.',
   },
   tally_head_queued_requests: {
     type: 'gauge',
     unit: 'requests',
-    help: 'Shows how many looks and enrichments wait to be sent.',
+    help: 'Shows how many requests about single objects (HEAD, tags) wait to be sent.',
   },
   tally_spans_dropped_total: {
     type: 'counter',
@@ -154,7 +154,7 @@ export const seriesTable = {
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',
-    help: 'Shows how many messages are held while they wait for a look, for enrichment, for the time of their settle or for the end of an outage.',
+    help: 'Shows how many messages are held while they wait for a HEAD request, for enrichment, for the time of their settle or for the end of an outage.',
   },
   // ── queues and gaps ──
   tally_queue_messages: {
@@ -290,14 +290,14 @@ export const seriesTable = {
     type: 'counter',
     unit: 'sweeps',
     labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections', 'growth'], result: ['ok', ...faultCodes] },
-    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts looks at the wiring of a bucket.',
+    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts the checks of the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },
   tally_swept_objects_total: {
     type: 'counter',
     unit: 'objects',
     labels: { sweep: ['unsettled', 'lifecycle'] },
-    help: 'Counts the objects that sweeps looked at in S3.',
+    help: 'Counts the objects that sweeps asked S3 about.',
   },
   tally_purged_tombstones_total: {
     type: 'counter',

@@ -10,8 +10,8 @@ import type { BucketLocation } from '../ports/storage.ts';
 import { createOpenCircuits, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
 import { isExplained, type CircuitId } from './waiting-line.ts';
 
-/** Five looks in a row at three objects: one object that always fails, however often, never opens the circuit of its bucket. */
-const LOOKS_MAX = 5;
+/** Five requests in a row about three objects: one object that always fails, however often, never opens the circuit of its bucket. */
+const OBJECT_REQUESTS_MAX = 5;
 const OBJECTS_MIN = 3;
 /** One request or item can fail by chance. */
 const REQUESTS_MAX = 3;
@@ -22,15 +22,15 @@ const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
 
 export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'cluster'> {
-  /** Whether the bucket's circuit or its endpoint's is open, or its latest look failed. */
+  /** Whether the bucket's circuit or its endpoint's is open, or its latest request failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
   /**
    * S3 answered a request about one object. `fault`: what it answered, or that it did not. `enriches`: the request was for
    * enrichment, which may fail alone, as when only the tags cannot be read.
    */
-  looked(
+  storageAnswered(
     target: BucketLocation,
-    look: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
+    request: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
   ): void;
   /** The index of the bucket accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
@@ -46,7 +46,7 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
 }
 
 /** A request about one object, as far as its circuits need it. */
-interface Look {
+interface ObjectRequest {
   readonly key: string;
   readonly sentAtMs: number;
   readonly enriches: boolean;
@@ -103,7 +103,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     explainedBy.set(id, bucket);
   }
 
-  function endpointFailed(target: BucketLocation, fault: Fault, { key, sentAtMs, enriches }: Look): void {
+  function endpointFailed(target: BucketLocation, fault: Fault, { key, sentAtMs, enriches }: ObjectRequest): void {
     const { region, bucket } = target;
     const id: CircuitId = `endpoint ${region}`;
     const ids = enriches ? enrichmentCircuits(target) : storageCircuits(target);
@@ -143,7 +143,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       (streaks.size > 0 || !circuits.isQuiet) &&
       // a failure of one bucket shows nothing about the others of its endpoint before the circuit of that opens
       (circuits.has(`endpoint ${region}`) || circuits.has(`bucket ${bucket}`) || streaks.has(`bucket ${bucket}`)),
-    looked(target, { key, sentAtMs, fault, enriches = false }) {
+    storageAnswered(target, { key, sentAtMs, fault, enriches = false }) {
       const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
       if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs, enriches });
@@ -154,7 +154,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       // credentials are never the bucket's; of the other faults each may be
       if (isEndpoints && opensAtOnce(fault.code)) return;
       const { count, keys } = countFailure(id, key);
-      failed(id, fault, { sentAtMs, isEnough: () => count >= LOOKS_MAX && keys.size >= OBJECTS_MIN });
+      failed(id, fault, { sentAtMs, isEnough: () => count >= OBJECT_REQUESTS_MAX && keys.size >= OBJECTS_MIN });
     },
     accepted(bucket) {
       lastAcceptedMs = clock.monotonicMs();
@@ -181,12 +181,12 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   };
 }
 
-/** The circuits that an exact write needs, and those that a look needs as well. */
+/** The circuits that an exact write needs, and that an observation needs as well. */
 export function indexCircuits(bucket: string): readonly CircuitId[] {
   return ['cluster', `index ${bucket}`];
 }
 
-export function lookCircuits(target: BucketLocation): readonly CircuitId[] {
+export function observationCircuits(target: BucketLocation): readonly CircuitId[] {
   return [...indexCircuits(target.bucket), ...storageCircuits(target)];
 }
 

@@ -16,7 +16,7 @@ export interface LiveLoad {
   bulkQueue(now: { readonly actionsQueued: number; readonly requestsInFlight: number }): void;
   /** A bulk request was answered. `isTaken`: the store took it as a whole. */
   bulkSent(answer: { readonly durationMs: number; readonly isTaken: boolean }): void;
-  /** How many looks and enrichments wait to be sent, and how many are in flight. */
+  /** How many requests about single objects wait to be sent, and how many are in flight. */
   heads(now: { readonly queued: number; readonly inFlight: number }): void;
   /** How many messages are held. */
   held(messages: number): void;

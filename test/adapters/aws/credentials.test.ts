@@ -110,7 +110,7 @@ describe('the credentials', () => {
   const queueUrl = (): string => `${url}/123456789012/events`;
   const thrown = (work: Promise<unknown>): Promise<Fault> => work.then(() => expect.fail('nothing was thrown'), faultOf);
 
-  /** The requests to S3, SQS and STS that one look and one delete need. */
+  /** The requests to S3, SQS and STS that one HEAD request and one delete need. */
   async function askedWith(clients: AwsClients): Promise<readonly string[]> {
     await storageOf(clients).regionOf('photos');
     await queuesOf(clients).deleteBatch(queueUrl(), ['r']);
@@ -188,14 +188,14 @@ region = eu-west-3
     // what hangs is a child of the shell, which holds the shell's output open
     await configureProcess(`echo $$ > ${join(folder, 'pid')}\nif [ -e ${keys} ]; then cat ${keys}; else sleep 600; fi`);
     const clients = clientsWith(chain(LIMIT_MS));
-    const looking = thrown(storageOf(clients).observe(bucket, 'a'));
+    const observing = thrown(storageOf(clients).observe(bucket, 'a'));
     const deleting = thrown(queuesOf(clients).deleteBatch(queueUrl(), ['r']));
     // a neighbour with credentials is served meanwhile
     const neighbour = clientsWith({ accessKeyId: 'NEIGHBOUR', secretAccessKey: 'secret' });
     expect(await askedWith(neighbour)).toEqual(['NEIGHBOUR/eu-central-1/s3', 'NEIGHBOUR/eu-central-1/sqs']);
 
     const hung = `the credential_process gave no answer within ${LIMIT_MS} ms`;
-    expect(await looking).toEqual({ code: 's3.credentials', reason: expect.stringContaining(hung) });
+    expect(await observing).toEqual({ code: 's3.credentials', reason: expect.stringContaining(hung) });
     expect(await deleting).toEqual({
       code: 'queue.unreachable',
       reason: expect.stringMatching(new RegExp(`the AWS credentials are missing or not accepted .*${hung}`)),

@@ -11,12 +11,12 @@ import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
-import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createObserveAgain } from '../../../src/pipeline/calendar/observe-again.ts';
 import { createVisitUnsettled } from '../../../src/pipeline/calendar/sweep-unsettled.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/observer.ts';
+import { createBulkWriter } from '../../../src/pipeline/observing/bulk-writer.ts';
+import { createObserving } from '../../../src/pipeline/observing/observer.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -142,8 +142,8 @@ describe('a forged answer deletes no document', () => {
     const storage = createS3Storage({ ...shared, region: 'us-east-1' });
     const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
     const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
-    const { observe } = createLooks({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never });
-    const lookAgain = createLookAgain(observe);
+    const { observe } = createObserving({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never });
+    const observeAgain = createObserveAgain(observe);
     await updateRecord(state, refs.bucket('photos'), () => bucketOfTest);
     await objects.createBucket('photos');
     const atMs = clock.nowMs() - 40 * DAY_MS;
@@ -160,27 +160,27 @@ describe('a forged answer deletes no document', () => {
       ...more,
     } as const;
     await objects.write([...truth.keys()].map((key) => ({ document: { ...document, key }, equalClock: 'accept' as const })));
-    return { ...shared, contents, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe, lookAgain };
+    return { ...shared, contents, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe, observeAgain };
   }
 
   type World = Awaited<ReturnType<typeof setUp>>;
 
-  /** The paths that write tombstones. Each looks at both keys. */
+  /** The paths that write tombstones. Each observes both keys. */
   const paths: Readonly<Record<string, { readonly document: Partial<ObjectDocument>; readonly run: (world: World) => Promise<void> }>> = {
     'on the live path': {
       document: {},
       async run({ observe, clock }) {
         const hint = { kind: 'observe', clock: clockOfMs(clock.nowMs() - 60_000), settleFromMs: clock.nowMs() - 60_000 } as const;
-        const looks = [KEY, NEIGHBOUR].map((key) => observe({ bucket: bucketOfTest, key, hint, cause: {}, source: 'routed' }));
-        await Promise.all(looks);
+        const observations = [KEY, NEIGHBOUR].map((key) => observe({ bucket: bucketOfTest, key, hint, cause: {}, source: 'routed' }));
+        await Promise.all(observations);
       },
     },
     'of an event that its sequencer orders': {
       document: {},
       async run({ observe, clock }) {
         const hint = { kind: 'resolve', clock: clockOfMs(clock.nowMs() - 1_000) } as const;
-        const looks = [KEY, NEIGHBOUR].map((key) => observe({ bucket: bucketOfTest, key, hint, cause: {}, source: 'native' }));
-        await Promise.all(looks);
+        const observations = [KEY, NEIGHBOUR].map((key) => observe({ bucket: bucketOfTest, key, hint, cause: {}, source: 'native' }));
+        await Promise.all(observations);
       },
     },
     'in the sweep of unsettled documents': {

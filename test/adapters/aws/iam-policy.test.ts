@@ -256,7 +256,7 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       await ask('POST', '/v1/dead-letters/discard', { all: true });
       await ask('DELETE', ours);
       expect([...iam.refused]).toEqual([]);
-      // the emulator's events of EventBridge lead to looks at the present object; the notification's story reads a version
+      // the emulator's events of EventBridge lead to HEAD requests for the present object; the notification's story reads a version
       const versions = source === 'eventbridge' ? [`EnrichDocuments: s3:GetObjectVersion arn:aws:s3:::${bucket}/*`] : [];
       expect(iam.unused('process')).toEqual(versions);
 

@@ -85,12 +85,12 @@ describe('absence', () => {
       if (path.endsWith('/k') && isAway) await held.promise;
       return answer;
     });
-    const look = storage.observe(target, 'k');
+    const observation = storage.observe(target, 'k');
     await until('the HEAD is sent', () => asked.some(({ path }) => path.endsWith('/k')));
     await storage.observe(target, 'other');
     isAway = false;
     held.resolve();
-    expect((await look).state).toMatchObject({ present: true });
+    expect((await observation).state).toMatchObject({ present: true });
   });
 
   it('believes no earlier answer once the bucket is gone', async () => {
@@ -222,13 +222,13 @@ describe('faults of S3', () => {
   it('an aborted request rejects with the signal’s reason, also while it shares another’s request', async () => {
     const { storage, asked } = await scriptedS3(({ isBucket }) => (isBucket ? undefined : { status: 404 }));
     const controllers = [new AbortController(), new AbortController()];
-    const looks = controllers.map((controller, index) =>
+    const observations = controllers.map((controller, index) =>
       storage.observe(target, `k${index}`, controller.signal).catch((error: unknown) => error),
     );
     await until('the bucket is asked for', () => asked.length === 3 && asked.some(({ path }) => path === '/some-bucket/'));
     const reasons = controllers.map((_, index) => new Error(`enough ${index}`));
     for (const [index, controller] of controllers.entries()) controller.abort(reasons[index]);
-    expect(await Promise.all(looks)).toEqual(reasons);
+    expect(await Promise.all(observations)).toEqual(reasons);
     await expect(storage.observe(target, 'k', AbortSignal.abort(reasons[0]))).rejects.toBe(reasons[0]);
   });
 });

@@ -116,7 +116,7 @@ function expectEqual(what: string, found: unknown, expected: unknown): void {
   if (found !== expected) throw new Error(`the run was not as it should be: ${what}: ${String(found)} instead of ${String(expected)}`);
 }
 
-/** An event older than the settle time and the margin (40 s) is settled by its first look. */
+/** An event older than the settle time and the margin (40 s) is settled by its first observation. */
 const AGE_MS = 120_000;
 /** Events of one key, one after the other; they divide a batch of ten, so that no key is in two batches. */
 const REPEATS = 5;

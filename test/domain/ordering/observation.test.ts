@@ -9,7 +9,7 @@ const T = 1_700_000_000_000;
 const observe = (timeMs: number, settleFromMs = timeMs): ObserveHint => ({ kind: 'observe', clock: clockOfMs(timeMs), settleFromMs });
 const resolve = (timeMs: number): ResolveHint => ({ kind: 'resolve', clock: clockOfMs(timeMs) });
 
-describe('the write that follows a look', () => {
+describe('the write that follows an observation', () => {
   it('of a resolve hint is final, at the event’s own clock, and no tie with another', () => {
     expect(planObservedWrite([resolve(T)], T + 5)).toEqual({
       clock: clockOfMs(T),
@@ -95,7 +95,7 @@ describe('the write that follows a look', () => {
       .map(([ms, later]) => observe(T + ms, T + ms + later)),
   );
 
-  it('never lies below any hint’s own, is settled only when every hint is, and a due look will settle', () => {
+  it('never lies below any hint’s own, is settled only when every hint is, and a due observation will settle', () => {
     fc.assert(
       fc.property(fc.array(hint, { minLength: 1, maxLength: 6 }), fc.integer({ min: -60_000, max: 120_000 }), (hints, sinceMs) => {
         const observedAtMs = T + sinceMs;

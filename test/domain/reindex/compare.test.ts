@@ -97,10 +97,10 @@ describe('both sides walked together', () => {
     documentsFrom: 0,
     isDocumentsEnd: true,
     through: undefined,
-    looksMax: Number.POSITIVE_INFINITY,
+    headsMax: Number.POSITIVE_INFINITY,
     findsEqual: false,
     enrich: 'none',
-    isLook: ({ kind }) => kind === 'phantom',
+    needsHead: ({ kind }) => kind === 'phantom',
   };
 
   it('name every difference once, in the order of UTF-8 bytes', () => {
@@ -117,10 +117,10 @@ describe('both sides walked together', () => {
     const sizes = fc.record({
       page: fc.integer({ min: 1, max: 7 }),
       scan: fc.integer({ min: 1, max: 7 }),
-      looksMax: fc.integer({ min: 1, max: 4 }),
+      headsMax: fc.integer({ min: 1, max: 4 }),
     });
     fc.assert(
-      fc.property(side, side, sizes, (bucket, index, { page, scan, looksMax }) => {
+      fc.property(side, side, sizes, (bucket, index, { page, scan, headsMax }) => {
         const listing = listedOf(bucket);
         const documents = scannedOf(index);
         const found: string[] = [];
@@ -138,10 +138,10 @@ describe('both sides walked together', () => {
               documentsFrom: used,
               isDocumentsEnd: inHand.length === documents.length,
               through: isLast ? undefined : listed.at(-1)!.key,
-              looksMax,
+              headsMax,
               findsEqual: false,
               enrich: 'none',
-              isLook: whole.isLook,
+              needsHead: whole.needsHead,
             });
             found.push(...slice.findings.map(({ kind, key }) => `${kind} ${key}`));
             if (slice.lastKey !== undefined) lastKeys.push(slice.lastKey);
@@ -182,7 +182,7 @@ describe('both sides walked together', () => {
 
   it('stop at so many phantoms', () => {
     const documents = scannedOf(new Map(['a', 'b', 'c', 'd'].map((key) => [key, 'x'])));
-    const slice = compareSides({ ...whole, listed: [], documents, looksMax: 3 });
+    const slice = compareSides({ ...whole, listed: [], documents, headsMax: 3 });
     expect(slice).toMatchObject({ lastKey: 'c', isWhole: false, documentsTo: 3 });
   });
 });

@@ -38,7 +38,7 @@ describe('the list of buckets', () => {
     const { clock, worker, statuses } = await setUp();
     const { circuits, store } = worker();
     const since = new Date(clock.nowMs()).toISOString();
-    circuits.looked({ bucket: 'photos', region: 'us-east-1' }, { key: 'k', sentAtMs: clock.monotonicMs(), fault: missing });
+    circuits.storageAnswered({ bucket: 'photos', region: 'us-east-1' }, { key: 'k', sentAtMs: clock.monotonicMs(), fault: missing });
     await store();
     expect(await statuses()).toMatchObject([
       { state: 'waiting', since, sentence: 'Its events wait: bucket.missing: no such bucket' },
@@ -51,7 +51,7 @@ describe('the list of buckets', () => {
     const { circuits, store } = worker();
     const region = bucketRecord.region;
     const fault = { code: 's3.credentials', reason: 'ExpiredToken' } as const;
-    circuits.looked({ bucket: 'photos', region }, { key: 'k', sentAtMs: clock.monotonicMs(), fault });
+    circuits.storageAnswered({ bucket: 'photos', region }, { key: 'k', sentAtMs: clock.monotonicMs(), fault });
     await store();
     expect((await statuses()).map(({ state }) => state)).toEqual(['waiting', 'waiting']);
   });
@@ -61,7 +61,7 @@ describe('the list of buckets', () => {
     const killed = worker();
     const other = worker();
     for (const { circuits, store } of [killed, other]) {
-      circuits.looked({ bucket: 'photos', region: 'r' }, { key: 'k', sentAtMs: clock.monotonicMs(), fault: missing });
+      circuits.storageAnswered({ bucket: 'photos', region: 'r' }, { key: 'k', sentAtMs: clock.monotonicMs(), fault: missing });
       await store();
     }
     await clock.advance(91_000);
@@ -69,7 +69,7 @@ describe('the list of buckets', () => {
     await other.store();
     expect((await statuses())[0]).toMatchObject({ state: 'waiting' });
     for (let count = 0; count < 6; count += 1)
-      other.circuits.looked({ bucket: 'photos', region: 'r' }, { key: 'k', sentAtMs: clock.monotonicMs() });
+      other.circuits.storageAnswered({ bucket: 'photos', region: 'r' }, { key: 'k', sentAtMs: clock.monotonicMs() });
     await other.store();
     expect((await statuses())[0]).toMatchObject({ state: 'ok' });
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLooksWorld } from '../../support/worlds/looks.ts';
+import { createObservingWorld } from '../../support/worlds/observing.ts';
 import { type BucketSource } from '../../../src/domain/bucket.ts';
 import type { LifecycleRule } from '../../../src/domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
@@ -23,8 +23,8 @@ function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
 }
 
 async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
-  const world = await createLooksWorld({ source });
-  const { state, objects, maintenance, scan, clock, telemetry, storage, lookAgain } = world;
+  const world = await createObservingWorld({ source });
+  const { state, objects, maintenance, scan, clock, telemetry, storage, observeAgain } = world;
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;
@@ -35,7 +35,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       return answer;
     },
   };
-  const visit = createVisitLifecycle({ state, maintenance, scan, lifecycle, lookAgain, gaps, clock, telemetry });
+  const visit = createVisitLifecycle({ state, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
   return {
     ...world,
@@ -52,7 +52,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       for (const key of keys) storage.delete('photos', key);
     },
     check: () => sweep(never),
-    looks: () => storage.observed.splice(0).map((name) => name.slice('photos/'.length)),
+    observed: () => storage.observed.splice(0).map((name) => name.slice('photos/'.length)),
     live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
     record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
     gaps: () => listAllRecords(state, 'gap', gapSchema),
@@ -74,7 +74,7 @@ describe('lifecycle expirations that nobody tells', () => {
     world.expire('due');
     await world.hold('open');
     await world.check();
-    expect(world.looks()).toEqual([]);
+    expect(world.observed()).toEqual([]);
     expect(await world.live()).toEqual(['due']);
     await world.hold('closed');
     await world.check();
@@ -89,19 +89,19 @@ describe('lifecycle expirations that nobody tells', () => {
     for (let day = 0; day < 3; day += 1) {
       await world.check();
       // a HEAD that told no expiration any more takes it from the document
-      expect(world.looks()).toEqual(day === 0 ? ['due', 'late'] : ['late']);
+      expect(world.observed()).toEqual(day === 0 ? ['due', 'late'] : ['late']);
       await world.clock.sleep(DAY_MS - MINUTE_MS);
       await world.check();
-      expect(world.looks()).toEqual([]);
+      expect(world.observed()).toEqual([]);
       await world.clock.sleep(MINUTE_MS);
     }
     world.expire('late');
     await world.check();
     expect(await world.live()).toEqual(['due', 'not due']);
     await world.clock.sleep(DAY_MS);
-    world.looks();
+    world.observed();
     await world.check();
-    expect(world.looks()).toEqual([]);
+    expect(world.observed()).toEqual([]);
   });
 
   it('are computed from rules where objects said nothing: prefix, size and age', async () => {
@@ -119,7 +119,7 @@ describe('lifecycle expirations that nobody tells', () => {
     await world.add('off/x', 99);
     await world.add('transition/x', 99);
     await world.check();
-    expect(world.looks().toSorted()).toEqual(['logs/old', 'logs/unknown age', 'tmp/x']);
+    expect(world.observed().toSorted()).toEqual(['logs/old', 'logs/unknown age', 'tmp/x']);
     expect(await world.record()).toEqual({ checkedAtMs: world.clock.nowMs(), rules: 'known', expiring: 2 });
   });
 
@@ -129,21 +129,21 @@ describe('lifecycle expirations that nobody tells', () => {
     await world.add('fits', 9, { tags: { class: 'tmp' } });
     await world.add('other', 9, { tags: { class: 'kept' } });
     await world.check();
-    expect(world.looks().toSorted()).toEqual(['fits', 'unknown']);
+    expect(world.observed().toSorted()).toEqual(['fits', 'unknown']);
   });
 
-  it('are not looked at twice in one check', async () => {
+  it('are not observed twice in one check', async () => {
     const world = await setUp([ruleOf({ expiresAfterDays: 1 }), ruleOf({ prefix: 'a', expiresAfterDays: 1 })]);
     await world.add('a', 9, past(world, 2));
     await world.check();
-    expect(world.looks()).toEqual(['a']);
+    expect(world.observed()).toEqual(['a']);
   });
 
-  it('of many objects open a gap of the rule’s prefix once listing is cheaper, and then look at no more', async () => {
+  it('of many objects open a gap of the rule’s prefix once listing is cheaper, and then observe no more', async () => {
     const world = await setUp([ruleOf({ prefix: 'logs/', expiresAfterDays: 1 })]);
     for (let at = 0; at < 1_150; at += 1) await world.add(`logs/${String(at).padStart(4, '0')}`, 9);
     await world.check();
-    expect(world.looks()).toHaveLength(1_000);
+    expect(world.observed()).toHaveLength(1_000);
     expect(await world.gaps()).toMatchObject([{ kind: 'lifecycle', prefix: 'logs/', state: 'open' }]);
   });
 
@@ -158,7 +158,7 @@ describe('lifecycle expirations that nobody tells', () => {
     const world = await setUp([ruleOf({ expiresAfterDays: 1 })], source);
     await world.add('a', 9, past(world, 2));
     await world.check();
-    expect(world.looks()).toEqual([]);
+    expect(world.observed()).toEqual([]);
     expect(world.reads()).toBe(0);
   });
 });
@@ -172,7 +172,7 @@ describe('a check that takes longer than a visit', () => {
     const clock = createFakeClock({ autoAdvance: true });
     const telemetry = createFakeTelemetry();
     const asked: string[] = [];
-    const looked: string[] = [];
+    const observed: string[] = [];
     let pageMs = 50;
     /** The key at which the bucket `aaa` shows no object; then its documents fit the rule. */
     let unprovenAt: string | undefined;
@@ -196,9 +196,9 @@ describe('a check that takes longer than a visit', () => {
         maintenance: { expiring: async () => [], aged },
         scan: { countLive: async () => DOCUMENTS },
         lifecycle: { rulesOf: async () => [rule] },
-        lookAgain: async (bucket, documents) => {
+        observeAgain: async (bucket, documents) => {
           if (documents.some(({ key }) => key === unprovenAt)) throw new FaultError('bucket.unproven', 'it shows no object');
-          looked.push(...documents.map(({ key }) => `${bucket.bucket}/${key}`));
+          observed.push(...documents.map(({ key }) => `${bucket.bucket}/${key}`));
           return documents.length;
         },
         gaps: { report: async () => undefined },
@@ -210,7 +210,7 @@ describe('a check that takes longer than a visit', () => {
     return {
       clock,
       asked,
-      looked,
+      observed,
       run: async () => createWorker()(never),
       record: async (bucket: string) => readRecord(state, refs.bucket(bucket)),
       setPageMs: (ms: number) => {
@@ -228,7 +228,7 @@ describe('a check that takes longer than a visit', () => {
   it('Fix: ends at its bound, leaves later buckets their turn, and continues there on any worker', async () => {
     const world = await huge();
     await world.run();
-    expect(world.looked).toEqual(['bbb/k']);
+    expect(world.observed).toEqual(['bbb/k']);
     // a hundred thousand documents, of which the first page was of those with a time of expiration
     expect(world.asked).toHaveLength(999);
     let runs = 1;
@@ -248,17 +248,17 @@ describe('a check that takes longer than a visit', () => {
     world.setUnprovenAt('5000');
     await world.run();
     expect(world.asked.at(-1)).toBe('4900');
-    expect(world.looked.slice(-2)).toEqual(['aaa/4900', 'bbb/k']);
+    expect(world.observed.slice(-2)).toEqual(['aaa/4900', 'bbb/k']);
     for (const next of ['4900', '5000']) {
       world.asked.splice(0);
-      world.looked.splice(0);
+      world.observed.splice(0);
       await world.clock.sleep(20 * MINUTE_MS);
       if (next === '5000') world.setUnprovenAt('none');
       await world.run();
       expect(world.asked[0]).toBe('4900');
-      expect(world.looked).not.toContain('aaa/4900');
+      expect(world.observed).not.toContain('aaa/4900');
     }
-    expect(world.looked[0]).toBe('aaa/5000');
+    expect(world.observed[0]).toBe('aaa/5000');
   });
 
   it('begins again when the rules have changed', async () => {
@@ -277,7 +277,7 @@ describe('a check that takes longer than a visit', () => {
     const beginMs = world.clock.monotonicMs();
     await world.run();
     expect(world.clock.monotonicMs() - beginMs).toBe(5 * MINUTE_MS);
-    expect(world.looked).toEqual(['bbb/k']);
+    expect(world.observed).toEqual(['bbb/k']);
   });
 });
 

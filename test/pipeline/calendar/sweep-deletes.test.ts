@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createLooksWorld } from '../../support/worlds/looks.ts';
+import { createObservingWorld } from '../../support/worlds/observing.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { hintOfTie } from '../../../src/domain/ordering/hint.ts';
-import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
+import { createObserveAgain } from '../../../src/pipeline/calendar/observe-again.ts';
 import { createSweepDeletes } from '../../../src/pipeline/calendar/sweep-deletes.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -18,7 +18,7 @@ const actor = { kind: 'local', user: 'tally', host: 'worker-1' } as const;
 async function setUp(append?: (record: AuditRecord) => Promise<void>) {
   const audit = createMemoryAudit();
   let deletes: ReturnType<typeof createSweepDeletes> | undefined;
-  const world = await createLooksWorld({
+  const world = await createObservingWorld({
     writesTo(objects, parts) {
       deletes = createSweepDeletes({ ...parts, objects, audit: { append: append ?? ((record) => audit.append(record)) }, actor });
       return deletes.objects;
@@ -34,16 +34,16 @@ async function setUp(append?: (record: AuditRecord) => Promise<void>) {
     },
     isDeleted: async (key: string) => (await world.stored(key))?.deleted,
     bucket: { ...bucketRecord, bucket: 'photos' },
-    lookAgain: createLookAgain(deletes!.watching(world.observe)),
+    observeAgain: createObserveAgain(deletes!.watching(world.observe)),
   };
 }
 
 describe('the deletions of sweeps', () => {
   it('have a record for each bulk request, with the keys of live documents whose objects are gone, and no others', async () => {
-    const { audit, telemetry, storage, add, lookAgain, bucket, isDeleted } = await setUp();
+    const { audit, telemetry, storage, add, observeAgain, bucket, isDeleted } = await setUp();
     storage.put('photos', 'kept');
     const documents = [await add('kept', true), await add('gone', true), await add('gone too', true), await add('long gone', false)];
-    expect(await lookAgain(bucket, documents)).toBe(4);
+    expect(await observeAgain(bucket, documents)).toBe(4);
     expect(await Promise.all(['kept', 'gone', 'gone too', 'long gone'].map(isDeleted))).toEqual([false, true, true, true]);
     // one request or two, by how the writes met
     const named = audit.records.map(({ parameters }) => deletedSchema.parse(parameters));
@@ -57,15 +57,15 @@ describe('the deletions of sweeps', () => {
 
   it('are answered although the record cannot be stored, which is logged', async () => {
     const refuse = () => Promise.reject(new FaultError('index.blocked', 'the disk is full'));
-    const { telemetry, storage, add, lookAgain, bucket, isDeleted } = await setUp(refuse);
+    const { telemetry, storage, add, observeAgain, bucket, isDeleted } = await setUp(refuse);
     storage.put('photos', 'kept');
-    expect(await lookAgain(bucket, [await add('gone', true), await add('kept', true)])).toBe(2);
+    expect(await observeAgain(bucket, [await add('gone', true), await add('kept', true)])).toBe(2);
     expect([await isDeleted('gone'), await isDeleted('kept')]).toEqual([true, false]);
     expect(telemetry.recorded('audited')).toHaveLength(1);
     expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
   });
 
-  it('of a look that no sweep began are not theirs', async () => {
+  it('of an observation that no sweep began are not theirs', async () => {
     const { audit, add, observe, bucket, isDeleted } = await setUp();
     const { clock } = await add('gone', true);
     await observe({ bucket, key: 'gone', hint: hintOfTie(clock), cause: {}, source: 'check' });
@@ -86,7 +86,7 @@ it('lists at most a thousand keys of a bulk request, and their number', async ()
     await gate.promise;
     return { kind: 'expired' };
   });
-  const looks = keys.map((key) => observe({ bucket: bucketRecord, key, hint: hintOfTie(1), cause: {}, source: 'check' }));
+  const observations = keys.map((key) => observe({ bucket: bucketRecord, key, hint: hintOfTie(1), cause: {}, source: 'check' }));
   const state = { present: false } as const;
   const documents = keys.map((key) =>
     documentOf({ bucket: bucketRecord.bucket, key, state, clock: 1, settled: true, source: 'check', cause: {}, stateAtMs: 0, nowMs: 0 }),
@@ -97,8 +97,8 @@ it('lists at most a thousand keys of a bulk request, and their number', async ()
   expect(audit.records[0]?.parameters).toMatchObject({ deleted: 1_200 });
   expect(audit.records[0]?.parameters?.keys).toHaveLength(1_000);
   gate.resolve();
-  await Promise.all(looks);
-  // the looks have ended, so this is not the sweep's deletion
+  await Promise.all(observations);
+  // the observations have ended, so this is not the sweep's deletion
   await deletes.objects.write([{ document: documents[0]!, equalClock: 'accept' }]);
   expect(audit.records).toHaveLength(1);
 });

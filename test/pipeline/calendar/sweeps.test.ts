@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLooksWorld } from '../../support/worlds/looks.ts';
+import { createObservingWorld } from '../../support/worlds/observing.ts';
 import { bucketSources, type BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -20,8 +20,8 @@ const WEEK_MS = 604_800_000;
 const never = new AbortController().signal;
 
 async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
-  const world = await createLooksWorld({ buckets, source });
-  const { state, clock, telemetry, maintenance, lookAgain } = world;
+  const world = await createObservingWorld({ buckets, source });
+  const { state, clock, telemetry, maintenance, observeAgain } = world;
   const parts = { state, clock, telemetry, runMaxMs: RUN_MAX_MS };
   return {
     ...world,
@@ -34,7 +34,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
     unsettledSweep: createSweep(
       parts,
       'unsettled',
-      createVisitUnsettled({ state, maintenance, lookAgain, clock }),
+      createVisitUnsettled({ state, maintenance, observeAgain, clock }),
       createUnsettledDue({ maintenance, clock }),
     ),
     tombstoneSweep: createSweep(parts, 'tombstones', createVisitTombstones({ maintenance, clock })),
@@ -42,7 +42,7 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
 }
 
 describe('the sweep of unsettled documents', () => {
-  it('settles what is older than ten minutes at the clock of its look, and keeps the event that led to it; younger ones are left to their messages', async () => {
+  it('settles what is older than ten minutes at the clock of its observation, and keeps the event that led to it; younger ones are left to their messages', async () => {
     const world = await setUp();
     const state = world.storage.put('photos', 'a', { etag: 'now' });
     await world.store([world.unsettled('a', 11 * MINUTE_MS, { etag: 'then' }), world.unsettled('young', 9 * MINUTE_MS)]);
@@ -75,7 +75,7 @@ describe('the sweep of unsettled documents', () => {
     expect(await world.stored('gone')).toMatchObject({ deleted: true });
   });
 
-  it('looks at a thousand of a bucket in one run, and goes on behind those that can never be read', async () => {
+  it('observes a thousand of a bucket in one run, and goes on behind those that can never be read', async () => {
     const world = await setUp();
     const keys = Array.from({ length: 1_150 }, (_, at) => `key-${String(at).padStart(4, '0')}`);
     await world.store(keys.map((key) => world.unsettled(key, 11 * MINUTE_MS)));
@@ -104,7 +104,7 @@ describe('the sweep of unsettled documents', () => {
     expect(world.storage.observed.length).toBeLessThanOrEqual(17 + 1);
   });
 
-  it('ends with its signal after the looks that run', async () => {
+  it('ends with its signal after the observations that run', async () => {
     const world = await setUp();
     const keys = Array.from({ length: 300 }, (_, at) => `key-${at}`);
     for (const key of keys) world.storage.put('photos', key);

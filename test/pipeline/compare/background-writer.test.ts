@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
+import type { WriteRequest } from '../../../src/pipeline/observing/bulk-writer.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../../src/pipeline/ports/object-index.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';

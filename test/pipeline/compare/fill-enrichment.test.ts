@@ -103,7 +103,7 @@ describe('a turn that fills in', () => {
     expect((await world.run(request)).counts).toMatchObject({ equal: 3, unenriched, missing: 0, stale: 0, written: 0, headRequests: 0 });
   });
 
-  it('reads many more objects than one slice looks at, at most forty-eight at the same time', async () => {
+  it('reads many more objects than one slice observes, at most forty-eight at the same time', async () => {
     for (let number = 0; number < 250; number += 1) {
       const { userMetadata: _, tags: __, contentType: ___, ...listed } = world.put(`key-${String(number).padStart(3, '0')}`, content);
       await world.index(`key-${String(number).padStart(3, '0')}`, listed);

@@ -8,7 +8,7 @@ const LARGE = 100_000;
 /** The 80 further pages would take 28 MiB; what is in memory at the moment of a measurement differs by about 5. */
 const GROWTH_MAX_BYTES = 12 * 1_048_576;
 
-/** Where a tenth differs, all is kept for a moment that can be: what is listed, what is in the index, what was looked at and is written. */
+/** Where a tenth differs, all is kept for a moment that can be: what is listed, what is in the index, what was observed and is written. */
 const modes = isLong ? memoryModes : (['drift of 10 %'] as const);
 
 describe('what a re-index keeps in memory', () => {

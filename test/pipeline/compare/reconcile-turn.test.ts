@@ -118,7 +118,7 @@ describe('a report', () => {
     expect(counts).toMatchObject({ listed: 2, inFlight: 3, stale: 0, missing: 0, phantom: 0, headRequests: 0 });
   });
 
-  it('counts no difference that went away before the second look', async () => {
+  it('counts no difference that went away before the second read', async () => {
     const world = await createReindexWorld();
     const same = world.put('a');
     await world.index('a', same);
@@ -140,7 +140,7 @@ describe('a report on objects written a moment ago', () => {
 });
 
 describe('a document as new as the listing', () => {
-  it('is not written over by it, but looked at, and written provisionally for the sweep to settle', async () => {
+  it('is not written over by it, but observed, and written provisionally for the sweep to settle', async () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'new' });
     const before = await world.index('a', present, { ageMs: 1_000 });
@@ -158,7 +158,7 @@ describe('a document as new as the listing', () => {
     expect(await world.stored('a')).toEqual(written);
   });
 
-  it('that was written between look and write is looked at again', async () => {
+  it('that was written between read and write is read again', async () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'listed' });
     await world.index('a', present);
@@ -309,7 +309,7 @@ describe('a store that fails', () => {
     expect(world.s3.pages.length).toBeLessThanOrEqual(4);
   });
 
-  it('looks again where it is the look that became too old', async () => {
+  it('observes again where it is the observation that became too old', async () => {
     const world = await createReindexWorld();
     await world.index('a', present);
     let isFirst = true;
@@ -322,7 +322,7 @@ describe('a store that fails', () => {
     expect(world.reserved).toEqual([1]);
   });
 
-  it('counts the life of a look from when it was asked, not from when it had to wait for its place', async () => {
+  it('counts the life of an observation from when it was asked, not from when it had to wait for its place', async () => {
     const world = await createReindexWorld();
     for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
     // 16 at once, each taking 9 s: the last begin when the first would have expired
@@ -359,11 +359,11 @@ describe('a store that fails', () => {
 });
 
 describe('a document that only lacks something', () => {
-  it('is counted as incomplete and left alone, without being looked at again', async () => {
+  it('is counted as incomplete and left alone, without being read again', async () => {
     const world = await createReindexWorld();
     const { storageClass: _, ...rest } = world.put('a');
     const before = await world.index('a', rest);
-    world.hooks.beforeLook = () => Promise.reject(new Error('looked at again'));
+    world.hooks.beforeRead = () => Promise.reject(new Error('read again'));
     const result = await world.run();
     expect(result).toMatchObject({
       counts: { listed: 1, incomplete: 1, written: 0 },

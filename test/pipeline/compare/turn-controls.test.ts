@@ -66,7 +66,7 @@ describe('the deletion limit', () => {
       if (isFirst) await world.index('a', present, { ageMs: 0 });
       isFirst = false;
     };
-    // refused once, looked at again, and written with the same grant
+    // refused once, read again, and written with the same grant
     expect((await world.run()).counts).toMatchObject({ tombstones: 2 });
     expect(world.reserved).toEqual([2]);
   });

@@ -1,4 +1,4 @@
-/** Missing objects that are written without reading what is stored: the store's refusal takes the place of the look. */
+/** Missing objects that are written without reading what is stored: the store's refusal takes the place of the read. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { ANSWER_LIFE_MS, MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
@@ -6,11 +6,11 @@ import { bucketRecord, createReindexWorld, type ReindexWorld } from '../../suppo
 
 describe('an object for which the scan shows no document', () => {
   let world: ReindexWorld;
-  let looked: string[];
+  let read: string[];
   beforeEach(async () => {
     world = await createReindexWorld();
-    looked = [];
-    world.hooks.beforeLook = (keys) => void looked.push(...keys);
+    read = [];
+    world.hooks.beforeRead = (keys) => void read.push(...keys);
   });
 
   /** D − M of what is listed at this moment. */
@@ -22,7 +22,7 @@ describe('an object for which the scan shows no document', () => {
     await world.index('stale', { ...stale, etag: 'old' });
     await world.index('phantom', stale);
     expect((await world.run()).counts).toMatchObject({ missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
-    expect(looked).toEqual(['phantom', 'stale']);
+    expect(read).toEqual(['phantom', 'stale']);
     expect(await world.found()).toEqual(world.bucketHolds());
     expect(await world.stored('missing')).toMatchObject({ source: 'listing', settled: true, clock: listingClock() });
   });
@@ -31,7 +31,7 @@ describe('an object for which the scan shows no document', () => {
     world.put('back');
     await world.index('back', { present: false });
     expect((await world.run()).counts).toMatchObject({ missing: 1, written: 1, headRequests: 0 });
-    expect(looked).toEqual([]);
+    expect(read).toEqual([]);
     expect(await world.found()).toEqual(world.bucketHolds());
   });
 
@@ -47,7 +47,7 @@ describe('an object for which the scan shows no document', () => {
     world.s3.onPage = () => void (state.present ? world.s3.objects.set('a', state) : world.s3.objects.delete('a'));
     const { counts } = await world.run();
     expect(counts).toMatchObject({ listed: 2, missing: 1, inFlight: 1, written: 1, headRequests: 1 });
-    expect(looked).toEqual(['a']);
+    expect(read).toEqual(['a']);
     expect(await world.stored('a')).toEqual(newer);
     expect(await world.found()).toEqual(world.bucketHolds());
   });
@@ -57,7 +57,7 @@ describe('an object for which the scan shows no document', () => {
     world.s3.onPage = () => void world.s3.objects.delete('a');
     const tombstone = await world.index('a', { present: false }, { clock: listingClock() });
     expect((await world.run()).counts).toMatchObject({ missing: 0, inFlight: 1, written: 0, headRequests: 1 });
-    expect(looked).toEqual(['a']);
+    expect(read).toEqual(['a']);
     expect(await world.stored('a')).toEqual(tombstone);
   });
 
@@ -78,7 +78,7 @@ describe('an object for which the scan shows no document', () => {
       if (world.s3.pages.length === 2) await world.clock.advance(ANSWER_LIFE_MS);
     };
     expect((await world.run({}, { durationMaxMs: 1_000_000 })).done).toBe(true);
-    expect(looked).toContain('b');
+    expect(read).toContain('b');
     expect(await world.found()).toEqual(world.bucketHolds());
   });
 
@@ -88,9 +88,9 @@ describe('an object for which the scan shows no document', () => {
     // a report may look again later
     await world.clock.advance(60_000);
     expect((await report).counts).toMatchObject({ missing: 1, written: 0 });
-    expect(looked).toContain('a');
-    looked = [];
+    expect(read).toContain('a');
+    read = [];
     expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, headRequests: 1 });
-    expect(looked).toEqual(['a']);
+    expect(read).toEqual(['a']);
   });
 });

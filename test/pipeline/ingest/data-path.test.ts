@@ -53,7 +53,7 @@ it('Fix: a message with thousands of records that cannot be read becomes one let
 });
 
 describe('an exact event', () => {
-  it('is written as it says, without a look, and its message deleted', async () => {
+  it('is written as it says, without a HEAD request, and its message deleted', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
     await world.send(world.put('a/b c+ü.jpg'));
@@ -88,7 +88,7 @@ describe('an exact event', () => {
     expect(await world.document('k')).toEqual(document);
   });
 
-  it('that meets its very clock with other content is a tie: it is looked at, and settled later', async () => {
+  it('that meets its very clock with other content is a tie: it is observed, and settled later', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
     const first = world.put('k');
@@ -189,7 +189,7 @@ describe('an inexact event', () => {
     expect(world.letters()).toEqual([]);
   });
 
-  it('that shared a look with a resolve that met a tie keeps its own time', async () => {
+  it('that shared a HEAD request with a resolve that met a tie keeps its own time', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
     const first = world.put('k');
@@ -426,7 +426,7 @@ it('a store that hangs lets answers expire: what it had not taken is asked anew'
   world.store.broken.beforeWrite = undefined;
   hanging.resolve();
   await world.run(300);
-  // the first look was never written: by now another is settled
+  // the first observation was never written: by now another is settled
   expect(world.storage.observed).toEqual([`${BUCKET}/k`, `${BUCKET}/k`]);
   expect(world.telemetry.labels('tally_bulk_actions_total').filter(({ answer }) => answer === 'expired')).toHaveLength(1);
   expect(await world.document('k')).toMatchObject({ settled: true });
@@ -534,7 +534,7 @@ describe('receiving', () => {
 
   it('is not held up by slow messages', async () => {
     const world = await createIngestWorld();
-    world.storageHooks.afterLook = () => new Promise(() => {});
+    world.storageHooks.afterHead = () => new Promise(() => {});
     await world.send(routedPut(world, 'slow'));
     await world.run(200);
     await world.send(world.put('fast'));
@@ -575,9 +575,9 @@ describe('a stop', () => {
   it('gives back at its deadline what has not ended, and extends nothing after', async () => {
     const world = await createIngestWorld();
     world.store.broken.beforeWrite = () => new Promise(() => {});
-    world.storageHooks.afterLook = () => new Promise(() => {});
+    world.storageHooks.afterHead = () => new Promise(() => {});
     await world.send(world.put('hanging'));
-    await world.send(routedPut(world, 'looking'));
+    await world.send(routedPut(world, 'observed'));
     await world.run(1_000);
     const deadline = new AbortController();
     const stopped = world.stop(deadline.signal);

@@ -18,11 +18,11 @@ function expectBounded(result: DeadBucketResult, inFlightMax: number): void {
 }
 
 it('20 workers and 1,000 events/s for 20 minutes', { timeout: TIMEOUT_MS }, async () => {
-  const whole = { workers: 20, deadPerS: 1_000, exactPerS: 50, looksPerS: 10, inFlightMax: 80_000 };
+  const whole = { workers: 20, deadPerS: 1_000, exactPerS: 50, inexactPerS: 10, inFlightMax: 80_000 };
   expectBounded(await runDeadBucket({ ...whole, minutes: 20 }), 60_000);
 });
 
 it('2 workers and 100 events/s for 12 hours', { timeout: TIMEOUT_MS }, async () => {
-  const tenth = { workers: 2, deadPerS: 100, exactPerS: 5, looksPerS: 1, inFlightMax: 8_000 };
+  const tenth = { workers: 2, deadPerS: 100, exactPerS: 5, inexactPerS: 1, inFlightMax: 8_000 };
   expectBounded(await runDeadBucket({ ...tenth, minutes: 12 * 60 }), 6_000);
 });

@@ -13,7 +13,7 @@ const IN_FLIGHT_MAX = 6_000;
 const DELETING_MAX = 100;
 
 it('a bucket that is gone never has more messages in flight than SQS and the other buckets can bear', async () => {
-  const tenth = { workers: 2, deadPerS: 100, exactPerS: 5, looksPerS: 1, inFlightMax: 8_000 };
+  const tenth = { workers: 2, deadPerS: 100, exactPerS: 5, inexactPerS: 1, inFlightMax: 8_000 };
   const result = await runDeadBucket({ ...tenth, minutes: MINUTES });
   expect(result).toMatchObject({ letters: 0, sent: 100 * 60 * MINUTES });
   expect(result.inFlightPeak).toBeLessThanOrEqual(IN_FLIGHT_MAX);

@@ -19,7 +19,7 @@ const ROUNDS = 20;
 const SERVED_MS = 70 * SECOND_MS;
 const WORLDS = isLong ? 60 : 15;
 
-/** What a neighbour's look takes while a bucket beside it hangs: its own trial, after another that hangs and after it was hidden once. */
+/** What a neighbour's inexact event takes while a bucket beside it hangs: its own trial, after another that hangs and after it was hidden once. */
 const BESIDE_MS = 60 * SECOND_MS;
 
 /** Every request for the bucket hangs, and for a time two in five of the neighbour's. Others take up to `slowMs`. */
@@ -38,7 +38,7 @@ function hanging(random: ReturnType<typeof createRandom>): PortFault {
   };
 }
 
-/** Sends looks at both buckets, kills the worker, and sends more. Returns how long the neighbour's took; Infinity if one is left. */
+/** Sends inexact events of both buckets, kills the worker, and sends more. Returns how long the neighbour's took; Infinity if one is left. */
 async function play(seed: number): Promise<{ readonly longestMs: number; readonly opened: readonly string[] }> {
   const random = createRandom(seed);
   const sentAtMs = new Map<string, number>();
@@ -60,11 +60,11 @@ async function play(seed: number): Promise<{ readonly longestMs: number; readonl
   const send = async (rounds: number): Promise<void> => {
     for (let round = 0; round < rounds; round += 1) {
       count += 1;
-      const key = `look-${count}`;
+      const key = `inexact-${count}`;
       sentAtMs.set(key, world.clock.nowMs());
       for (const { bucket } of [FAULTY, NEAR]) {
         world.storage.put(bucket, key);
-        world.send('look', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
+        world.send('inexact', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
       }
       await world.run(SECOND_MS / 2);
     }
@@ -98,12 +98,12 @@ interface Flood {
   readonly buckets: number;
   readonly perS: number;
   readonly hangsMs?: number;
-  /** From one look of the neighbour to the next. */
+  /** From one event of the neighbour to the next. */
   readonly nearEveryS: number;
   readonly forS: number;
 }
 
-/** Looks of buckets that hang for the whole time-out, beside those of a neighbour that answers. Returns how long the neighbour's took. */
+/** Inexact events of buckets that hang for the whole time-out, beside those of a neighbour that answers. Returns how long the neighbour's took. */
 async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, forS }: Flood): Promise<readonly number[]> {
   const faulty = Array.from({ length: buckets }, (_, index) => ({ bucket: `faulty-${index}`, region: NEAR.region }));
   const sentAtMs = new Map<string, number>();
@@ -125,17 +125,17 @@ async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, fo
       },
     };
   let count = 0;
-  const look = (bucket: string): void => {
+  const sendInexact = (bucket: string): void => {
     count += 1;
-    const key = `look-${count}`;
+    const key = `inexact-${count}`;
     world.storage.put(bucket, key);
     if (bucket === NEAR.bucket) sentAtMs.set(key, world.clock.nowMs());
-    world.send('look', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
+    world.send('inexact', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
   };
   for (let second = 0; second < forS; second += 1) {
     for (const { bucket } of faulty)
-      for (let sent = Math.floor(second * perS); sent < Math.floor((second + 1) * perS); sent += 1) look(bucket);
-    if (second % nearEveryS === nearEveryS - 1) look(NEAR.bucket);
+      for (let sent = Math.floor(second * perS); sent < Math.floor((second + 1) * perS); sent += 1) sendInexact(bucket);
+    if (second % nearEveryS === nearEveryS - 1) sendInexact(NEAR.bucket);
     await world.run(SECOND_MS);
   }
   await world.run(2 * BESIDE_MS);
@@ -144,7 +144,13 @@ async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, fo
 }
 
 it.each<Flood & { readonly name: string }>([
-  { name: 'looks that waited for their turn when their circuit opened are not sent', buckets: 1, perS: 50, nearEveryS: 1, forS: 60 },
+  {
+    name: 'HEAD requests that waited for their turn when their circuit opened are not sent',
+    buckets: 1,
+    perS: 50,
+    nearEveryS: 1,
+    forS: 60,
+  },
   { name: 'a bucket that has not failed goes first', buckets: 6, perS: 0.1, nearEveryS: 40, forS: 300 },
   { name: 'their attempts take no trial of the endpoint', buckets: 6, perS: 15, hangsMs: 20, nearEveryS: 7, forS: 60 },
 ])('Fix: buckets that hang do not keep a neighbour waiting: $name', async (flood) => {

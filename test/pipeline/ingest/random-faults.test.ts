@@ -18,13 +18,13 @@ type Failing = (typeof FAILING)[number];
 
 type Outage =
   | { readonly kind: 'none' }
-  | { readonly kind: 'looks' | 'index'; readonly bucket: Failing; readonly code: FaultCode }
+  | { readonly kind: 'storage' | 'index'; readonly bucket: Failing; readonly code: FaultCode }
   | { readonly kind: 'keys'; readonly bucket: Failing; readonly modulus: number; readonly code: FaultCode }
   | { readonly kind: 'store'; readonly code: FaultCode };
 
 interface Phase {
   readonly outages: readonly Outage[];
-  readonly events: readonly { readonly bucket: string; readonly key: string; readonly how: 'exact' | 'look' | 'delete' }[];
+  readonly events: readonly { readonly bucket: string; readonly key: string; readonly how: 'exact' | 'inexact' | 'delete' }[];
   readonly lastsS: number;
 }
 
@@ -33,7 +33,7 @@ const indexCode = fc.constantFrom<FaultCode>('bucket.index-blocked', 'bucket.ind
 const failing = fc.constantFrom(...FAILING);
 const outage: fc.Arbitrary<Outage> = fc.oneof(
   fc.constant({ kind: 'none' } as const),
-  fc.record({ kind: fc.constant('looks' as const), bucket: failing, code: bucketCode }),
+  fc.record({ kind: fc.constant('storage' as const), bucket: failing, code: bucketCode }),
   fc.record({ kind: fc.constant('index' as const), bucket: failing, code: indexCode }),
   fc.record({
     kind: fc.constant('keys' as const),
@@ -46,7 +46,7 @@ const outage: fc.Arbitrary<Outage> = fc.oneof(
 const event = fc.record({
   bucket: fc.constantFrom(...FAILING),
   key: fc.integer({ min: 0, max: 11 }).map((key) => `k-${key}`),
-  how: fc.constantFrom('exact' as const, 'look' as const, 'look' as const, 'delete' as const),
+  how: fc.constantFrom('exact' as const, 'inexact' as const, 'inexact' as const, 'delete' as const),
 });
 const phase: fc.Arbitrary<Phase> = fc.record({
   outages: fc.array(outage, { maxLength: 3 }),
@@ -56,21 +56,21 @@ const phase: fc.Arbitrary<Phase> = fc.record({
 
 function begin(world: IngestWorld, outages: readonly Outage[]): void {
   end(world);
-  const looks = new Map<string, FaultCode>();
+  const storage = new Map<string, FaultCode>();
   const keys: Extract<Outage, { kind: 'keys' }>[] = [];
   for (const each of outages) {
-    if (each.kind === 'looks') looks.set(each.bucket, each.code);
+    if (each.kind === 'storage') storage.set(each.bucket, each.code);
     if (each.kind === 'index') world.store.broken.buckets.set(each.bucket, each.code);
     if (each.kind === 'keys') keys.push(each);
     if (each.kind === 'store') world.store.broken.all = new FaultError(each.code, 'an outage of the store');
   }
   let asked = '';
-  world.storageHooks.beforeLook = ({ bucket }) => {
+  world.storageHooks.beforeHead = ({ bucket }) => {
     asked = bucket;
-    const code = looks.get(bucket);
+    const code = storage.get(bucket);
     if (code !== undefined) throw new FaultError(code, `an outage of ${bucket}`);
   };
-  world.storageHooks.afterLook = async (key) => {
+  world.storageHooks.afterHead = async (key) => {
     const fails = keys.find(({ bucket, modulus }) => bucket === asked && Number(key.slice(2)) % modulus !== 0);
     if (fails !== undefined) throw new FaultError(fails.code, `an outage of ${key}`);
   };
@@ -79,8 +79,8 @@ function begin(world: IngestWorld, outages: readonly Outage[]): void {
 function end(world: IngestWorld): void {
   world.store.broken.all = undefined;
   world.store.broken.buckets.clear();
-  world.storageHooks.beforeLook = undefined;
-  world.storageHooks.afterLook = undefined;
+  world.storageHooks.beforeHead = undefined;
+  world.storageHooks.afterHead = undefined;
 }
 
 function happen(world: IngestWorld, { bucket, key, how }: Phase['events'][number]) {
@@ -88,7 +88,7 @@ function happen(world: IngestWorld, { bucket, key, how }: Phase['events'][number
   switch (how) {
     case 'exact':
       return world.put(key, { bucket });
-    case 'look':
+    case 'inexact':
       world.storage.put(bucket, key);
       return syntheticRecord(key, { bucket, eventTimeMs });
     case 'delete':
@@ -130,16 +130,16 @@ describe('random outages', () => {
             for (const each of events) await world.send(happen(world, each));
             await world.run(SECOND_MS);
             count += 1;
-            const [exact, look] = [`exact-${count}`, `look-${count}`];
+            const [exact, inexact] = [`exact-${count}`, `inexact-${count}`];
             const isShared = isSharedOutage(world, outages);
             await world.send(world.put(exact, { bucket: HEALTHY }));
-            world.storage.put(HEALTHY, look);
-            await world.send(syntheticRecord(look, { bucket: HEALTHY, eventTimeMs: world.clock.nowMs() }));
+            world.storage.put(HEALTHY, inexact);
+            await world.send(syntheticRecord(inexact, { bucket: HEALTHY, eventTimeMs: world.clock.nowMs() }));
             await world.run(SOON_MS);
             // the index store and the endpoint are everybody's
             if (!isShared && !isSharedOutage(world, outages)) {
               expect(await world.document(exact, HEALTHY)).toBeDefined();
-              expect(await world.document(look, HEALTHY)).toBeDefined();
+              expect(await world.document(inexact, HEALTHY)).toBeDefined();
             }
             await world.run(lastsS * SECOND_MS);
           }

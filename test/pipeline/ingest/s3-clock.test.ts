@@ -10,10 +10,10 @@ it.each([0, 30_000, 61_500, 900_000, -61_500, -900_000])(
     const { storage, clock } = world;
     // how long each HEAD takes: the first 10 ms, the second 400 ms, so that its D is before that of the first
     const durations = [10, 400];
-    let looks = 0;
+    let heads = 0;
     storage.observe = async ({ bucket }, key) => {
-      const durationMs = durations[looks] ?? 10;
-      looks += 1;
+      const durationMs = durations[heads] ?? 10;
+      heads += 1;
       const found = await storage.readVersion({ bucket, region: 'us-east-1' }, { key });
       await clock.sleep(durationMs);
       // as the adapter does: Date, in whole seconds by S3's clock, minus the measured duration

@@ -35,7 +35,7 @@ function createRecorder({ sampled = (): boolean => true } = {}) {
   /** Told by the storage, which is given the traces. */
   function watch(world: IngestWorld): void {
     const { storageHooks } = world;
-    storageHooks.beforeLook = (bucket) => facts.push(`look for ${of(bucket)}`);
+    storageHooks.beforeHead = (bucket) => facts.push(`HEAD for ${of(bucket)}`);
   }
   return { facts, tracing, watch };
 }
@@ -61,10 +61,10 @@ const stories: readonly (readonly [string, (world: IngestWorld) => Promise<void>
     ['bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 written', '1 settled: delete'],
   ],
   [
-    'goes over a look where the event does not tell the truth by itself',
+    'goes over a HEAD request where the event does not tell the truth by itself',
     (world) => world.send(observedPut(world)),
     200,
-    ['look for 1', 'bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 provisional', '1 settled: wait'],
+    ['HEAD for 1', 'bulk for 1', 'bulk for 1 ended: ok', '1 decided: 1 provisional', '1 settled: wait'],
   ],
   [
     'is one for each receive',
@@ -73,7 +73,7 @@ const stories: readonly (readonly [string, (world: IngestWorld) => Promise<void>
       return world.send(observedPut(world));
     },
     40_000,
-    [1, 2].flatMap((number) => [`look for ${number}`, `${number} decided: 1 deferred`, `${number} settled: defer object.denied`]),
+    [1, 2].flatMap((number) => [`HEAD for ${number}`, `${number} decided: 1 deferred`, `${number} settled: defer object.denied`]),
   ],
   ['ends with the fault of a dead letter', (world) => world.sendBody('no JSON'), 2_000, ['1 settled: dead-letter message.not-json']],
   [
@@ -95,7 +95,7 @@ describe('the trace of a message', () => {
     expect(facts).toEqual(told);
   });
 
-  it('shares a look, its write and a bulk request with others', async () => {
+  it('shares a HEAD request, its write and a bulk request with others', async () => {
     const { world, facts } = await createTracedWorld();
     const observed = observedPut(world);
     await world.send(observed);
@@ -103,7 +103,7 @@ describe('the trace of a message', () => {
     await world.send(observed, observed);
     await world.run(200);
     expect(facts.filter((fact) => !fact.includes('decided') && !fact.includes('settled'))).toEqual([
-      'look for 1+2+3+3',
+      'HEAD for 1+2+3+3',
       'bulk for 1+2+3+3',
       'bulk for 1+2+3+3 ended: ok',
     ]);

@@ -19,17 +19,17 @@ const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => cr
 const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
 const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
 
-/** Sends an exact event and a look of the healthy neighbour, and expects both in the index within five seconds. */
+/** Sends an exact and an inexact event of the healthy neighbour, and expects both in the index within five seconds. */
 async function expectHealthy(world: IngestWorld, name: string, bucket = OTHER): Promise<void> {
   await world.send(world.put(`exact-${name}`, { bucket }));
-  await world.send(routedPut(world, `look-${name}`, bucket));
+  await world.send(routedPut(world, `inexact-${name}`, bucket));
   await world.run(5 * SECOND_MS);
   expect(await world.document(`exact-${name}`, bucket)).toBeDefined();
-  expect(await world.document(`look-${name}`, bucket)).toBeDefined();
+  expect(await world.document(`inexact-${name}`, bucket)).toBeDefined();
 }
 
 describe('one object that S3 always answers with an error', () => {
-  it('is looked at by LIST from its third receive on', async () => {
+  it('is observed by LIST from its third receive on', async () => {
     const world = await createIngestWorld();
     world.storage.headless.add('poison');
     await world.send(routedPut(world, 'poison'));
@@ -44,7 +44,7 @@ describe('one object that S3 always answers with an error', () => {
   it('does not keep the circuit of its bucket open: the first other key closes it', async () => {
     const world = await createIngestWorld();
     const poisons = Array.from({ length: 8 }, (_, index) => `poison-${index}`);
-    world.storageHooks.afterLook = async (key) => {
+    world.storageHooks.afterHead = async (key) => {
       if (key.startsWith('poison')) throw s3Down;
     };
     for (const key of poisons) await world.send(routedPut(world, key));
@@ -74,9 +74,9 @@ describe('a bucket that S3 does not serve', () => {
       expect(world.handedOver.filter(({ change }) => change === 'delete')).toHaveLength(1);
       expect([world.messages(), world.letters()]).toEqual([[], []]);
       expect(new Set(world.outcomes())).toEqual(new Set(['deferred', 'gap']));
-      const looks = world.storage.observed.length;
+      const observed = world.storage.observed.length;
       await world.run(30 * MINUTE_MS);
-      expect(world.storage.observed).toHaveLength(looks);
+      expect(world.storage.observed).toHaveLength(observed);
     },
   );
 
@@ -104,7 +104,7 @@ describe('a bucket that S3 does not serve', () => {
 
   it('that was created again in another region is found there', async () => {
     const world = await createIngestWorld();
-    world.storageHooks.beforeLook = ({ region }) => {
+    world.storageHooks.beforeHead = ({ region }) => {
       if (region !== 'eu-central-1') throw new FaultError('bucket.missing', 'the bucket is in eu-central-1');
     };
     world.storage.createBucket(BUCKET, { region: 'eu-central-1' });
@@ -169,15 +169,15 @@ it('an attempt that has the place of one circuit and fails by its object leaves 
   const world = await createIngestWorld();
   const fault = { code: 'bucket.index-blocked', reason: 'as scripted' } as const;
   world.circuits.indexFailed(BUCKET, fault, { sentAtMs: world.clock.monotonicMs(), isWhole: true });
-  let looks = 0;
-  world.storageHooks.afterLook = async () => {
-    looks += 1;
+  let heads = 0;
+  world.storageHooks.afterHead = async () => {
+    heads += 1;
     await world.clock.sleep(10);
     throw denied;
   };
   await world.send(routedPut(world, 'poison'));
   await world.run(25 * SECOND_MS);
-  expect(looks).toBeLessThanOrEqual(2);
+  expect(heads).toBeLessThanOrEqual(2);
 });
 
 it('the index store that pushes one read of a record back is asked again, and nobody else waits', async () => {
@@ -202,7 +202,7 @@ it('the index store that pushes one read of a record back is asked again, and no
 
 it('a prefix that is denied does not keep the other keys of its bucket from being served, and none of them is handed over', async () => {
   const world = await createIngestWorld({ limits: { heldMax: 1_000 } });
-  world.storageHooks.afterLook = async (key) => {
+  world.storageHooks.afterHead = async (key) => {
     if (key.startsWith('denied/')) throw denied;
   };
   for (let minute = 0; minute < 20; minute += 1) {

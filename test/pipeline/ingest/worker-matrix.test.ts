@@ -1,5 +1,5 @@
 /**
- * The fault matrix of several workers on a virtual clock: each fault beside exact events and looks that it does not concern,
+ * The fault matrix of several workers on a virtual clock: each fault beside exact and inexact events that it does not concern,
  * with one worker, with three whose circuits differ, and with a restart of all workers every five minutes. Each fault that
  * is unlike the others, in one of these forms; worker-matrix.long.ts plays all rows.
  */

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import { enrichmentCircuits, indexCircuits, lookCircuits } from '../../../src/pipeline/serving/circuits.ts';
+import { enrichmentCircuits, indexCircuits, observationCircuits } from '../../../src/pipeline/serving/circuits.ts';
 import { circuitsReported, createTestCircuits } from '../../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
@@ -24,8 +24,8 @@ function setUp({ earlyMs = 0 } = {}) {
       if (probe.fault !== undefined) throw probe.fault;
     },
   });
-  const look = (target: typeof a, key: string, code?: FaultCode) =>
-    circuits.looked(target, { key, sentAtMs: clock.monotonicMs(), ...(code !== undefined && { fault: faultOf(code) }) });
+  const answered = (target: typeof a, key: string, code?: FaultCode) =>
+    circuits.storageAnswered(target, { key, sentAtMs: clock.monotonicMs(), ...(code !== undefined && { fault: faultOf(code) }) });
   const fail = (bucket: string, code: FaultCode = 'bucket.index-unavailable') =>
     circuits.indexFailed(bucket, faultOf(code), { sentAtMs: clock.monotonicMs() });
   const open = () => circuits.all().map(({ level, name }) => `${level} ${name}`.trim());
@@ -35,31 +35,31 @@ function setUp({ earlyMs = 0 } = {}) {
       for (let turn = 0; turn < 5; turn += 1) await setImmediate();
     }
   }
-  return { clock, telemetry, circuits, probe, look, fail, open, run };
+  return { clock, telemetry, circuits, probe, answered, fail, open, run };
 }
 
 describe('the circuit of a bucket in S3', () => {
-  it('opens on five looks in a row that failed at three objects, however far apart', async () => {
+  it('opens on five requests in a row that failed about three objects, however far apart', async () => {
     const world = setUp();
     for (const key of ['k', 'l', 'm', 'k']) {
-      world.look(a, key, 'object.denied');
+      world.answered(a, key, 'object.denied');
       await world.run(60_000);
     }
     expect(world.open()).toEqual([]);
-    world.look(a, 'l', 'object.failed');
+    world.answered(a, 'l', 'object.failed');
     expect(world.open()).toEqual(['bucket a']);
   });
 
-  it('stays closed while one look between them succeeds, and while fewer than three objects fail', () => {
+  it('stays closed while one request between them succeeds, and while fewer than three objects fail', () => {
     const world = setUp();
-    for (let count = 0; count < 50; count += 1) world.look(a, `k-${count % 2}`, 's3.unavailable');
-    for (let count = 0; count < 50; count += 1) world.look(b, `k-${count}`, count % 5 === 4 ? undefined : 's3.throttled');
+    for (let count = 0; count < 50; count += 1) world.answered(a, `k-${count % 2}`, 's3.unavailable');
+    for (let count = 0; count < 50; count += 1) world.answered(b, `k-${count}`, count % 5 === 4 ? undefined : 's3.throttled');
     expect(world.open()).toEqual([]);
   });
 
   it.each<FaultCode>(['bucket.missing', 'bucket.denied'])('opens on one %s', (code) => {
     const world = setUp();
-    world.look(a, 'k', code);
+    world.answered(a, 'k', code);
     expect(world.open()).toEqual(['bucket a']);
   });
 });
@@ -67,15 +67,15 @@ describe('the circuit of a bucket in S3', () => {
 describe('the circuit of an endpoint', () => {
   it('opens on three failures in a row of two buckets, and not of one alone', () => {
     const world = setUp();
-    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.unavailable');
+    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
     expect(world.open()).toEqual(['bucket a']);
-    world.look(b, 'k', 's3.unavailable');
+    world.answered(b, 'k', 's3.unavailable');
     expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
     // nor of two objects of two buckets that always fail
     const poisoned = setUp();
-    for (let count = 0; count < 20; count += 1) for (const target of [a, b]) poisoned.look(target, 'poison', 's3.unavailable');
+    for (let count = 0; count < 20; count += 1) for (const target of [a, b]) poisoned.answered(target, 'poison', 's3.unavailable');
     expect(poisoned.open()).toEqual([]);
-    poisoned.look(b, 'another', 's3.unavailable');
+    poisoned.answered(b, 'another', 's3.unavailable');
     expect(poisoned.open()).toEqual(['endpoint us-east-1']);
   });
 
@@ -84,9 +84,9 @@ describe('the circuit of an endpoint', () => {
     (code) => {
       const world = setUp();
       for (let count = 0; count < 9; count += 1) {
-        world.look(a, 'k', 's3.unavailable');
-        world.look(b, 'k', 's3.unavailable');
-        world.look(b, 'l', code);
+        world.answered(a, 'k', 's3.unavailable');
+        world.answered(b, 'k', 's3.unavailable');
+        world.answered(b, 'l', code);
       }
       expect(world.open().filter((each) => each.startsWith('endpoint'))).toEqual([]);
     },
@@ -94,43 +94,43 @@ describe('the circuit of an endpoint', () => {
 
   it('Fix: is not failed by a bucket whose own circuit is open: it neither opens nor puts off the trial of another bucket', async () => {
     const world = setUp();
-    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.unavailable');
+    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
     expect(world.open()).toEqual(['bucket a']);
-    for (const key of ['k', 'l']) world.look(b, key, undefined);
-    for (let count = 0; count < 9; count += 1) world.look(a, `l-${count}`, 's3.unavailable');
-    for (const key of ['k', 'l']) world.look(b, key, 's3.unavailable');
+    for (const key of ['k', 'l']) world.answered(b, key, undefined);
+    for (let count = 0; count < 9; count += 1) world.answered(a, `l-${count}`, 's3.unavailable');
+    for (const key of ['k', 'l']) world.answered(b, key, 's3.unavailable');
     expect(world.open()).toEqual(['bucket a']);
-    for (const bucket of ['c', 'd']) world.look({ ...b, bucket }, 'k', 's3.unavailable');
+    for (const bucket of ['c', 'd']) world.answered({ ...b, bucket }, 'k', 's3.unavailable');
     expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
     // the neighbour's messages are hidden, so the only attempts are those of the bucket that does not answer
     for (let trial = 0; trial < 3; trial += 1) {
       await world.run(60_000);
-      const permit = world.circuits.take({ ids: lookCircuits(a), isNewKey: false });
+      const permit = world.circuits.take({ ids: observationCircuits(a), isNewKey: false });
       expect(permit).toBeDefined();
-      world.look(a, 'k', 's3.unavailable');
+      world.answered(a, 'k', 's3.unavailable');
       permit?.leave();
     }
-    expect(world.circuits.take({ ids: lookCircuits(b), isNewKey: false })).toBeDefined();
+    expect(world.circuits.take({ ids: observationCircuits(b), isNewKey: false })).toBeDefined();
   });
 
   it('Fix: has a permit of its own for buckets whose circuit is open: their attempts neither take nor put off a trial', async () => {
-    const { circuits, look, open, run } = setUp();
+    const { circuits, answered, open, run } = setUp();
     const c = { ...a, bucket: 'c' };
-    for (const target of [a, c]) for (let count = 0; count < 5; count += 1) look(target, `k-${count}`, 's3.unavailable');
+    for (const target of [a, c]) for (let count = 0; count < 5; count += 1) answered(target, `k-${count}`, 's3.unavailable');
     expect(open()).toEqual(['bucket a', 'endpoint us-east-1', 'bucket c']);
     await run(1_000);
-    const hanging = circuits.take({ ids: lookCircuits(a), isNewKey: true });
+    const hanging = circuits.take({ ids: observationCircuits(a), isNewKey: true });
     expect(hanging).toBeDefined();
-    expect(circuits.take({ ids: lookCircuits(c), isNewKey: true })).toBeUndefined();
-    circuits.take({ ids: lookCircuits(b), isNewKey: true })?.leave();
+    expect(circuits.take({ ids: observationCircuits(c), isNewKey: true })).toBeUndefined();
+    circuits.take({ ids: observationCircuits(b), isNewKey: true })?.leave();
     await run(4_000);
-    const trial = circuits.take({ ids: lookCircuits(b), isNewKey: false });
+    const trial = circuits.take({ ids: observationCircuits(b), isNewKey: false });
     expect(trial).toBeDefined();
     hanging?.leave();
-    expect(circuits.take({ ids: lookCircuits(c), isNewKey: true })).toBeDefined();
+    expect(circuits.take({ ids: observationCircuits(c), isNewKey: true })).toBeDefined();
     // what waits for its own bucket does not hold the endpoint's circuit open
-    void circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 600_000, new AbortController().signal);
-    look(b, 'k');
+    void circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 600_000, new AbortController().signal);
+    answered(b, 'k');
     trial?.leave();
     await run(500);
     expect(open()).toEqual(['bucket a', 'bucket c']);
@@ -142,11 +142,11 @@ describe('the circuit of an endpoint', () => {
   ])(
     'Fix: is not forgotten while two buckets fail whose own circuits are open, and is while one does ($isKept)',
     async ({ asked, isKept }) => {
-      const { look, open, run } = setUp();
+      const { answered, open, run } = setUp();
       for (const target of [a, { ...a, bucket: 'c' }])
-        for (let count = 0; count < 5; count += 1) look(target, `k-${count}`, 's3.unavailable');
+        for (let count = 0; count < 5; count += 1) answered(target, `k-${count}`, 's3.unavailable');
       for (let minute = 0; minute < 30; minute += 1) {
-        for (const target of asked) look(target, 'k', 's3.unavailable');
+        for (const target of asked) answered(target, 'k', 's3.unavailable');
         await run(60_000);
       }
       expect(open().includes('endpoint us-east-1')).toBe(isKept);
@@ -154,11 +154,11 @@ describe('the circuit of an endpoint', () => {
   );
 
   it('Fix: is not failed by enrichment whose own circuit is open: it takes no trial, and ends no recovery', async () => {
-    const { circuits, clock, look, open, run } = setUp();
+    const { circuits, clock, answered, open, run } = setUp();
     const enrich = (key: string) =>
-      circuits.looked(a, { key, sentAtMs: clock.monotonicMs(), enriches: true, fault: faultOf('s3.unavailable') });
+      circuits.storageAnswered(a, { key, sentAtMs: clock.monotonicMs(), enriches: true, fault: faultOf('s3.unavailable') });
     for (let count = 0; count < 5; count += 1) enrich(`k-${count}`);
-    look(b, 'k', 's3.unavailable');
+    answered(b, 'k', 's3.unavailable');
     expect(open()).toEqual(['enrichment a', 'endpoint us-east-1']);
     for (let trial = 0; trial < 3; trial += 1) {
       await run(60_000);
@@ -167,19 +167,19 @@ describe('the circuit of an endpoint', () => {
       enrich('k');
       permit?.leave();
     }
-    const attempt = { ids: lookCircuits(b), isNewKey: false };
+    const attempt = { ids: observationCircuits(b), isNewKey: false };
     const trial = circuits.take(attempt);
     expect(trial).toBeDefined();
-    look(b, 'k');
+    answered(b, 'k');
     for (let count = 0; count < 3; count += 1) enrich('k');
     expect(circuits.take(attempt)).toBeDefined();
   });
 
   it('opens on missing credentials, and says nothing about the buckets or another region', () => {
     const world = setUp();
-    for (let count = 0; count < 9; count += 1) world.look(a, `k-${count}`, 's3.credentials');
+    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.credentials');
     expect(world.open()).toEqual(['endpoint us-east-1']);
-    expect(world.circuits.openOf(lookCircuits(far))).toBeUndefined();
+    expect(world.circuits.openOf(observationCircuits(far))).toBeUndefined();
     expect(world.circuits.openOf(indexCircuits('a'))).toBeUndefined();
   });
 });
@@ -285,20 +285,20 @@ describe('an attempt that waits', () => {
 
   it('begins when each circuit that it needs lets it, those with fewer open circuits and new keys first', async () => {
     const world = setUp();
-    world.look(a, 'k', 's3.credentials');
+    world.answered(a, 'k', 's3.credentials');
     for (let count = 0; count < 3; count += 1) world.fail('a');
     const begun: string[] = [];
-    const wait = (name: string, ids: ReturnType<typeof lookCircuits>, isNewKey: boolean) =>
+    const wait = (name: string, ids: ReturnType<typeof observationCircuits>, isNewKey: boolean) =>
       void world.circuits.wait({ ids, isNewKey }, 600_000, never).then((permit) => {
         begun.push(name);
-        world.look(b, name);
+        world.answered(b, name);
         permit?.leave();
       });
-    wait('needs both', lookCircuits(a), false);
-    wait('failed before', lookCircuits(b), false);
+    wait('needs both', observationCircuits(a), false);
+    wait('failed before', observationCircuits(b), false);
     await world.run(500);
     expect(begun).toEqual([]);
-    wait('new key', lookCircuits(b), true);
+    wait('new key', observationCircuits(b), true);
     await world.run(500);
     expect(begun.slice(0, 2)).toEqual(['new key', 'failed before']);
     await world.run(10_000);
@@ -308,13 +308,13 @@ describe('an attempt that waits', () => {
   it('Fix: begins before those of buckets that have failed, though they came first: each of their trials may hang', async () => {
     const world = setUp();
     const buckets = ['c', 'd', 'e'].map((bucket) => ({ bucket, region: a.region }));
-    for (const target of buckets) world.look(target, 'k', 's3.unavailable');
+    for (const target of buckets) world.answered(target, 'k', 's3.unavailable');
     expect(world.open()).toEqual(['endpoint us-east-1']);
     const begun: string[] = [];
     const wait = ({ bucket, region }: typeof a, isNewKey: boolean) =>
-      void world.circuits.wait({ ids: lookCircuits({ bucket, region }), isNewKey }, 600_000, never).then((permit) => {
+      void world.circuits.wait({ ids: observationCircuits({ bucket, region }), isNewKey }, 600_000, never).then((permit) => {
         begun.push(bucket);
-        world.look(a, 'k');
+        world.answered(a, 'k');
         permit?.leave();
       });
     for (const target of buckets) wait(target, true);
@@ -326,12 +326,12 @@ describe('an attempt that waits', () => {
 
   it('ends after its time, and with the signal', async () => {
     const world = setUp();
-    world.look(a, 'k', 'bucket.missing');
+    world.answered(a, 'k', 'bucket.missing');
     const stopping = new AbortController();
     const ends: unknown[] = [];
-    void world.circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 3_000, never).then((permit) => ends.push(permit));
+    void world.circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 3_000, never).then((permit) => ends.push(permit));
     void world.circuits
-      .wait({ ids: lookCircuits(a), isNewKey: false }, 600_000, stopping.signal)
+      .wait({ ids: observationCircuits(a), isNewKey: false }, 600_000, stopping.signal)
       .catch((error: unknown) => ends.push(error instanceof Error && error.message));
     await world.run(3_500);
     expect(ends).toEqual([undefined]);
@@ -342,9 +342,9 @@ describe('an attempt that waits', () => {
 
   it('gives its permit to the next when it leaves without a result', async () => {
     const world = setUp();
-    world.look(a, 'k', 'bucket.missing');
+    world.answered(a, 'k', 'bucket.missing');
     await world.run(5_000);
-    const attempt = { ids: lookCircuits(a), isNewKey: false };
+    const attempt = { ids: observationCircuits(a), isNewKey: false };
     const first = world.circuits.take(attempt);
     expect(world.circuits.take(attempt)).toBeUndefined();
     first?.leave();
@@ -354,9 +354,9 @@ describe('an attempt that waits', () => {
 
 it('a bucket whose request had no answer counts as failing alone, until the circuit of their endpoint opens', () => {
   const world = setUp();
-  for (const key of ['k', 'l', 'm']) world.look(a, key, 's3.unavailable');
+  for (const key of ['k', 'l', 'm']) world.answered(a, key, 's3.unavailable');
   expect([a, b].map(world.circuits.isFailing)).toEqual([true, false]);
-  world.look(b, 'k', 's3.unavailable');
+  world.answered(b, 'k', 's3.unavailable');
   expect(world.open()).toEqual(['endpoint us-east-1']);
   expect([a, b, { ...b, bucket: 'c' }, far].map(world.circuits.isFailing)).toEqual([true, true, true, false]);
 });
@@ -381,7 +381,7 @@ it('a message of a bucket that is not served costs the same however many wait fo
 
 it('a circuit for which nothing was tried for ten minutes is forgotten', async () => {
   const world = setUp();
-  world.look(a, 'k', 'bucket.missing');
+  world.answered(a, 'k', 'bucket.missing');
   await world.run(590_000);
   expect(world.open()).toEqual(['bucket a']);
   await world.run(30_000);
@@ -390,22 +390,24 @@ it('a circuit for which nothing was tried for ten minutes is forgotten', async (
 
 it('a circuit that is forgotten during a trial, and opens again, does not count that trial’s permit as its own', async () => {
   const world = setUp();
-  world.look(a, 'k', 'bucket.missing');
-  const hanging = world.circuits.take({ ids: lookCircuits(a), isNewKey: true });
+  world.answered(a, 'k', 'bucket.missing');
+  const hanging = world.circuits.take({ ids: observationCircuits(a), isNewKey: true });
   await world.run(620_000);
   expect(world.open()).toEqual([]);
-  world.look(a, 'k', 'bucket.missing');
+  world.answered(a, 'k', 'bucket.missing');
   hanging?.leave();
   await world.run(5_000);
-  expect(world.circuits.take({ ids: lookCircuits(a), isNewKey: false })).toBeDefined();
+  expect(world.circuits.take({ ids: observationCircuits(a), isNewKey: false })).toBeDefined();
 });
 
 it('a timer that is over a little early does not cost the trial: nothing else may come that wakes what waits', async () => {
   const world = setUp({ earlyMs: 0.9 });
-  world.look(a, 'k', 'bucket.missing');
-  world.circuits.take({ ids: lookCircuits(a), isNewKey: true })?.leave();
+  world.answered(a, 'k', 'bucket.missing');
+  world.circuits.take({ ids: observationCircuits(a), isNewKey: true })?.leave();
   let begun = 0;
-  void world.circuits.wait({ ids: lookCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal).then(() => (begun += 1));
+  void world.circuits
+    .wait({ ids: observationCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal)
+    .then(() => (begun += 1));
   await world.run(10_000);
   expect(begun).toBe(1);
 });
@@ -418,12 +420,13 @@ it('a thousand failures of one outage set one timer', () => {
 
 it('a request of enrichment that has the permit of its bucket’s trial decides it', async () => {
   const world = setUp();
-  world.look(a, 'k', 'bucket.missing');
+  world.answered(a, 'k', 'bucket.missing');
   await world.run(5_000);
   const enrich = (fault?: Fault) => {
     const permit = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
     const sentAtMs = world.clock.monotonicMs();
-    if (permit !== undefined) world.circuits.looked(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
+    if (permit !== undefined)
+      world.circuits.storageAnswered(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
     permit?.leave();
     return permit !== undefined;
   };

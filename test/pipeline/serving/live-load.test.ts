@@ -22,7 +22,7 @@ describe('the live path', () => {
     expect(load.isBusy()).toBe(false);
   });
 
-  it('is pressed while writes or looks wait for their turn, and while much is held', () => {
+  it('is pressed while writes or HEAD requests wait for their turn, and while much is held', () => {
     const { load } = setUp();
     load.bulkQueue({ actionsQueued: 1, requestsInFlight: 2 });
     expect(load.isBusy()).toBe(true);

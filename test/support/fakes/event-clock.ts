@@ -7,7 +7,7 @@ import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
-/** A look takes one turn of the event loop until its request is sent; the second sees what the first began. */
+/** A HEAD request takes one turn of the event loop until it is sent; the second sees what the first began. */
 const TURNS = 2;
 
 export interface EventClock extends Clock {

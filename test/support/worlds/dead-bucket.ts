@@ -12,7 +12,7 @@ interface DeadBucket {
   readonly minutes: number;
   readonly deadPerS: number;
   readonly exactPerS: number;
-  readonly looksPerS: number;
+  readonly inexactPerS: number;
   readonly inFlightMax: number;
   readonly attributesAgeMs?: number;
   /** Called with the highest number in flight of each minute, when it is over. */
@@ -39,7 +39,7 @@ export interface DeadBucketResult {
 
 /** Plays it for some minutes, from the beginning of the outage on. */
 export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResult> {
-  const { workers, minutes, deadPerS, exactPerS, looksPerS, inFlightMax } = options;
+  const { workers, minutes, deadPerS, exactPerS, inexactPerS, inFlightMax } = options;
   const sentAtMs = new Map<string, number>();
   /** How many healthy events took so many steps to the index. */
   const lags = createHistogram();
@@ -90,7 +90,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
       world.send('dead', syntheticRecord(`k-${sent % KEYS}`, { bucket: FAULTY.bucket, eventTimeMs: world.clock.nowMs() }));
     }
     for (let left = perStep(exactPerS, step); left > 0; left -= 1) sendHealthy(NEAR.bucket, true);
-    for (let left = perStep(looksPerS, step); left > 0; left -= 1) sendHealthy(FAR.bucket, false);
+    for (let left = perStep(inexactPerS, step); left > 0; left -= 1) sendHealthy(FAR.bucket, false);
     await world.run(STEP_MS);
     const minute = Math.floor((step * STEP_MS) / (60 * SECOND_MS));
     inFlightPeaks[minute] = Math.max(inFlightPeaks[minute] ?? 0, world.queue.inFlight);

@@ -11,8 +11,8 @@ import { bucketDifference, indexed, openFlow } from './flow.ts';
 import type { Flow, IndexKind } from './flow.ts';
 import type { QueueWorld, WorldBucket } from './queue.ts';
 
-/** What a row sends: exact events and looks, of the bucket with the fault and of another; `faulty`: looks at what itself fails. */
-export const traffics = ['exact', 'look', 'neighbour exact', 'neighbour look', 'faulty'] as const;
+/** What a row sends: exact and inexact events, of the bucket with the fault and of another; `faulty`: inexact events of what itself fails. */
+export const traffics = ['exact', 'inexact', 'neighbour exact', 'neighbour inexact', 'faulty'] as const;
 export type Traffic = (typeof traffics)[number];
 
 /** What a fault concerns. The rest must be served while it lasts. */
@@ -20,9 +20,9 @@ export type Reach = 'object' | 'bucket' | 'index' | 'endpoint' | 'all';
 
 const concerned: Readonly<Record<Reach, readonly Traffic[]>> = {
   object: ['faulty'],
-  bucket: ['faulty', 'look'],
-  index: ['faulty', 'look', 'exact'],
-  endpoint: ['faulty', 'look', 'neighbour look'],
+  bucket: ['faulty', 'inexact'],
+  index: ['faulty', 'inexact', 'exact'],
+  endpoint: ['faulty', 'inexact', 'neighbour inexact'],
   all: traffics,
 };
 
@@ -31,7 +31,7 @@ export interface FaultRow {
   readonly index: IndexKind;
   readonly reach: Reach;
   readonly env?: Environment;
-  /** The keys that fail themselves: looks at them are sent too. Absent: each look at the bucket fails. */
+  /** The keys that fail themselves: inexact events of them are sent too. Absent: each HEAD request for an object of the bucket fails. */
   readonly faulty?: { readonly prefix: string; readonly keys: 'one' | 'many' };
   /**
    * Another row, or `outage.test.ts`, or the adapter's own test of the fault and a row with the same reach, or the same fault in
@@ -179,10 +179,10 @@ function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
   let count = 0;
 
   function change(traffic: Traffic, bucket: WorldBucket, { key, gone }: { readonly key: string; readonly gone: string }): void {
-    // each third look is at a removed object: there an answer that is believed too soon deletes, or keeps, the wrong document
+    // each third event is of a removed object: there an answer that is believed too soon deletes, or keeps, the wrong document
     const isRemoval = traffic !== 'exact' && traffic !== 'neighbour exact' && count % 3 === 0;
-    const isLook = traffic === 'look' || traffic === 'neighbour look' || traffic === 'faulty';
-    const body = isRemoval ? bucket.remove(gone) : isLook ? bucket.putUnstated(key) : bucket.put(key);
+    const isInexact = traffic === 'inexact' || traffic === 'neighbour inexact' || traffic === 'faulty';
+    const body = isRemoval ? bucket.remove(gone) : isInexact ? bucket.putUnstated(key) : bucket.put(key);
     watch.send(traffic, body);
   }
 
@@ -193,11 +193,11 @@ function createLoad({ faulty }: FaultRow, world: QueueWorld, watch: Watch) {
   function round(): void {
     count += 1;
     const at = { key: `key/${count}`, gone: `gone/${count}` };
-    const look = { key: `look/${count}`, gone: at.gone };
+    const inexact = { key: `inexact/${count}`, gone: at.gone };
     change('exact', world, at);
-    change('look', world, look);
+    change('inexact', world, inexact);
     change('neighbour exact', neighbour, at);
-    change('neighbour look', neighbour, look);
+    change('neighbour inexact', neighbour, inexact);
     if (faulty !== undefined) change('faulty', world, faultyKeys(faulty.prefix, faulty.keys));
   }
 

@@ -53,7 +53,7 @@ const s3 = ({ world }: Flow): FaultProxy => world.s3;
 const sqs = ({ world }: Flow): FaultProxy => world.sqs;
 const cluster = ({ index }: Flow): FaultProxy => index;
 
-/** Longer than the two attempts of several looks. */
+/** Longer than the two attempts of several HEAD requests. */
 const REGION_HANGS_MS = 15_000;
 
 const broken = { prefix: 'broken', keys: 'one' } as const;

@@ -390,10 +390,10 @@ export function createBreakableStore(): BreakableStore {
 }
 
 interface StorageHooks {
-  /** Told of each look. */
-  beforeLook?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
-  /** Awaited after a key was looked at, before that is answered. */
-  afterLook?: ((key: string) => Promise<void>) | undefined;
+  /** Told of each HEAD request. */
+  beforeHead?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
+  /** Awaited after a key was read, before that is answered. */
+  afterHead?: ((key: string) => Promise<void>) | undefined;
 }
 
 function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly hooks: StorageHooks } {
@@ -402,9 +402,9 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
     ...storage,
     hooks,
     observe: async (bucket, key, signal, how) => {
-      hooks.beforeLook?.(bucket);
+      hooks.beforeHead?.(bucket);
       const observation = await storage.observe(bucket, key, signal, how);
-      await hooks.afterLook?.(key);
+      await hooks.afterHead?.(key);
       signal?.throwIfAborted();
       return observation;
     },

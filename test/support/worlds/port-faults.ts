@@ -16,11 +16,11 @@ export const CHANGED_PREFIX = 'changed/';
 
 /** A bucket that exists and is not connected: its first event connects it. */
 export const FRESH = { bucket: 'fresh', region: 'us-east-1' } as const;
-/** Connected buckets of a region that no other bucket is in: twice as many as there are looks at a time. */
+/** Connected buckets of a region that no other bucket is in: twice as many as there are HEAD requests at a time. */
 const CROWD = Array.from({ length: isLong ? 300 : 64 }, (_, count) => ({ bucket: `crowd-${count}`, region: 'ap-south-1' }));
 
-/** What is sent while a fault lasts: exact events and looks of the bucket itself and of others, and changes of few keys. `others`: see MatrixFault. */
-export const tags = ['exact same', 'exact near', 'look near', 'look far', 'look same', 'changes', 'broken', 'others'] as const;
+/** What is sent while a fault lasts: exact and inexact events of the bucket itself and of others, and changes of few keys. `others`: see MatrixFault. */
+export const tags = ['exact same', 'exact near', 'inexact near', 'inexact far', 'inexact same', 'changes', 'broken', 'others'] as const;
 export type Tag = (typeof tags)[number];
 
 export interface MatrixFault {
@@ -33,7 +33,7 @@ export interface MatrixFault {
   readonly stopsReceiving?: true;
   /** A fresh fault for the network of one process. */
   readonly begin: () => PortFault;
-  /** Buckets that only this row has. Those that are connected are sent looks, the others exact events. */
+  /** Buckets that only this row has. Those that are connected get inexact events, the others exact ones. */
   readonly others?: { readonly isConnected: boolean; readonly buckets: readonly WorkerBucket[] };
   /** What cannot be served however often it is tried, while others of its bucket can: its receives are its own. Default: none. */
   readonly alone?: Tag;
@@ -48,8 +48,8 @@ const fail = (code: FaultCode): never => {
   throw new FaultError(code, 'a fault of the test');
 };
 const OF_OBJECT: readonly Tag[] = ['broken'];
-const OF_BUCKET: readonly Tag[] = ['broken', 'changes', 'look same'];
-const OF_REGION: readonly Tag[] = [...OF_BUCKET, 'look near'];
+const OF_BUCKET: readonly Tag[] = ['broken', 'changes', 'inexact same'];
+const OF_REGION: readonly Tag[] = [...OF_BUCKET, 'inexact near'];
 const OF_INDEX: readonly Tag[] = [...OF_BUCKET, 'exact same'];
 
 /** Two attempts of the adapter, of ten seconds each, as for S3 that accepts a connection and says nothing. */
@@ -95,7 +95,7 @@ export const portFaults: readonly MatrixFault[] = [
   { name: 'the bucket is denied', isVariant: true, concerns: OF_BUCKET, begin: storage(isBucket, 'bucket.denied') },
   { name: 'S3 does not answer for the bucket', concerns: OF_BUCKET, begin: storage(isBucket, 's3.unavailable', HANGS_MS) },
   { name: 'the region cannot be reached', concerns: OF_REGION, begin: storage(isRegion, 's3.unavailable', UNREACHABLE_MS) },
-  { name: 'the credentials have expired', concerns: [...OF_REGION, 'look far'], begin: storage(() => true, 's3.credentials') },
+  { name: 'the credentials have expired', concerns: [...OF_REGION, 'inexact far'], begin: storage(() => true, 's3.credentials') },
   {
     name: 'many buckets of one region hang',
     concerns: ['others'],

@@ -113,8 +113,8 @@ export function missingBucket(): never {
 export const bucketRecord = recordOf(BUCKET, { versioning: { status: 'unknown', observedAtMs: 0 } });
 
 interface Hooks {
-  /** Called before each second look. */
-  beforeLook: (keys: readonly string[]) => void | Promise<void>;
+  /** Called before what is stored is read by key. */
+  beforeRead: (keys: readonly string[]) => void | Promise<void>;
   /** Called before the turn's writes reach the store: the moment to write something newer, or to throw. */
   beforeWrite: (writes: readonly IndexWrite[]) => void | Promise<void>;
   /** What the turn is told instead of what was scanned. */
@@ -129,11 +129,11 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const telemetry = createFakeTelemetry();
   const s3 = createFakeBucketS3(clock);
   await store.objects.createBucket(bucket);
-  const hooks: Hooks = { beforeLook: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
+  const hooks: Hooks = { beforeRead: () => {}, beforeWrite: () => {}, scanned: (documents) => documents };
   const objects: ObjectIndex = {
     ...store.objects,
     getMany: async (...asked) => {
-      await hooks.beforeLook(asked[1]);
+      await hooks.beforeRead(asked[1]);
       return store.objects.getMany(...asked);
     },
     write: async (writes, signal) => {

@@ -184,7 +184,7 @@ function createTraffic(world: WorkersWorld, others: Others, sent: (tag: Tag, buc
     world.send(tag, nativeRecord(key, { bucket, object, eventTimeMs: clock.nowMs() }));
   }
 
-  function look(tag: Tag, bucket: string, key = `look-${count}`): void {
+  function inexact(tag: Tag, bucket: string, key = `inexact-${count}`): void {
     storage.put(bucket, key);
     if (key !== BROKEN_KEY) sent(tag, bucket, key);
     world.send(tag, syntheticRecord(key, { bucket, eventTimeMs: clock.nowMs() }));
@@ -205,7 +205,7 @@ function createTraffic(world: WorkersWorld, others: Others, sent: (tag: Tag, buc
     const { isConnected, buckets } = others;
     const nextOf = (at: number): WorkerBucket | undefined => buckets[(count * OTHERS_AT_ONCE + at) % buckets.length];
     const chosen = new Set(Array.from({ length: OTHERS_AT_ONCE }, (_, at) => nextOf(at)));
-    for (const each of chosen) if (each !== undefined) (isConnected ? look : exact)('others', each.bucket);
+    for (const each of chosen) if (each !== undefined) (isConnected ? inexact : exact)('others', each.bucket);
   }
 
   return {
@@ -217,10 +217,10 @@ function createTraffic(world: WorkersWorld, others: Others, sent: (tag: Tag, buc
       exact('exact near', NEAR.bucket);
       exact('exact same', FAULTY.bucket);
       if (count % 2 === 0) change();
-      if (count % 4 === 0) look('look near', NEAR.bucket);
-      if (count % 4 === 1) look('look far', FAR.bucket);
-      if (count % 4 === 2) look('look same', FAULTY.bucket);
-      if (count % 8 === 3) look('broken', FAULTY.bucket, BROKEN_KEY);
+      if (count % 4 === 0) inexact('inexact near', NEAR.bucket);
+      if (count % 4 === 1) inexact('inexact far', FAR.bucket);
+      if (count % 4 === 2) inexact('inexact same', FAULTY.bucket);
+      if (count % 8 === 3) inexact('broken', FAULTY.bucket, BROKEN_KEY);
     },
   };
 }

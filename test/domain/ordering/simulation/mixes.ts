@@ -19,7 +19,7 @@ const plain = {
 export const mixes = {
   delays: { ...plain, name: 'delays and repeats' },
   losses: { ...plain, name: 'lost events, then a reconcile', losses: 'lossy' },
-  joined: { ...plain, name: 'joined looks', bursts: true },
+  joined: { ...plain, name: 'joined observations', bursts: true },
   sources: { ...plain, name: 'several sources, forged records', sources: 'many', bursts: true },
   deletes: { ...plain, name: 'exact deletes, versioning changes', versioning: 'changes' },
   outages: { ...plain, name: 'outages that hold answers back', outages: true, bursts: true },
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
   { without: 'an implausible sequencer is not believed (rule 3)', mix: 'delays', rules: { hintOf: believesEverySequencer } },
   { without: 'an event of yesterday is not exact (rule 3)', mix: 'delays', rules: { hintOf: believesOldEvents } },
   { without: 'a dialect that does not fit its source is not believed (rule 3)', mix: 'sources', rules: { hintOf: believesEverySource } },
-  { without: 'inexact sources are looked up, not believed (rule 7)', mix: 'delays', rules: { hintOf: trustsTrails } },
+  { without: 'inexact sources are observed, not believed (rule 7)', mix: 'delays', rules: { hintOf: trustsTrails } },
   { without: 'nothing comes from the future (rule 10)', mix: 'sources', rules: { hintOf: believesTheFuture } },
   { without: 'an event from the future counts by S3’s clock (rule 10)', mix: 'skewed', rules: { plan: forgetsTheFuture } },
   { without: 'what S3’s clock is ahead is added to the time of sending (rule 10)', mix: 'skewed', rules: { hintOf: knowsNoSkew } },
@@ -110,7 +110,7 @@ function knowsNoSkew(...[record, known, times]: Parameters<Rules['hintOf']>): Re
   return hintOf(record, bucket, times);
 }
 
-/** All hints that share a look are final as soon as one is. */
+/** All hints that share an observation are final as soon as one is. */
 function settlesTogether(...[hints, observedAtMs]: Parameters<Rules['plan']>): ReturnType<Rules['plan']> {
   const plan = planObservedWrite(hints, observedAtMs);
   const final = plan.verdicts.find((verdict) => verdict.final);

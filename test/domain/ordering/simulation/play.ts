@@ -69,12 +69,12 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
 
 /**
  * Sweeps until the document is settled, as the product does all the time. A write that joined hints share is unsettled if one
- * of them is; when that one's second look is refused, because another's clock was higher, only a sweep settles the document.
+ * of them is; when that one's second observation is refused, because another's clock was higher, only a sweep settles the document.
  */
 function sweepUnsettled(world: World, worker: () => Worker): void {
   for (let sweeps = 0; world.stored?.settled === false && sweeps < SWEEPS_MAX; sweeps += 1) {
     const agedMs = Math.max(world.nowMs, world.stored.clock / 1_000 + SWEEP_AGE_MS);
-    world.at(agedMs + world.random.int(0, SWEEP_EVERY_MS), () => worker().lookAgain());
+    world.at(agedMs + world.random.int(0, SWEEP_EVERY_MS), () => worker().observeAgain());
     world.runAll();
   }
 }

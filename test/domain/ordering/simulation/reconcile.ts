@@ -76,9 +76,9 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
   /** What the product decides on what is stored now; what is refused is decided again. */
   function settle(listed: Answer, round: number, done: () => void): void {
     if (round > ROUNDS_MAX) return done();
-    const looked = world.stored;
+    const read = world.stored;
     const clock = clockOfListing(listed.observedAtMs);
-    switch (decideListed(presentOf(listed.content), documentOf(looked), clock).kind) {
+    switch (decideListed(presentOf(listed.content), documentOf(read), clock).kind) {
       case 'gone':
       case 'equal':
       case 'incomplete':
@@ -94,18 +94,18 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
         });
       case 'phantom':
       case 'inFlight':
-        return confirm({ listed, looked, round }, done);
+        return confirm({ listed, read, round }, done);
     }
   }
 
   function confirm(
-    { listed, looked, round }: { readonly listed: Answer; readonly looked: Stored | undefined; readonly round: number },
+    { listed, read, round }: { readonly listed: Answer; readonly read: Stored | undefined; readonly round: number },
     done: () => void,
   ): void {
     world.at(world.nowMs + random.int(0, 3_000), () => {
       if (world.outEndMs('s3') !== undefined) return compare(done);
       const { content, observedAtMs, answeredMs } = world.ask(world.nowMs);
-      const decision = decideSeen(presentOf(content) ?? { present: false }, documentOf(looked), observedAtMs);
+      const decision = decideSeen(presentOf(content) ?? { present: false }, documentOf(read), observedAtMs);
       if (decision.kind === 'agrees') return world.at(answeredMs, done);
       const { clock, settled, equalClock } = decision.plan;
       world.at(answeredMs, () =>

@@ -12,7 +12,7 @@ export interface Rules {
   readonly refusedProvisionalStays: boolean;
   /** Rule 8: late exact events at or below the floor resolve. */
   readonly floor: boolean;
-  /** Rule 11: a hint never joins a look whose HEAD was sent already. */
+  /** Rule 11: a hint never joins an observation whose HEAD was sent already. */
   readonly joinsBeforeHead: boolean;
   /** Rule 12. */
   readonly ties: boolean;

@@ -1,7 +1,7 @@
 /**
- * Workers that receive, look, pause, crash and write at their own pace:
+ * Workers that receive, observe, pause, crash and write at their own pace:
  *
- *   receive ─► bucket record ─► hint ─► exact: write │ look: join or wait for a HEAD ─► one write ─► a verdict for each
+ *   receive ─► bucket record ─► hint ─► exact: write │ observe: join or wait for a HEAD ─► one write ─► a verdict for each
  *      ▲            ▲                                         │
  *      │            └── in hand, after an outage, a tie ◄─────┤
  *      └── hidden, provisional or after a crash ◄─────────────┴─► handed over: acknowledged under an open gap
@@ -15,13 +15,13 @@ import type { Stored, World } from './world.ts';
 
 export interface Worker {
   receive(message: SimMessage): void;
-  /** A look that no message waits for, at the stored document's own clock. */
-  lookAgain(): void;
+  /** An observation that no message waits for, at the stored document's own clock. */
+  observeAgain(): void;
 }
 
 interface Member {
   readonly hint: ResolveHint | ObserveHint;
-  /** Absent: a look that no message waits for. */
+  /** Absent: an observation that no message waits for. */
   readonly message: SimMessage | undefined;
   /** Set while the record is decided by a tie and not by itself. */
   readonly tie: ObserveHint | undefined;
@@ -47,7 +47,7 @@ const BURST_TURNS = [0, 50, 1_000, 3_000, 15_000, 60_000];
 export function createWorker(world: World, { id, skewMs, gaps, redeliver }: WorkerOptions): Worker {
   const { rules, random, history } = world;
   const { mix } = history;
-  /** The members of the look whose HEAD was not sent yet: others can join them. */
+  /** The members of the observation whose HEAD was not sent yet: others can join them. */
   let joinable: Member[] | undefined;
   const gapWriter: GapWriter = gaps.writerOf(skewMs);
 
@@ -94,7 +94,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
       case 'resolve':
       case 'observe':
         if (hint.kind === 'observe' && message.isMisfit) world.counts.misfits += 1;
-        return look({ hint, message, tie });
+        return observe({ hint, message, tie });
       case 'gap':
       case 'ignored':
         return;
@@ -121,7 +121,7 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
     });
   }
 
-  function look(member: Member): void {
+  function observe(member: Member): void {
     if (joinable !== undefined) {
       world.counts.joined += 1;
       return void joinable.push(member);
@@ -210,8 +210,8 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
 
   return {
     receive,
-    lookAgain() {
-      if (world.stored?.settled === false) look({ hint: hintOfTie(world.stored.clock), message: undefined, tie: undefined });
+    observeAgain() {
+      if (world.stored?.settled === false) observe({ hint: hintOfTie(world.stored.clock), message: undefined, tie: undefined });
     },
   };
 }

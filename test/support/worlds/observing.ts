@@ -1,11 +1,11 @@
-/** Looks at single objects and the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
+/** Observations of single objects with the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
 import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { createLookAgain } from '../../../src/pipeline/calendar/look-again.ts';
-import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks } from '../../../src/pipeline/looks/observer.ts';
+import { createObserveAgain } from '../../../src/pipeline/calendar/observe-again.ts';
+import { createBulkWriter } from '../../../src/pipeline/observing/bulk-writer.ts';
+import { createObserving } from '../../../src/pipeline/observing/observer.ts';
 import type { ObjectIndex } from '../../../src/pipeline/ports/object-index.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
@@ -22,7 +22,7 @@ interface WorldOptions {
 }
 
 /** Creates it with its buckets connected. */
-export async function createLooksWorld({
+export async function createObservingWorld({
   buckets = ['photos'],
   source = 'routed',
   headConcurrency = 8,
@@ -37,7 +37,7 @@ export async function createLooksWorld({
   const limits = { actionsMax: 1_000, bytesMax: 10_000_000, lingerMs: 0, concurrency: 1 };
   const write = createBulkWriter({ ...shared, objects: writesTo(objects, shared), limits });
   const stopped = new AbortController().signal;
-  const { observe } = createLooks({ ...shared, storage, index, write, concurrency: headConcurrency, stopped });
+  const { observe } = createObserving({ ...shared, storage, index, write, concurrency: headConcurrency, stopped });
   const records: BucketRecord[] = [];
   for (const bucket of buckets) {
     storage.createBucket(bucket);
@@ -51,7 +51,7 @@ export async function createLooksWorld({
     storage,
     records,
     observe,
-    lookAgain: createLookAgain(observe),
+    observeAgain: createObserveAgain(observe),
     /** A document of that age, of `photos` unless `more` says otherwise. */
     document: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}): ObjectDocument => ({
       bucket: 'photos',

@@ -1,10 +1,10 @@
 /**
- * Enrichment: reads the metadata and tags that a bucket's record asks for and that events and looks do not contain. It never
- * holds back what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
+ * Enrichment: reads the metadata and tags that a bucket's record asks for and that events do not contain. It never holds back
+ * what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
  *
  *   exact event   of a lasting version: HEAD of the version, then its tags
  *                 else: the present tags, then HEAD with If-Match, which proves whose tags they were
- *   look          at a lasting version: its tags
+ *   observation   of a lasting version: its tags
  *                 else: the present tags, then another HEAD, which must see the same object
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -53,16 +53,16 @@ export interface Enricher {
   /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
   ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
   /**
-   * Returns the state that a look saw, as far as the bucket asks for it, with the tags, and how they were read: `ok` if the bucket
+   * Returns the state that was observed, as far as the bucket asks for it, with the tags, and how they were read: `ok` if the bucket
    * does not ask for them. The caller has a slot of the HEAD queue. Never rejects.
    */
-  ofLook(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
+  ofObservation(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
 }
 
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'take' | 'looked' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'take' | 'storageAnswered' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests count as late then. */
   readonly stopped: AbortSignal;
 }
@@ -90,7 +90,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     }).finally(() => permit.leave());
   }
 
-  async function ofLook(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofLook']> {
+  async function ofObservation(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofObservation']> {
     const { bucket, state } = request;
     if (!state.present) return { state, tags: NOT_ASKED_FOR };
     const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
@@ -102,12 +102,12 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     report(bucket, 'head', { result: 'ok' });
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
-    const tags = permit === undefined ? PAUSED : await lookTagsInTime({ ...asked, permit });
+    const tags = permit === undefined ? PAUSED : await observedTagsInTime({ ...asked, permit });
     return { state: withTags(asked, tags), tags };
   }
 
-  function lookTagsInTime(request: Permitted<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
-    return withinTime(request, (signal) => readLookTags(request, signal)).finally(() => request.permit.leave());
+  function observedTagsInTime(request: Permitted<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
+    return withinTime(request, (signal) => readObservedTags(request, signal)).finally(() => request.permit.leave());
   }
 
   /** Runs the work with a signal that is aborted when the time for enrichment is over. */
@@ -144,7 +144,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return withTags(enriched, head.result === 'ok' ? before : head);
   }
 
-  async function readLookTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+  async function readObservedTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
     const { bucket, key, state } = request;
     const { versionId, etag } = state;
     const tags = await readTags(request, signal);
@@ -184,12 +184,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     const sentAtMs = clock.monotonicMs();
     try {
       const value = await ask();
-      circuits.looked(bucket, { key, sentAtMs, enriches: true });
+      circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true });
       return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
     } catch (error) {
       const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
-      // the refusal of one object says nothing about the bucket: a look would list it instead
-      if (!stopped.aborted && circuitOf(fault.code) !== 'object') circuits.looked(bucket, { key, sentAtMs, enriches: true, fault });
+      // the refusal of one object says nothing about the bucket: an observation would list it instead
+      if (!stopped.aborted && circuitOf(fault.code) !== 'object')
+        circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true, fault });
       return signal.aborted ? { result: 'late' } : { result: fault.code, reason: fault.reason };
     }
   }
@@ -214,7 +215,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     reportEnriched(telemetry, { bucket, enrich, result: how.result, ...('reason' in how && { reason: how.reason }) });
   }
 
-  return { ofEvent, ofLook };
+  return { ofEvent, ofObservation };
 }
 
 /** How one step of enriching one live document ended. */

@@ -3,21 +3,21 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { jobAnswerOf, FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
-import type { LookAnswer, Observe } from '../looks/observer.ts';
+import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 
 /**
  * Sends a HEAD for each key and writes the answer, unless something newer is stored by then. All documents are held in memory,
  * so callers pass a page. Ends early when `isOver` returns true; resolves with how many documents were checked, from the first
  * one on. A fault of one object is left to the next sweep; throws a fault of the bucket or of all buckets.
  */
-export type LookAgain = (bucket: BucketRecord, documents: readonly ObjectDocument[], isOver?: () => boolean) => Promise<number>;
+export type ObserveAgain = (bucket: BucketRecord, documents: readonly ObjectDocument[], isOver?: () => boolean) => Promise<number>;
 
 /** Twice as many as the HEADs that run at the same time, since the others wait for their writes. After a fault of the bucket, or at the end of a visit, no more than these have to end. */
-const LOOKS_AT_ONCE = 16;
+const OBSERVATIONS_AT_ONCE = 16;
 
 /** Creates the function over an observer, which bounds the HEADs at once. */
-export function createLookAgain(observe: Observe): LookAgain {
-  function look(bucket: BucketRecord, { key, clock, deleted, event_name, event_time }: ObjectDocument): Promise<LookAnswer> {
+export function createObserveAgain(observe: Observe): ObserveAgain {
+  function observeDocument(bucket: BucketRecord, { key, clock, deleted, event_name, event_time }: ObjectDocument): Promise<ObserveAnswer> {
     return observe({
       bucket,
       key,
@@ -28,22 +28,22 @@ export function createLookAgain(observe: Observe): LookAgain {
         ...(event_time !== undefined && { eventTimeMs: Date.parse(event_time) }),
       },
       source: 'check',
-      // a tombstone that is looked at again can lose nothing
+      // a tombstone that is observed again can lose nothing
       reportsDeletion: deleted,
     });
   }
 
-  return async function lookAgain(bucket, documents, isOver = () => false) {
+  return async function observeAgain(bucket, documents, isOver = () => false) {
     let next = 0;
     let fault: Fault | undefined;
-    async function lookAtNext(): Promise<void> {
+    async function observeNext(): Promise<void> {
       for (let document = documents[next]; document !== undefined && fault === undefined && !isOver(); document = documents[next]) {
         next += 1;
-        const answer = await look(bucket, document);
+        const answer = await observeDocument(bucket, document);
         if (answer.kind === 'fault' && endsVisit(answer.fault.code)) fault = answer.fault;
       }
     }
-    await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lookAtNext));
+    await Promise.all(Array.from({ length: OBSERVATIONS_AT_ONCE }, observeNext));
     if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
     return next;
   };

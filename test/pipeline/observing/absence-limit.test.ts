@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createLooksWorld } from '../../support/worlds/looks.ts';
+import { createObservingWorld } from '../../support/worlds/observing.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { type LookRequest } from '../../../src/pipeline/looks/observer.ts';
+import { type ObserveRequest } from '../../../src/pipeline/observing/observer.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 
 const MINUTE_MS = 60_000;
@@ -12,7 +12,7 @@ const bucketOf = (bucket: string) => recordOf(bucket, { source: 'routed' });
 
 /** Two buckets whose documents are an hour old. One HEAD runs at a time, so that the bounds are met exactly. */
 async function setUp() {
-  const world = await createLooksWorld({ buckets: ['photos', 'other'], headConcurrency: 1 });
+  const world = await createObservingWorld({ buckets: ['photos', 'other'], headConcurrency: 1 });
   const { clock, storage, observe } = world;
   const firstKeys: string[] = [];
   const firstKey = storage.firstKey.bind(storage);
@@ -35,12 +35,12 @@ async function setUp() {
       if (!isGone) for (const key of keys) storage.put(bucket, key);
       return documents;
     },
-    lookAgain: (documents: readonly ObjectDocument[], bucket = 'photos') =>
-      world.lookAgain(bucketOf(bucket), documents).then(
+    observeAgain: (documents: readonly ObjectDocument[], bucket = 'photos') =>
+      world.observeAgain(bucketOf(bucket), documents).then(
         () => 'ended',
         (error: unknown) => (error instanceof FaultError ? error.code : error),
       ),
-    look: (key: string, more: Partial<LookRequest> = {}) => {
+    observe: (key: string, more: Partial<ObserveRequest> = {}) => {
       const hint = { kind: 'observe', clock: clockOfMs(clock.nowMs() - MINUTE_MS), settleFromMs: clock.nowMs() - MINUTE_MS } as const;
       return observe({ bucket: bucketOf('photos'), key, hint, cause: {}, source: 'routed', ...more });
     },
@@ -52,16 +52,16 @@ async function setUp() {
 }
 
 describe('absence that no event reported', () => {
-  it('is believed 100 times a minute of many looks, and then not until the bucket shows an object', async () => {
+  it('is believed 100 times a minute of many observations, and then not until the bucket shows an object', async () => {
     const world = await setUp();
     const others = Array.from({ length: 400 }, (_, at) => `present${at}`);
     await world.add(others);
     const present = await world.add(Array.from({ length: 200 }, (_, at) => `there${at}`));
-    expect(await world.lookAgain(present)).toBe('ended');
+    expect(await world.observeAgain(present)).toBe('ended');
     const gone = await world.add(world.keysOf(150), { isGone: true });
     // the store loses its disk
     for (const key of [...others, ...present.map((document) => document.key)]) world.storage.delete('photos', key);
-    expect(await world.lookAgain(gone)).toBe('bucket.unproven');
+    expect(await world.observeAgain(gone)).toBe('bucket.unproven');
     expect(await world.tombstones()).toBe(100);
   });
 
@@ -69,9 +69,9 @@ describe('absence that no event reported', () => {
     const world = await setUp();
     await world.add(['z']);
     const gone = await world.add(world.keysOf(500), { isGone: true });
-    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.observeAgain(gone)).toBe('ended');
     expect(await world.tombstones()).toBe(500);
-    // one HEAD of the next document, which is gone too, and one more of the key that was looked at before the LIST
+    // one HEAD of the next document, which is gone too, and one more of the key that was observed before the LIST
     expect(world.storage.observed).toHaveLength(502);
     expect(world.firstKeys).toHaveLength(1);
   });
@@ -80,7 +80,7 @@ describe('absence that no event reported', () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(10), { isGone: true });
     await world.add(['k0010']);
-    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.observeAgain(gone)).toBe('ended');
     expect(await world.tombstones()).toBe(10);
     expect(world.firstKeys).toEqual([]);
   });
@@ -89,12 +89,12 @@ describe('absence that no event reported', () => {
     const world = await setUp();
     world.storage.put('photos', 'new');
     const gone = await world.add(world.keysOf(200), { isGone: true });
-    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.observeAgain(gone)).toBe('ended');
     expect(await world.tombstones()).toBe(200);
     expect(world.firstKeys).toEqual(['photos']);
   });
 
-  it('is looked at again after the bucket has shown an object: a disk that came back loses nothing more', async () => {
+  it('is observed again after the bucket has shown an object: a disk that came back loses nothing more', async () => {
     const world = await setUp();
     const keys = world.keysOf(200);
     const documents = await world.add(keys, { isGone: true });
@@ -105,7 +105,7 @@ describe('absence that no event reported', () => {
       if (world.storage.observed.length === 10) for (const key of keys) world.storage.put('photos', key);
       return observation;
     };
-    expect(await world.lookAgain(documents)).toBe('ended');
+    expect(await world.observeAgain(documents)).toBe('ended');
     expect(await world.tombstones()).toBe(9);
   });
 
@@ -113,10 +113,10 @@ describe('absence that no event reported', () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(150), { isGone: true });
     const others = await world.add(world.keysOf(5), { bucket: 'other', isGone: true });
-    expect(await world.lookAgain(gone)).toBe('bucket.unproven');
-    // nine, where they are more than half of the looks
+    expect(await world.observeAgain(gone)).toBe('bucket.unproven');
+    // nine, where they are more than half of the observations
     expect(await world.tombstones()).toBe(9);
-    expect(await world.lookAgain(others, 'other')).toBe('ended');
+    expect(await world.observeAgain(others, 'other')).toBe('ended');
     expect(await world.tombstones('other')).toBe(5);
     const reason = 'many objects of photos are gone that no event reported as deleted, and the bucket shows no other object';
     const reported = world.telemetry.recorded('requestFailed');
@@ -127,25 +127,25 @@ describe('absence that no event reported', () => {
   it('waits until the bucket shows an object again, which is asked once in five seconds, and is not believed a few times a minute until then', async () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(150), { isGone: true });
-    for (let times = 0; times < 2; times += 1) await world.lookAgain(gone);
+    for (let times = 0; times < 2; times += 1) await world.observeAgain(gone);
     expect(world.firstKeys).toHaveLength(1);
     for (let minutes = 0; minutes < 10; minutes += 1) {
       await world.clock.sleep(MINUTE_MS);
-      expect(await world.lookAgain(gone)).toBe('bucket.unproven');
+      expect(await world.observeAgain(gone)).toBe('bucket.unproven');
     }
     expect(await world.tombstones()).toBe(9);
     await world.clock.sleep(5_001);
     world.storage.put('photos', 'back');
-    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.observeAgain(gone)).toBe('ended');
     expect(await world.tombstones()).toBe(150);
   });
 
   it('costs nothing where the index has no document that could be lost', async () => {
     const world = await setUp();
-    for (const key of world.keysOf(300)) expect(await world.look(key)).toMatchObject({ kind: 'written' });
+    for (const key of world.keysOf(300)) expect(await world.observe(key)).toMatchObject({ kind: 'written' });
     expect(world.firstKeys).toEqual([]);
     const gone = await world.add(world.keysOf(300), { isGone: true, deleted: true, deleted_at: '2026-01-01T00:00:00.000Z' });
-    expect(await world.lookAgain(gone)).toBe('ended');
+    expect(await world.observeAgain(gone)).toBe('ended');
     expect(world.firstKeys).toEqual([]);
   });
 });
@@ -154,17 +154,17 @@ describe('absence that an event reported', () => {
   it('is never limited, also while the other waits', async () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(400), { isGone: true });
-    expect(await world.lookAgain(gone.slice(0, 100))).toBe('bucket.unproven');
-    for (const { key } of gone.slice(100)) expect(await world.look(key, { reportsDeletion: true })).toMatchObject({ kind: 'written' });
+    expect(await world.observeAgain(gone.slice(0, 100))).toBe('bucket.unproven');
+    for (const { key } of gone.slice(100)) expect(await world.observe(key, { reportsDeletion: true })).toMatchObject({ kind: 'written' });
     expect(await world.tombstones()).toBe(309);
-    expect(await world.look('k0050')).toMatchObject({ kind: 'fault', fault: { code: 'bucket.unproven' } });
+    expect(await world.observe('k0050')).toMatchObject({ kind: 'fault', fault: { code: 'bucket.unproven' } });
   });
 
   it('is not limited where one of several hints of the key reported it', async () => {
     const world = await setUp();
     const gone = await world.add(world.keysOf(150), { isGone: true });
-    await world.lookAgain(gone.slice(0, 100));
-    const [created, deleted] = await Promise.all([world.look('k0149'), world.look('k0149', { reportsDeletion: true })]);
+    await world.observeAgain(gone.slice(0, 100));
+    const [created, deleted] = await Promise.all([world.observe('k0149'), world.observe('k0149', { reportsDeletion: true })]);
     expect([created, deleted]).toMatchObject([{ kind: 'written' }, { kind: 'written' }]);
   });
 });

@@ -207,8 +207,8 @@ describe('an S3 that does not answer', () => {
   it('holds no longer an event that waits for a place among the HEADs', async () => {
     const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
     await world.changeBucket(BUCKET, { enrich: 'tags' });
-    world.storageHooks.afterLook = never;
-    await world.send(world.put('look', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
+    world.storageHooks.afterHead = never;
+    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
     await world.run(200);
     await world.send(put(world, 'k'));
     await world.run(9_900);
@@ -250,8 +250,8 @@ describe('an S3 that does not answer', () => {
       ...Array.from({ length: 15 }, () => 'head paused'),
       ...Array.from({ length: 5 }, () => 'head s3.unavailable'),
     ]);
-    world.storageHooks.afterLook = never;
-    await world.send(world.put('look', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
+    world.storageHooks.afterHead = never;
+    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
     await world.run(200);
     await world.send(put(world, 'later'));
     await world.run(200);
@@ -315,7 +315,7 @@ describe('an event that is received again', () => {
   });
 });
 
-describe('a look', () => {
+describe('an observation', () => {
   const routed = { source: 'routed' } as const;
 
   it('writes what users wrote beside the object only where its bucket asks for it', async () => {
@@ -344,7 +344,7 @@ describe('a look', () => {
     expect(results(world)).toEqual(['head ok', 'tags ok']);
   });
 
-  it('looks again after it read the tags, where there are none: tags of another object are not taken', async () => {
+  it('sends another HEAD request after it read the tags, where there are none: tags of another object are not taken', async () => {
     const world = await worldOf('tags', 'never', routed);
     await world.send(routedPut(world, 'same'));
     await world.run(200);

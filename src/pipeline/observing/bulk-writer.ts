@@ -209,7 +209,7 @@ function isRepeat(request: WriteRequest, stored: ObjectDocument | undefined): bo
   if (stored === undefined) return false;
   // another clock by now means that something newer was written since
   if (stored.clock !== request.document.clock) return true;
-  // an unsettled document does not repeat a settled fact: another look settles it
+  // an unsettled document does not repeat a settled fact: another observation settles it
   return stored.settled && sameContent(stored, request.document);
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createElapsed } from '../../../src/adapters/system-clock.ts';
 import { documentOf, type ObjectState } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createBulkWriter, type BulkLimits, type WriteAnswer, type WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { createBulkWriter, type BulkLimits, type WriteAnswer, type WriteRequest } from '../../../src/pipeline/observing/bulk-writer.ts';
 import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';

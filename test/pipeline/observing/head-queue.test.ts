@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createHeadQueue } from '../../../src/pipeline/looks/head-queue.ts';
+import { createHeadQueue } from '../../../src/pipeline/observing/head-queue.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 const a = { bucket: 'a', region: 'us-east-1' };

@@ -3,8 +3,8 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { ObserveHint, ResolveHint } from '../../../src/domain/ordering/hint.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
-import { createBulkWriter } from '../../../src/pipeline/looks/bulk-writer.ts';
-import { createLooks, type LookAnswer } from '../../../src/pipeline/looks/observer.ts';
+import { createBulkWriter } from '../../../src/pipeline/observing/bulk-writer.ts';
+import { createObserving, type ObserveAnswer } from '../../../src/pipeline/observing/observer.ts';
 import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import { createLiveLoad } from '../../../src/pipeline/serving/live-load.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
@@ -37,7 +37,7 @@ async function setUp(concurrency = 4) {
     limits: { actionsMax: 100, bytesMax: 1e6, lingerMs: 0, concurrency: 4 },
   });
   const load = createLiveLoad({ clock, telemetry, heldMax: 100, bulkConcurrency: 4 });
-  const { observe: look } = createLooks({
+  const observing = createObserving({
     storage: slowStorage,
     index: store,
     write,
@@ -49,7 +49,7 @@ async function setUp(concurrency = 4) {
     load,
   });
   const bucket = recordOf('b', { source: 'routed', versioning: { status: 'unknown', observedAtMs: 0 } });
-  const answers: LookAnswer[] = [];
+  const answers: ObserveAnswer[] = [];
   return {
     clock,
     telemetry,
@@ -62,19 +62,21 @@ async function setUp(concurrency = 4) {
       answering = held.promise;
       return () => held.resolve();
     },
-    look: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject', mayBegin?: () => boolean) =>
-      look({
-        bucket,
-        key,
-        hint,
-        cause: { eventName },
-        source: 'routed',
-        traces: [],
-        ...(mayBegin !== undefined && { mayBegin }),
-      }).then((answer) => {
-        answers.push(answer);
-        return answer;
-      }),
+    observe: (key: string, hint: ObserveHint | ResolveHint, eventName = 'PutObject', mayBegin?: () => boolean) =>
+      observing
+        .observe({
+          bucket,
+          key,
+          hint,
+          cause: { eventName },
+          source: 'routed',
+          traces: [],
+          ...(mayBegin !== undefined && { mayBegin }),
+        })
+        .then((answer) => {
+          answers.push(answer);
+          return answer;
+        }),
     document: async (key: string) => (await store.plainObjects.getMany('b', [key]))[0],
     run: async (forMs = 0) => {
       await clock.advance(forMs);
@@ -94,12 +96,12 @@ const observe = ({ clock }: World, offMs = 0): ObserveHint => ({
 const resolve = ({ clock }: World, offMs = 0): ResolveHint => ({ kind: 'resolve', clock: clockOfMs(clock.nowMs() + offMs) });
 
 describe('hints of a key that are in hand together', () => {
-  it('take one look and one write, at the highest clock and in the name of its event; each has its own verdict', async () => {
+  it('take one HEAD request and one write, at the highest clock and in the name of its event; each has its own verdict', async () => {
     const world = await setUp();
     world.storage.put('b', 'k');
-    void world.look('k', observe(world, -90_000), 'Old');
-    void world.look('k', observe(world), 'New');
-    void world.look('k', resolve(world, -1_000), 'Middle');
+    void world.observe('k', observe(world, -90_000), 'Old');
+    void world.observe('k', observe(world), 'New');
+    void world.observe('k', resolve(world, -1_000), 'Middle');
     await world.run();
     expect(world.storage.observed).toEqual(['b/k']);
     expect(world.store.requests).toHaveLength(1);
@@ -111,13 +113,13 @@ describe('hints of a key that are in hand together', () => {
     ]);
   });
 
-  it('but not those that come while the look is out: their own is sent after them', async () => {
+  it('but not those that come while the HEAD request is out: their own is sent after them', async () => {
     const world = await setUp();
     const release = world.holdAnswers();
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run();
-    void world.look('k', resolve(world, 1));
-    void world.look('k', observe(world, 2));
+    void world.observe('k', resolve(world, 1));
+    void world.observe('k', observe(world, 2));
     await world.run();
     expect(world.storage.observed).toEqual(['b/k', 'b/k']);
     release();
@@ -125,14 +127,14 @@ describe('hints of a key that are in hand together', () => {
     expect(world.answers).toHaveLength(3);
   });
 
-  it('that wait for a place are joined until their look is sent', async () => {
+  it('that wait for a place are joined until their HEAD request is sent', async () => {
     const world = await setUp(1);
     const release = world.holdAnswers();
-    void world.look('first', observe(world));
+    void world.observe('first', observe(world));
     await world.run();
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run(1_000);
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     release();
     await world.run();
     expect(world.storage.observed).toEqual(['b/first', 'b/k']);
@@ -140,14 +142,14 @@ describe('hints of a key that are in hand together', () => {
   });
 });
 
-describe('looks', () => {
+describe('observations', () => {
   it('are never more at once than may be, and the gauge goes back to zero', async () => {
     const world = await setUp(2);
     // a region that has not answered may not have every place
-    void world.look('first', observe(world));
+    void world.observe('first', observe(world));
     await world.run();
     const release = world.holdAnswers();
-    for (const key of ['a', 'b', 'c', 'd', 'e']) void world.look(key, observe(world));
+    for (const key of ['a', 'b', 'c', 'd', 'e']) void world.observe(key, observe(world));
     await world.run();
     expect(world.storage.observed).toHaveLength(1 + 2);
     release();
@@ -161,8 +163,8 @@ describe('looks', () => {
   it('that fail tell their fault to all who wait for them', async () => {
     const world = await setUp();
     world.storage.failWith(new FaultError('s3.throttled', 'SlowDown'));
-    void world.look('k', observe(world));
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run();
     const fault = { kind: 'fault', fault: { code: 's3.throttled', reason: 'SlowDown' } };
     expect(world.answers).toEqual([fault, fault]);
@@ -173,10 +175,10 @@ describe('looks', () => {
     const world = await setUp(1);
     const answer = world.holdAnswers();
     let isOpen = false;
-    void world.look('hangs', observe(world));
+    void world.observe('hangs', observe(world));
     await world.run();
-    for (const key of ['k', 'shared']) void world.look(key, observe(world), 'PutObject', () => !isOpen);
-    void world.look('shared', observe(world), 'PutObject', () => true);
+    for (const key of ['k', 'shared']) void world.observe(key, observe(world), 'PutObject', () => !isOpen);
+    void world.observe('shared', observe(world), 'PutObject', () => true);
     isOpen = true;
     answer();
     await world.run();
@@ -188,7 +190,7 @@ describe('looks', () => {
   it('end when the stop’s deadline passes', async () => {
     const world = await setUp();
     world.holdAnswers();
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run();
     world.stopping.abort();
     await world.run();
@@ -199,7 +201,7 @@ describe('looks', () => {
 describe('what was seen', () => {
   it('of nothing is a tombstone', async () => {
     const world = await setUp();
-    void world.look('k', resolve(world));
+    void world.observe('k', resolve(world));
     await world.run();
     expect(await world.document('k')).toMatchObject({ deleted: true, settled: true });
     expect(world.answers).toEqual([{ kind: 'written', verdict: { final: true }, objectExpires: false }]);
@@ -209,7 +211,7 @@ describe('what was seen', () => {
     const world = await setUp();
     world.storage.put('b', 'k');
     const release = world.holdAnswers();
-    void world.look('k', observe(world, -90_000));
+    void world.observe('k', observe(world, -90_000));
     await world.run(30_000);
     release();
     await world.run();
@@ -219,21 +221,21 @@ describe('what was seen', () => {
 
   it('that the store refuses is stale, with the same verdict', async () => {
     const world = await setUp();
-    void world.look('k', resolve(world, 5_000));
+    void world.observe('k', resolve(world, 5_000));
     await world.run();
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run();
     expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 }, objectExpires: false });
   });
 
   it('that meets its very clock with other content is a tie for a resolve, and accepted from an observe', async () => {
     const world = await setUp();
-    void world.look('k', resolve(world));
+    void world.observe('k', resolve(world));
     await world.run();
     world.storage.put('b', 'k');
     const hint = resolve(world);
     for (const each of [hint, observe(world)]) {
-      void world.look('k', each);
+      void world.observe('k', each);
       await world.run();
     }
     expect(world.answers.slice(1)).toMatchObject([{ kind: 'tie', clock: hint.clock }, { kind: 'written' }]);
@@ -243,11 +245,11 @@ describe('what was seen', () => {
   it('is told where the store fails, and nobody waits for ever though it cannot be written down', async () => {
     const world = await setUp();
     world.store.broken.writes = new FaultError('index.denied', '403');
-    void world.look('k', observe(world));
+    void world.observe('k', observe(world));
     await world.run();
     expect(world.answers).toEqual([{ kind: 'fault', fault: { code: 'index.denied', reason: '403' } }]);
     world.storage.put('b', 'odd', { lastModifiedMs: Number.NaN });
-    void world.look('odd', observe(world));
+    void world.observe('odd', observe(world));
     await world.run();
     expect(world.answers[1]).toMatchObject({ kind: 'fault', fault: { code: 'internal.unexpected' } });
   });

@@ -1,7 +1,7 @@
 /**
- * The limit of deletions that no event reports. A store that has lost its disk, or another store at the same address, answers
- * for every object that it is gone. When unusually many looks find nothing, the bucket must show an object before more is
- * believed:
+ * The absence limit bounds deletions that no event reports. A store that has lost its disk, or another store at the same
+ * address, answers for every object that it is gone. When unusually many observations find nothing, the bucket must show an
+ * object before more is believed:
  *
  *   few  ─► believed
  *   many ─► the index has no live document of the key ─► believed: nothing can be lost
@@ -21,7 +21,7 @@ import type { WithPorts } from '../ports/ports.ts';
 /** Absences of one bucket in one minute. A re-index restores this many documents in a second, if they should prove to be wrong. */
 const ABSENT_MAX = 100;
 const WINDOW_MS = 60_000;
-/** From this many absences on, more than half of the looks is unusual too. Fewer may be chance, and a request for each would cost more than they do. */
+/** From this many absences on, more than half of the observations is unusual too. Fewer may be chance, and a request for each would cost more than they do. */
 const HALF_FROM = 10;
 /** How long before a HEAD the bucket may have shown an object: as long as HeadBucket may confirm it (ordering rule 5). */
 const PROOF_AGE_MAX_MS = 5_000;
@@ -32,7 +32,7 @@ const KEYS_MAX = 1_000;
 /** Far more buckets than any worker has. */
 const BUCKETS_MAX = 10_000;
 
-/** A look that found nothing, and that no event announced. `sentAtMs`: when its HEAD was sent (monotonic). */
+/** An observation that found nothing, and that no event announced. `sentAtMs`: when its HEAD was sent (monotonic). */
 export interface UnreportedAbsence {
   readonly bucket: BucketRecord;
   readonly key: string;
@@ -40,9 +40,9 @@ export interface UnreportedAbsence {
 }
 
 export interface AbsenceLimit {
-  /** Counts a look that found its object. */
+  /** Counts an observation that found its object. */
   found(bucket: string): void;
-  /** Counts the absence. Resolves with whether it may be written, or the key must be looked at again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
+  /** Counts the absence. Resolves with whether it may be written, or the key must be observed again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
   judge(absence: UnreportedAbsence): Promise<'believed' | 'repeat'>;
 }
 
@@ -56,7 +56,7 @@ interface AbsenceLimitDependencies extends WithPorts<'clock' | 'telemetry'> {
 interface Minute {
   readonly sinceMs: number;
   readonly absentKeys: Set<string>;
-  looks: number;
+  observations: number;
   absent: number;
 }
 
@@ -76,14 +76,14 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
     const current = minutes.get(bucket);
     const nowMs = clock.monotonicMs();
     if (current !== undefined && nowMs - current.sinceMs < WINDOW_MS) return current;
-    const minute = { sinceMs: nowMs, absentKeys: new Set<string>(), looks: 0, absent: 0 };
+    const minute = { sinceMs: nowMs, absentKeys: new Set<string>(), observations: 0, absent: 0 };
     minutes.set(bucket, minute);
     return minute;
   }
 
   function count({ bucket, key }: UnreportedAbsence): Minute {
     const minute = minuteOf(bucket.bucket);
-    minute.looks += 1;
+    minute.observations += 1;
     minute.absent += 1;
     if (minute.absentKeys.size < KEYS_MAX) minute.absentKeys.add(key);
     return minute;
@@ -120,7 +120,7 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
     return { atMs: clock.monotonicMs(), fault: new FaultError('bucket.unproven', reason) };
   }
 
-  /** Asks the bucket once for all looks that wait. */
+  /** Asks the bucket once for all observations that wait. */
   function prove(absence: UnreportedAbsence): Promise<Proof> {
     const { bucket } = absence.bucket;
     const running = proving.get(bucket);
@@ -142,7 +142,7 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
 
   return {
     found(bucket) {
-      minuteOf(bucket).looks += 1;
+      minuteOf(bucket).observations += 1;
     },
     async judge(absence) {
       const minute = count(absence);
@@ -159,6 +159,6 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
   };
 }
 
-function isUnusual({ looks, absent }: Minute): boolean {
-  return absent > ABSENT_MAX || (absent >= HALF_FROM && absent > looks / 2);
+function isUnusual({ observations, absent }: Minute): boolean {
+  return absent > ABSENT_MAX || (absent >= HALF_FROM && absent > observations / 2);
 }

@@ -1,5 +1,5 @@
 /**
- * The queue of all requests to S3 about single objects, for looks and for enrichment. It has one limit for all of them, and
+ * The queue of all requests to S3 about single objects, for observations and for enrichment. It has one limit for all of them, and
  * serves the buckets in turn. Requests that hang must not take every place, so one bucket, one region, and all that fails
  * together have a share only.
  */

@@ -1,5 +1,5 @@
 /**
- * Looks at keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
+ * Observes keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
  * 11) and share one write at the highest clock that they need; each hint gets its own verdict.
  */
 import { setImmediate } from 'node:timers/promises';
@@ -20,7 +20,7 @@ import type { Store } from '../ports/store.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-export interface LookRequest {
+export interface ObserveRequest {
   readonly bucket: BucketRecord;
   readonly key: string;
   readonly hint: ResolveHint | ObserveHint;
@@ -30,37 +30,37 @@ export interface LookRequest {
   readonly reportsDeletion?: boolean;
   /** Asks by LIST, because HEAD has failed several times for this object. */
   readonly byListing?: boolean;
-  /** Asked when the look's turn has come: whether it may still be sent, or a circuit that opened meanwhile holds it back. Absent: it may. */
+  /** Asked when the turn of the HEAD request has come: whether it may still be sent, or a circuit that opened meanwhile holds it back. Absent: it may. */
   readonly mayBegin?: () => boolean;
-  /** The traces of the message that waits for the look; absent if no message waits. */
+  /** The traces of the message that waits for the observation; absent if no message waits. */
   readonly traces?: Traces;
 }
 
-export type LookAnswer =
+export type ObserveAnswer =
   /** `objectExpires`: S3 answered that a lifecycle rule is going to expire the object. */
   | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
-  /** The look may not begin any more, and nothing was sent. */
+  /** The observation may not begin any more, and nothing was sent. */
   | { readonly kind: 'blocked' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-export type Observe = (request: LookRequest) => Promise<LookAnswer>;
+export type Observe = (request: ObserveRequest) => Promise<ObserveAnswer>;
 
 interface ObserverDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly write: WriteDocument;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'looked'>;
-  readonly enricher: Pick<Enricher, 'ofLook'>;
+  readonly circuits: Pick<Circuits, 'storageAnswered'>;
+  readonly enricher: Pick<Enricher, 'ofObservation'>;
   readonly absences: AbsenceLimit;
-  /** Aborted at the deadline of the stop; looks end then. */
+  /** Aborted at the deadline of the stop; observations end then. */
   readonly stopped: AbortSignal;
 }
 
 interface Member {
-  readonly request: LookRequest;
-  readonly answer: (answer: LookAnswer) => void;
+  readonly request: ObserveRequest;
+  readonly answer: (answer: ObserveAnswer) => void;
 }
 
 /** Creates the observer. */
@@ -69,7 +69,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
   const joinable = new Map<string, Member[]>();
 
-  function observe(request: LookRequest): Promise<LookAnswer> {
+  function observe(request: ObserveRequest): Promise<ObserveAnswer> {
     return new Promise((resolve) => {
       const id = `${request.bucket.bucket}/${request.key}`;
       const member = { request, answer: resolve };
@@ -80,11 +80,11 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
       }
       const members: Member[] = [member];
       joinable.set(id, members);
-      void heads.run(request.bucket, () => look(id, members));
+      void heads.run(request.bucket, () => observeKey(id, members));
     });
   }
 
-  async function look(id: string, members: readonly Member[]): Promise<void> {
+  async function observeKey(id: string, members: readonly Member[]): Promise<void> {
     // with a free slot this starts at once: the other records of the same batch must be able to join first
     await setImmediate();
     // from now on no hint may join, because the HEAD must be sent after every hint that it serves was received
@@ -99,15 +99,15 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const byListing = members.some(({ request }) => request.byListing === true);
     const seen = await headWithLimit({ ...first, byListing }, members);
     if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
-    const { state } = await enricher.ofLook({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
+    const { state } = await enricher.ofObservation({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
     // the write does not keep a slot of the HEAD queue
     void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
       answerAll(members, { kind: 'fault', fault: faultOf(error) }),
     );
   }
 
-  /** The HEAD, and its absence once more if the deletion limit wants the bucket to show an object before it. */
-  async function headWithLimit(request: LookRequest, members: readonly Member[]): Promise<Observation | { readonly fault: Fault }> {
+  /** The HEAD, and its absence once more if the absence limit wants the bucket to show an object before it. */
+  async function headWithLimit(request: ObserveRequest, members: readonly Member[]): Promise<Observation | { readonly fault: Fault }> {
     const { bucket, key } = request;
     const traces = tracesOf(members);
     const sentAtMs = clock.monotonicMs();
@@ -125,7 +125,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   async function head(
-    { bucket: { bucket, region, account }, key, byListing = false }: LookRequest,
+    { bucket: { bucket, region, account }, key, byListing = false }: ObserveRequest,
     traces: Traces,
   ): Promise<Observation | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
@@ -133,12 +133,12 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     try {
       const observation = await storage.observe({ bucket, region, account, traces }, key, stopped, { byListing });
       sent(observation.state.present ? 'present' : 'absent');
-      circuits.looked({ bucket, region }, { key, sentAtMs: startedMs });
+      circuits.storageAnswered({ bucket, region }, { key, sentAtMs: startedMs });
       return observation;
     } catch (error) {
       const fault = faultOf(error);
       sent(fault.code);
-      if (!stopped.aborted) circuits.looked({ bucket, region }, { key, sentAtMs: startedMs, fault });
+      if (!stopped.aborted) circuits.storageAnswered({ bucket, region }, { key, sentAtMs: startedMs, fault });
       return { fault };
     }
   }
@@ -169,7 +169,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     }
   }
 
-  function answerAll(members: readonly Member[], answer: LookAnswer): void {
+  function answerAll(members: readonly Member[], answer: ObserveAnswer): void {
     for (const member of members) member.answer(answer);
   }
 
@@ -182,26 +182,27 @@ function tracesOf(members: readonly Member[]): Traces {
 
 // ── the parts joined ───────────────────────────────────────────────────────────────────────────────────────────────
 
-interface LooksDependencies extends WithPorts<'clock' | 'telemetry'> {
+interface ObservingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly index: Pick<Store, 'objects' | 'scan'>;
   readonly write: WriteDocument;
   readonly circuits: Circuits;
   /** How many HEADs and enrichment requests may run at the same time. */
   readonly concurrency: number;
-  /** Aborted at the deadline of the stop; looks end then. */
+  /** Aborted at the deadline of the stop; observations end then. */
   readonly stopped: AbortSignal;
-  /** The load of the live path; absent: the looks serve something else. */
+  /** The load of the live path; absent: the observations serve something else. */
   readonly load?: Pick<LiveLoad, 'heads'>;
 }
 
-export interface Looks {
+export interface Observing {
   readonly observe: Observe;
   readonly enricher: Enricher;
 }
 
 /** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
-export function createLooks({ storage, index, write, clock, telemetry, circuits, concurrency, stopped, load }: LooksDependencies): Looks {
+export function createObserving(dependencies: ObservingDependencies): Observing {
+  const { storage, index, write, clock, telemetry, circuits, concurrency, stopped, load } = dependencies;
   const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type PresentState } from '../../../src/domain/documents/document.ts';
 import { faults, type FaultCode } from '../../../src/domain/fault.ts';
-import { withPlainFallback } from '../../../src/pipeline/looks/enricher.ts';
-import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/looks/bulk-writer.ts';
+import { withPlainFallback } from '../../../src/pipeline/observing/enricher.ts';
+import type { WriteAnswer, WriteRequest } from '../../../src/pipeline/observing/bulk-writer.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 function setUp(answers: readonly WriteAnswer[]) {
