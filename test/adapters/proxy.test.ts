@@ -64,7 +64,7 @@ describe('through a proxy', () => {
   it('AWS is reached in a tunnel, with the user and password of the proxy', async () => {
     const { port } = new URL(proxy.url);
     const storage = storageWith(proxyOf({ HTTPS_PROXY: `http://user:p%40ss@127.0.0.1:${port}` }));
-    expect(await storage.observe(bucket, 'a')).toMatchObject({ state: { present: true } });
+    expect(await storage.readState(bucket, 'a')).toMatchObject({ state: { present: true } });
     storage.close();
     expect(proxy.tunnels).toEqual(['photos.s3.eu-west-1.amazonaws.com:443']);
     expect(proxy.authorizations).toEqual([`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
@@ -163,8 +163,8 @@ describe('through a proxy', () => {
     proxy.tunnel = 'none';
     const storage = storageWith(proxyOf({ HTTPS_PROXY: proxy.url }), { timeoutMs: 1_000 });
     const neighbour = storageWith(proxyOf({ HTTP_PROXY: proxy.url }), { endpoint: 'http://minio.internal' });
-    const hanging = thrown(storage.observe(bucket, 'a'));
-    expect(await neighbour.observe(bucket, 'a')).toMatchObject({ state: { present: true } });
+    const hanging = thrown(storage.readState(bucket, 'a'));
+    expect(await neighbour.readState(bucket, 'a')).toMatchObject({ state: { present: true } });
     expect(await hanging).toMatchObject({ code: 's3.unavailable' });
     storage.close();
     neighbour.close();
@@ -180,7 +180,7 @@ describe('through a proxy', () => {
       clock: systemClock,
       proxyEnv,
     });
-    const faults = [await thrown(storage.observe(bucket, 'a')), await thrown(client.send({ method: 'GET', path: '/' }))];
+    const faults = [await thrown(storage.readState(bucket, 'a')), await thrown(client.send({ method: 'GET', path: '/' }))];
     storage.close();
     await client.close();
     expect(faults).toEqual([
@@ -193,7 +193,7 @@ describe('through a proxy', () => {
 
   it('that is down a request is a fault that says so, without the password', async () => {
     const storage = storageWith(proxyOf({ HTTPS_PROXY: 'http://user:hunter2@127.0.0.1:1' }));
-    const fault = await thrown(storage.observe(bucket, 'a'));
+    const fault = await thrown(storage.readState(bucket, 'a'));
     storage.close();
     expect(fault).toMatchObject({ code: 's3.unavailable', reason: expect.stringContaining('127.0.0.1:1') });
     expect(JSON.stringify(fault)).not.toContain('hunter2');

@@ -1,6 +1,6 @@
 /**
- * Observes objects in S3, and reads what S3 says of buckets. The time D of an answer is its Date header minus the measured
- * duration of the attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
+ * Reads what S3 says of objects and buckets. The time D of an answer is its Date header minus the measured duration of the
+ * attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
  */
 import { LRUCache } from 'lru-cache';
 import {
@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { ObjectStorage, Observation } from '../../pipeline/ports/storage.ts';
+import type { ObjectStorage, ObservedState } from '../../pipeline/ports/storage.ts';
 import { createAsk, isAbsence, isFromS3, observedAt, withSignal, type Ask, ownerInput } from './s3-ask.ts';
 import { sendHead } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
@@ -29,7 +29,7 @@ interface S3StorageDependencies {
   readonly tracing?: Tracing;
 }
 
-type Target = Parameters<ObjectStorage['observe']>[0];
+type Target = Parameters<ObjectStorage['readState']>[0];
 
 /**
  * For how long after HeadBucket was sent its 200 proves that a HEAD which begins meanwhile reaches the bucket (ordering rule
@@ -52,7 +52,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
    * A HEAD that finds nothing counts only if the bucket answered before it was sent. If the bucket has to be asked afterwards,
    * the HEAD is repeated: the bucket may have been away while the first one was answered, as when a store mounts its disk.
    */
-  async function observeByHead(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
+  async function readByHead(target: Target, key: string, signal: AbortSignal | undefined): Promise<ObservedState> {
     const wasConfirmed = isConfirmed(target);
     const seen = await head(target, key, signal);
     if (seen.state.present || seen.isListed || wasConfirmed) return { state: seen.state, observedAtMs: seen.observedAtMs };
@@ -62,7 +62,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
   }
 
   /** `isListed`: a listing has shown it, which the bucket itself answered. */
-  async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation & { readonly isListed?: true }> {
+  async function head(target: Target, key: string, signal: AbortSignal | undefined): Promise<ObservedState & { readonly isListed?: true }> {
     const question = { ...target, operation: 'HeadObject', key };
     const input = { Bucket: target.bucket, Key: key, ...ownerInput(target) };
     const reply = await ask(question, signal, { send: (client, options, attempt) => sendHead(client, input, { ...options, attempt }) });
@@ -74,26 +74,26 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       return { state: { present: false }, observedAtMs: observedAt(question, reply.answer) };
     }
     if (!isAbsence(reply.answer) && !mustList(question, reply.answer)) throw s3Fault(question, reply);
-    return { ...(await observeByListing(target, key, signal)), isListed: true };
+    return { ...(await readByListing(target, key, signal)), isListed: true };
   }
 
   /** What a HEAD shows that may not be S3's, if a listing shows the same object; else what the listing shows. */
   async function checkedByListing(
     target: Target,
     key: string,
-    { seen, signal }: { readonly seen: Observation; readonly signal: AbortSignal | undefined },
-  ): Promise<Observation & { readonly isListed: true }> {
-    const listed = await observeByListing(target, key, signal);
+    { seen, signal }: { readonly seen: ObservedState; readonly signal: AbortSignal | undefined },
+  ): Promise<ObservedState & { readonly isListed: true }> {
+    const listed = await readByListing(target, key, signal);
     const isSame = seen.state.present && listed.state.present && seen.state.etag !== undefined && seen.state.etag === listed.state.etag;
     return { ...(isSame ? seen : listed), isListed: true };
   }
 
   /**
-   * Observes a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
+   * Reads a key by listing one key with the key as prefix: of all keys with that prefix, the key itself comes first. The
    * strict reader refuses every answer but a complete listing of this bucket and prefix, so an empty one means absence, and
    * shows that the bucket is there. Another key first would also be the answer of an endpoint that lists out of order.
    */
-  async function observeByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<Observation> {
+  async function readByListing(target: Target, key: string, signal: AbortSignal | undefined): Promise<ObservedState> {
     // with the key, a failure of this request counts and reads as the object's
     const object = { ...target, key };
     const sentMs = clock.monotonicMs();
@@ -149,8 +149,8 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
 
   return {
     ...createS3Details(ask),
-    observe: (target, key, signal, how) =>
-      how?.byListing === true ? observeByListing(target, key, signal) : observeByHead(target, key, signal),
+    readState: (target, key, signal, how) =>
+      how?.byListing === true ? readByListing(target, key, signal) : readByHead(target, key, signal),
     firstKey: async (target, signal) => (await listing.page(target, { prefix: '', after: '', limit: 1 }, signal)).objects[0]?.key,
     async regionOf(bucket, signal) {
       const question = { bucket, region: defaultRegion, operation: 'HeadBucket' };

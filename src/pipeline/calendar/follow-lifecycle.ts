@@ -57,7 +57,7 @@ interface Check {
   documentsLeft: number;
   /** How many objects the check may still observe one by one. */
   headsLeft: number;
-  /** How many objects the visit has checked. */
+  /** How many objects the visit has observed. */
   observed: number;
 }
 
@@ -203,10 +203,10 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
         await openGap(check.bucket.bucket, prefixOf(first.key));
         return undefined;
       }
-      const checked = await observeAgain(check.bucket, documents, check.isOver);
-      check.headsLeft -= checked;
-      check.observed += checked;
-      if (checked < documents.length) return documents[checked - 1]?.key ?? after;
+      const count = await observeAgain(check.bucket, documents, check.isOver);
+      check.headsLeft -= count;
+      check.observed += count;
+      if (count < documents.length) return documents[count - 1]?.key ?? after;
       after = next;
     }
     return undefined;

@@ -1,4 +1,4 @@
-/** Checks documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
+/** Observes the keys of documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { jobAnswerOf, FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
@@ -7,7 +7,7 @@ import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 
 /**
  * Sends a HEAD for each key and writes the answer, unless something newer is stored by then. All documents are held in memory,
- * so callers pass a page. Ends early when `isOver` returns true; resolves with how many documents were checked, from the first
+ * so callers pass a page. Ends early when `isOver` returns true; resolves with how many documents were observed, from the first
  * one on. A fault of one object is left to the next sweep; throws a fault of the bucket or of all buckets.
  */
 export type ObserveAgain = (bucket: BucketRecord, documents: readonly ObjectDocument[], isOver?: () => boolean) => Promise<number>;

@@ -1,6 +1,6 @@
 /**
- * Checks documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
- * a check wrote them too early to be final.
+ * Observes documents again that have been unsettled for long (rule 4): the message that should have settled them was lost, or
+ * an observation was too early to be final.
  */
 import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -41,8 +41,8 @@ export function createUnsettledDue({
 }
 
 /**
- * Creates the visit of one bucket: at most 1,000 checks, and one minute; the next visit by this process continues after them.
- * Nothing is checked while deletions of the bucket wait for a person.
+ * Creates the visit of one bucket: at most 1,000 observations, and one minute; the next visit by this process continues after them.
+ * Nothing is observed while deletions of the bucket wait for a person.
  */
 export function createVisitUnsettled({
   state,
@@ -53,7 +53,7 @@ export function createVisitUnsettled({
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
   readonly observeAgain: ObserveAgain;
 }): Visit {
-  /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being checked. */
+  /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being observed. */
   const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 
   async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
@@ -71,10 +71,10 @@ export function createVisitUnsettled({
     let observed = 0;
     while (observed < OBSERVATIONS_MAX && !isOver()) {
       const documents = await pageOf(bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
-      const checked = await observeAgain(bucket, documents, isOver);
-      observed += checked;
-      if (checked === documents.length && documents.length < PAGE_DOCUMENTS) return observed;
-      after = documents[checked - 1]?.key ?? after;
+      const count = await observeAgain(bucket, documents, isOver);
+      observed += count;
+      if (count === documents.length && documents.length < PAGE_DOCUMENTS) return observed;
+      after = documents[count - 1]?.key ?? after;
     }
     positions.set(bucket.bucket, after);
     signal.throwIfAborted();

@@ -6,12 +6,12 @@ import { circuitOf, FaultError, faultOf, isFaultCode } from '../../domain/fault.
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { createEnricher, type EnricherDependencies, type TagsRead } from '../observing/enricher.ts';
 import { reportHead, type HeadResult } from '../observing/head-queue.ts';
-import type { ObjectStorage, Observation } from '../ports/storage.ts';
+import type { ObjectStorage, ObservedState } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
-export interface HeadAnswer extends Observation {
+export interface HeadAnswer extends ObservedState {
   readonly expiresAtMs: number;
 }
 
@@ -64,7 +64,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
         const expiresAtMs = startedMs + ANSWER_LIFE_MS;
         const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
         try {
-          const seen = await storage.observe(bucket, key, signal);
+          const seen = await storage.readState(bucket, key, signal);
           sent(seen.state.present ? 'present' : 'absent');
           circuits.storageAnswered(bucket, { key, sentAtMs: startedMs });
           const request = { bucket, key, state: seen.state, expiresAtMs };

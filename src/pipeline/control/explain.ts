@@ -45,7 +45,7 @@ export function createExplain({ state, objects, storage, statuses }: ExplainDepe
     if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
     const [[document], answer, status] = await Promise.all([
       objects.getMany(bucket, [key], signal),
-      observe(record, key, signal),
+      stateOf(record, key, signal),
       statuses.of(record, readable, signal),
     ]);
     if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
@@ -66,9 +66,9 @@ export function createExplain({ state, objects, storage, statuses }: ExplainDepe
     };
   };
 
-  async function observe(record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {
+  async function stateOf(record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {
     try {
-      return await storage.observe(record, key, signal);
+      return await storage.readState(record, key, signal);
     } catch (error) {
       if (error instanceof FaultError) return { fault: { code: error.code, reason: error.reason } };
       throw error;

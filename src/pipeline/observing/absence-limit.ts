@@ -47,7 +47,7 @@ export interface AbsenceLimit {
 }
 
 interface AbsenceLimitDependencies extends WithPorts<'clock' | 'telemetry'> {
-  readonly storage: Pick<ObjectStorage, 'observe' | 'firstKey'>;
+  readonly storage: Pick<ObjectStorage, 'readState' | 'firstKey'>;
   readonly index: { readonly objects: Pick<ObjectIndex, 'getMany'>; readonly scan: Pick<ObjectScan, 'scan'> };
   readonly stopped: AbortSignal;
 }
@@ -107,7 +107,7 @@ export function createAbsenceLimit({ storage, index, clock, telemetry, stopped }
 
   async function showsAnObject({ bucket, key }: UnreportedAbsence): Promise<boolean> {
     const known = await keyThatMustExist(bucket.bucket, key);
-    if (known !== undefined && (await storage.observe(bucket, known, stopped)).state.present) return true;
+    if (known !== undefined && (await storage.readState(bucket, known, stopped)).state.present) return true;
     // it may have been deleted just now, with its event on the way
     return (await storage.firstKey(bucket, stopped)) !== undefined;
   }

@@ -13,7 +13,7 @@ import { createAbsenceLimit, type AbsenceLimit } from './absence-limit.ts';
 import type { WriteDocument } from './bulk-writer.ts';
 import { createEnricher, type Enricher } from './enricher.ts';
 import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
-import type { ObjectStorage, Observation } from '../ports/storage.ts';
+import type { ObjectStorage, ObservedState } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { NO_TRACES, type Traces } from '../ports/tracing.ts';
 import type { Store } from '../ports/store.ts';
@@ -107,7 +107,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   /** The HEAD, and its absence once more if the absence limit wants the bucket to show an object before it. */
-  async function headWithLimit(request: ObserveRequest, members: readonly Member[]): Promise<Observation | { readonly fault: Fault }> {
+  async function headWithLimit(request: ObserveRequest, members: readonly Member[]): Promise<ObservedState | { readonly fault: Fault }> {
     const { bucket, key } = request;
     const traces = tracesOf(members);
     const sentAtMs = clock.monotonicMs();
@@ -127,14 +127,14 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   async function head(
     { bucket: { bucket, region, account }, key, byListing = false }: ObserveRequest,
     traces: Traces,
-  ): Promise<Observation | { readonly fault: Fault }> {
+  ): Promise<ObservedState | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
     try {
-      const observation = await storage.observe({ bucket, region, account, traces }, key, stopped, { byListing });
-      sent(observation.state.present ? 'present' : 'absent');
+      const seen = await storage.readState({ bucket, region, account, traces }, key, stopped, { byListing });
+      sent(seen.state.present ? 'present' : 'absent');
       circuits.storageAnswered({ bucket, region }, { key, sentAtMs: startedMs });
-      return observation;
+      return seen;
     } catch (error) {
       const fault = faultOf(error);
       sent(fault.code);
@@ -143,7 +143,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     }
   }
 
-  async function writeSeen(members: readonly Member[], seen: Observation, expiresAtMs: number): Promise<void> {
+  async function writeSeen(members: readonly Member[], seen: ObservedState, expiresAtMs: number): Promise<void> {
     const plan = planObservedWrite(
       members.map((member) => member.request.hint),
       seen.observedAtMs,

@@ -1,4 +1,4 @@
-/** S3: observations of objects, listings, lifecycle rules, and the versions and tags that enrichment reads. The conventions of object-index.ts hold. */
+/** S3: states of objects, listings, lifecycle rules, and the versions and tags that enrichment reads. The conventions of object-index.ts hold. */
 import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
@@ -14,7 +14,7 @@ export interface BucketLocation {
 }
 
 /** What one request saw at a key. `observedAtMs` is D: the Date header (whole seconds) minus the measured duration of the request. */
-export interface Observation {
+export interface ObservedState {
   readonly state: ObjectState;
   readonly observedAtMs: number;
 }
@@ -27,7 +27,7 @@ export interface ObjectStorage extends VersionDetails {
    * and repeats the HEAD when needed), or if a listing that names this bucket and this key as its prefix is empty. Throws `object.denied`, `object.undated`,
    * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  observe(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<Observation>;
+  readState(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<ObservedState>;
   /** Lists one key of the bucket; undefined if it has none. Throws as {@link BucketListing.page} does. */
   firstKey(location: BucketLocation, signal?: AbortSignal): Promise<string | undefined>;
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */

@@ -188,14 +188,14 @@ region = eu-west-3
     // what hangs is a child of the shell, which holds the shell's output open
     await configureProcess(`echo $$ > ${join(folder, 'pid')}\nif [ -e ${keys} ]; then cat ${keys}; else sleep 600; fi`);
     const clients = clientsWith(chain(LIMIT_MS));
-    const observing = thrown(storageOf(clients).observe(bucket, 'a'));
+    const reading = thrown(storageOf(clients).readState(bucket, 'a'));
     const deleting = thrown(queuesOf(clients).deleteBatch(queueUrl(), ['r']));
     // a neighbour with credentials is served meanwhile
     const neighbour = clientsWith({ accessKeyId: 'NEIGHBOUR', secretAccessKey: 'secret' });
     expect(await askedWith(neighbour)).toEqual(['NEIGHBOUR/eu-central-1/s3', 'NEIGHBOUR/eu-central-1/sqs']);
 
     const hung = `the credential_process gave no answer within ${LIMIT_MS} ms`;
-    expect(await observing).toEqual({ code: 's3.credentials', reason: expect.stringContaining(hung) });
+    expect(await reading).toEqual({ code: 's3.credentials', reason: expect.stringContaining(hung) });
     expect(await deleting).toEqual({
       code: 'queue.unreachable',
       reason: expect.stringMatching(new RegExp(`the AWS credentials are missing or not accepted .*${hung}`)),
@@ -212,7 +212,7 @@ region = eu-west-3
 
   it('of a credential process that fails are a fault with its own words, without its arguments', async () => {
     await configureProcess('echo "sign in first" >&2\nexit 3');
-    const fault = await thrown(storageOf(clientsWith(chain())).observe(bucket, 'a'));
+    const fault = await thrown(storageOf(clientsWith(chain())).readState(bucket, 'a'));
     expect(fault).toEqual({
       code: 's3.credentials',
       reason: expect.stringContaining('the credential_process failed with exit code 3: sign in first'),
@@ -225,7 +225,7 @@ region = eu-west-3
   it('of an STS that never answers are a fault that names it', async () => {
     await webIdentity();
     answer = (request) => (ofSts(request) ? 'none' : answerAsAws(request));
-    const fault = await thrown(storageOf(clientsWith(chain(LIMIT_MS))).observe(bucket, 'a'));
+    const fault = await thrown(storageOf(clientsWith(chain(LIMIT_MS))).readState(bucket, 'a'));
     expect(fault).toEqual({
       code: 's3.credentials',
       reason: expect.stringContaining(`no credentials: STS gave no answer within ${LIMIT_MS} ms`),
@@ -247,7 +247,10 @@ region = eu-west-3
     await webIdentity();
     answer = (request) => (ofSts(request) ? answered : answerAsAws(request));
     const clients = clientsWith(chain());
-    expect(await thrown(storageOf(clients).observe(bucket, 'a'))).toEqual({ code: 's3.credentials', reason: expect.stringMatching(words) });
+    expect(await thrown(storageOf(clients).readState(bucket, 'a'))).toEqual({
+      code: 's3.credentials',
+      reason: expect.stringMatching(words),
+    });
     expect(await thrown(queuesOf(clients).deleteBatch(queueUrl(), ['r']))).toEqual({
       code: 'queue.unreachable',
       reason: expect.stringMatching(/the AWS credentials are missing or not accepted/),
@@ -261,7 +264,7 @@ region = eu-west-3
     vi.stubEnv('AWS_EC2_METADATA_SERVICE_ENDPOINT', url);
     vi.stubEnv('AWS_PROFILE', 'mistyped');
     answer = () => 'none';
-    const { code, reason } = await thrown(storageOf(clientsWith(chain())).observe(bucket, 'a'));
+    const { code, reason } = await thrown(storageOf(clientsWith(chain())).readState(bucket, 'a'));
     expect(code).toBe('s3.credentials');
     expect(reason).toMatch(/\[?mistyped\]?/);
     expect(reason).toMatch(/metadata service/);

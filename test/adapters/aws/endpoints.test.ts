@@ -277,11 +277,11 @@ describe('requests to AWS', () => {
   it('about a bucket of another region are not redirected', async () => {
     const storage = createS3Storage({ clientFor: clientsWith({}).s3For, region: 'eu-west-1', clock });
     proxy.answer = () => ({ status: 301, headers: { 'x-amz-bucket-region': 'eu-central-1' } });
-    await storage.observe({ bucket: 'photos', region: 'eu-west-1' }, 'a').catch(() => undefined);
+    await storage.readState({ bucket: 'photos', region: 'eu-west-1' }, 'a').catch(() => undefined);
     expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([['https://photos.s3.eu-west-1.amazonaws.com/a', 'eu-west-1/s3']]);
     // and the neighbour's requests, with the region that was found
     proxy.answer = answerOf;
-    await storage.observe({ bucket: 'photos', region: 'eu-central-1' }, 'a').catch(() => undefined);
+    await storage.readState({ bucket: 'photos', region: 'eu-central-1' }, 'a').catch(() => undefined);
     expect(proxy.asked.at(-1)).toMatchObject({ scope: 'eu-central-1/s3' });
   });
 });

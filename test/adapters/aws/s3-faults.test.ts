@@ -14,13 +14,13 @@ describe('the time of an answer', () => {
   it('is its Date less how long it took, of the last attempt where one was repeated', async () => {
     let count = 0;
     const { storage } = await scriptedS3(() => ((count += 1) === 1 ? { status: 500 } : { headers: present }), { takesMs: 1_234.5 });
-    expect((await storage.observe(target, 'k')).observedAtMs).toBe(DATE_MS - 1_235);
+    expect((await storage.readState(target, 'k')).observedAtMs).toBe(DATE_MS - 1_235);
     expect(count).toBe(2);
   });
 
   it('is that of the HEAD for a key that is not there, which is sent after the bucket has answered', async () => {
     const { storage, taken } = await scriptedS3(keyIsGone, { takesMs: 300 });
-    expect(await storage.observe(target, 'k')).toEqual({ state: { present: false }, observedAtMs: DATE_MS - 300 });
+    expect(await storage.readState(target, 'k')).toEqual({ state: { present: false }, observedAtMs: DATE_MS - 300 });
     expect(taken()).toEqual(['HEAD /some-bucket/k', 'HEAD /some-bucket/', 'HEAD /some-bucket/k']);
   });
 
@@ -30,7 +30,7 @@ describe('the time of an answer', () => {
     ['a listing', ({ method }) => (method === 'HEAD' ? { status: 403 } : { ...pageOf(''), headers: { date: undefined } })],
   ])('is not known without a Date: %s', async (_, script) => {
     const { storage } = await scriptedS3(script);
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'object.undated' });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'object.undated' });
   });
 });
 
@@ -40,8 +40,8 @@ describe('absence', () => {
       if (isBucket) return {};
       return { status: 405, headers: { 'x-amz-delete-marker': path.endsWith('/marker') ? 'true' : undefined } };
     });
-    expect((await storage.observe(target, 'marker')).state).toEqual({ present: false });
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
+    expect((await storage.readState(target, 'marker')).state).toEqual({ present: false });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
   });
 
   it.each([
@@ -50,18 +50,18 @@ describe('absence', () => {
     { status: 500, code: 's3.unavailable' },
   ])('is not 404 while the bucket itself answers $status', async ({ status, code }) => {
     const { storage } = await scriptedS3(({ isBucket }) => ({ status: isBucket ? status : 404 }));
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code });
   });
 
   it('takes one request for each key, and one more for the bucket in 5 s, for all who ask at the same time', async () => {
     const { storage, taken, pass } = await scriptedS3(keyIsGone);
-    await Promise.all(['a', 'b', 'c'].map((key) => storage.observe(target, key)));
+    await Promise.all(['a', 'b', 'c'].map((key) => storage.readState(target, key)));
     expect(taken().filter((request) => request === 'HEAD /some-bucket/')).toHaveLength(1);
     pass(5_000);
-    await storage.observe(target, 'd');
+    await storage.readState(target, 'd');
     expect(taken()).toEqual(['HEAD /some-bucket/d']);
     pass(1);
-    await storage.observe(target, 'e');
+    await storage.readState(target, 'e');
     expect(taken()).toEqual(['HEAD /some-bucket/e', 'HEAD /some-bucket/', 'HEAD /some-bucket/e']);
   });
 
@@ -72,7 +72,7 @@ describe('absence', () => {
       if (isBucket) isAway = false;
       return isAway ? { status: 404 } : { headers: present };
     });
-    expect((await storage.observe(target, 'k')).state).toMatchObject({ present: true, etag: 'abc' });
+    expect((await storage.readState(target, 'k')).state).toMatchObject({ present: true, etag: 'abc' });
     expect(taken()).toEqual(['HEAD /some-bucket/k', 'HEAD /some-bucket/', 'HEAD /some-bucket/k']);
   });
 
@@ -85,9 +85,9 @@ describe('absence', () => {
       if (path.endsWith('/k') && isAway) await held.promise;
       return answer;
     });
-    const observation = storage.observe(target, 'k');
+    const observation = storage.readState(target, 'k');
     await until('the HEAD is sent', () => asked.some(({ path }) => path.endsWith('/k')));
-    await storage.observe(target, 'other');
+    await storage.readState(target, 'other');
     isAway = false;
     held.resolve();
     expect((await observation).state).toMatchObject({ present: true });
@@ -96,10 +96,10 @@ describe('absence', () => {
   it('believes no earlier answer once the bucket is gone', async () => {
     let isGone = false;
     const { storage, pass } = await scriptedS3(({ isBucket }) => (isBucket && !isGone ? {} : { status: 404 }));
-    await storage.observe(target, 'k');
+    await storage.readState(target, 'k');
     isGone = true;
     pass(5_001);
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'bucket.missing' });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'bucket.missing' });
   });
 });
 
@@ -108,7 +108,7 @@ describe('a HEAD that is refused', () => {
     const { storage, asked } = await scriptedS3(({ method }) =>
       method === 'HEAD' ? { status } : pageOf(entry('a+b%2Bc%01', '<StorageClass>GLACIER</StorageClass>'), 'a+b%2Bc%01'),
     );
-    const { state } = await storage.observe(target, 'a b+c\u0001');
+    const { state } = await storage.readState(target, 'a b+c\u0001');
     expect(state).toEqual({ ...listed, storageClass: 'GLACIER' });
     expect(asked[1]?.path).toContain('prefix=a%20b%2Bc%01');
     expect(asked[1]?.path).toContain('max-keys=1');
@@ -120,9 +120,9 @@ describe('a HEAD that is refused', () => {
       const prefix = url.searchParams.get('prefix') ?? '';
       return method === 'HEAD' ? { status: 403 } : pageOf(prefix === 'empty' ? '' : entry(`${prefix}-longer`), prefix);
     });
-    expect((await storage.observe(target, 'empty')).state).toEqual({ present: false });
+    expect((await storage.readState(target, 'empty')).state).toEqual({ present: false });
     expect(asked).toHaveLength(2);
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'object.failed' });
   });
 
   it.each([
@@ -136,7 +136,7 @@ describe('a HEAD that is refused', () => {
     { listing: 'InvalidArgument', status: 400, code: 'object.failed' },
   ])('is $code where the listing answers $listing', async ({ listing, status, code }) => {
     const { storage } = await scriptedS3(({ method }) => (method === 'HEAD' ? { status: 403 } : { status, body: errorBody(listing) }));
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code });
   });
 });
 
@@ -148,16 +148,16 @@ describe('an answer that is not certainly S3’s', () => {
     ['200 without an etag', { headers: { ...foreign, 'content-type': 'text/html' } }],
   ])('is asked again as a listing: %s', async (_, answer) => {
     const { storage, asked } = await scriptedS3(({ method }) => (method === 'HEAD' ? answer : { ...pageOf(entry('k')), headers: foreign }));
-    expect((await storage.observe(target, 'k')).state).toEqual(listed);
+    expect((await storage.readState(target, 'k')).state).toEqual(listed);
     expect(asked).toHaveLength(2);
   });
 
   it('is believed for a store without request IDs, where a listing of the key shows the same', async () => {
     const head = { headers: { ...present, ...foreign, 'x-amz-meta-a': 'b' } };
     const { storage } = await scriptedS3(({ method }) => (method === 'HEAD' ? head : { ...pageOf(entry('k')), headers: foreign }));
-    expect((await storage.observe(target, 'k')).state).toMatchObject({ etag: 'abc', sizeBytes: 5, userMetadata: { a: 'b' } });
+    expect((await storage.readState(target, 'k')).state).toMatchObject({ etag: 'abc', sizeBytes: 5, userMetadata: { a: 'b' } });
     const gone = await scriptedS3(({ method }) => (method === 'HEAD' ? { status: 404, headers: foreign } : pageOf('')));
-    expect((await gone.storage.observe(target, 'k')).state).toEqual({ present: false });
+    expect((await gone.storage.readState(target, 'k')).state).toEqual({ present: false });
   });
 
   it('confirms a bucket by a listing only', async () => {
@@ -165,9 +165,9 @@ describe('an answer that is not certainly S3’s', () => {
       (await scriptedS3(({ method, isBucket }) => (isBucket ? { headers: foreign, body: method === 'HEAD' ? '' : body } : { status: 404 })))
         .storage;
     const signIn = await answering('<html><body>Please sign in</body></html>');
-    await expect(signIn.observe(target, 'k')).rejects.toMatchObject({ code: 'listing.incomplete' });
+    await expect(signIn.readState(target, 'k')).rejects.toMatchObject({ code: 'listing.incomplete' });
     const store = await answering(page(entry('k'), { head: '<IsTruncated>true</IsTruncated>' }));
-    expect((await store.observe(target, 'x')).state).toEqual({ present: false });
+    expect((await store.readState(target, 'x')).state).toEqual({ present: false });
   });
 });
 
@@ -181,13 +181,13 @@ describe('faults of S3', () => {
     { what: '501', answer: { status: 501 }, code: 'object.failed' },
   ])('$what is $code', async ({ answer, code }) => {
     const { storage } = await scriptedS3(() => answer);
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code });
   });
 
   it.each([301, 400, 403])('%d that names another region is a missing bucket, with the region', async (status) => {
     const { storage, asked } = await scriptedS3(() => ({ status, headers: { 'x-amz-bucket-region': 'ap-south-1' } }));
     const reason = expect.stringContaining('the bucket is in ap-south-1, not in eu-west-1') as string;
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({ code: 'bucket.missing', reason });
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({ code: 'bucket.missing', reason });
     expect(asked).toHaveLength(1);
     // which is the answer to who asks for it
     expect(await storage.regionOf('some-bucket')).toBe('ap-south-1');
@@ -196,7 +196,7 @@ describe('faults of S3', () => {
   it('a server that never answers is unavailable after the time-out', async () => {
     // both requests must have arrived, also while other processes have the cores
     const { storage, asked } = await scriptedS3(() => undefined, { timeoutMs: 2_000 });
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({
       code: 's3.unavailable',
       reason: expect.stringContaining('TimeoutError') as string,
     });
@@ -206,7 +206,7 @@ describe('faults of S3', () => {
   it('a port where nothing listens is unavailable', async () => {
     const clients = createTestAws('http://127.0.0.1:1').clients();
     const storage = createS3Storage({ clientFor: clients.s3For, region: 'us-east-1', clock: { monotonicMs: () => 0 } });
-    await expect(storage.observe(target, 'k')).rejects.toMatchObject({
+    await expect(storage.readState(target, 'k')).rejects.toMatchObject({
       code: 's3.unavailable',
       reason: expect.stringContaining('ECONNREFUSED') as string,
     });
@@ -216,20 +216,20 @@ describe('faults of S3', () => {
   it('reasons name the key harmlessly', async () => {
     const { storage } = await scriptedS3(() => ({ status: 412 }));
     const reason = expect.stringContaining(String.raw`HeadObject some-bucket a\u{a}b: 412`) as string;
-    await expect(storage.observe(target, 'a\nb')).rejects.toMatchObject({ code: 'object.failed', reason });
+    await expect(storage.readState(target, 'a\nb')).rejects.toMatchObject({ code: 'object.failed', reason });
   });
 
   it('an aborted request rejects with the signal’s reason, also while it shares another’s request', async () => {
     const { storage, asked } = await scriptedS3(({ isBucket }) => (isBucket ? undefined : { status: 404 }));
     const controllers = [new AbortController(), new AbortController()];
     const observations = controllers.map((controller, index) =>
-      storage.observe(target, `k${index}`, controller.signal).catch((error: unknown) => error),
+      storage.readState(target, `k${index}`, controller.signal).catch((error: unknown) => error),
     );
     await until('the bucket is asked for', () => asked.length === 3 && asked.some(({ path }) => path === '/some-bucket/'));
     const reasons = controllers.map((_, index) => new Error(`enough ${index}`));
     for (const [index, controller] of controllers.entries()) controller.abort(reasons[index]);
     expect(await Promise.all(observations)).toEqual(reasons);
-    await expect(storage.observe(target, 'k', AbortSignal.abort(reasons[0]))).rejects.toBe(reasons[0]);
+    await expect(storage.readState(target, 'k', AbortSignal.abort(reasons[0]))).rejects.toBe(reasons[0]);
   });
 });
 
@@ -244,13 +244,13 @@ it('a HEAD says what S3 says, and nothing where it says nothing, but for the cla
     'x-amz-expiration': 'expiry-date="Wed, 23 Dec 2026 00:00:00 GMT", rule-id="a%20rule"',
   };
   const { storage } = await scriptedS3(({ path }) => ({ headers: path.endsWith('/bare') ? { 'content-length': '0' } : headers }));
-  expect((await storage.observe(target, 'bare')).state).toEqual({
+  expect((await storage.readState(target, 'bare')).state).toEqual({
     present: true,
     sizeBytes: 0,
     storageClass: 'STANDARD',
     userMetadata: {},
   });
-  expect((await storage.observe(target, 'full')).state).toEqual({
+  expect((await storage.readState(target, 'full')).state).toEqual({
     present: true,
     etag: 'abc',
     sizeBytes: 5,

@@ -80,7 +80,7 @@ it('a HEAD that waits for its retry, as long as S3 asked for, is given up at onc
   });
   const storage = createS3Storage({ clientFor: () => client, region: signer.region, clock: { monotonicMs: () => performance.now() } });
   const target = { bucket: 'some-bucket', region: signer.region };
-  await expect(storage.observe(target, 'k', stop.signal)).rejects.toThrow('stopped');
+  await expect(storage.readState(target, 'k', stop.signal)).rejects.toThrow('stopped');
   expect(isOver).toBe(false);
   expect(seen).toHaveLength(1);
   expect(wait.mock.calls[0]?.[1].retryAfterHint?.getTime()).toBeGreaterThan(Date.now());

@@ -8,8 +8,8 @@ it.each([
   const { asked, storage, listing, lifecycle } = await scriptedS3(() => ({ status: 403 }));
   const bucket = { ...target, account };
   const requests: readonly (() => Promise<unknown>)[] = [
-    () => storage.observe(bucket, 'k'),
-    () => storage.observe(bucket, 'k', undefined, { byListing: true }),
+    () => storage.readState(bucket, 'k'),
+    () => storage.readState(bucket, 'k', undefined, { byListing: true }),
     () => storage.firstKey(bucket),
     () => storage.versioningOf(bucket),
     () => storage.readVersion(bucket, { key: 'k' }),

@@ -20,9 +20,9 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
 
   it('sees an object come and go in a bucket without versioning', async () => {
     const bucket = await aws.createBucket();
-    expect((await storage.observe(at(bucket), 'k')).state).toEqual({ present: false });
+    expect((await storage.readState(at(bucket), 'k')).state).toEqual({ present: false });
     await aws.put(bucket, 'k', 'hello');
-    const { state, observedAtMs } = await storage.observe(at(bucket), 'k');
+    const { state, observedAtMs } = await storage.readState(at(bucket), 'k');
     expect(state).toEqual({
       present: true,
       etag: HELLO_ETAG,
@@ -34,23 +34,23 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     });
     expect(Math.abs(observedAtMs - Date.now())).toBeLessThan(60_000);
     await aws.remove(bucket, 'k');
-    expect((await storage.observe(at(bucket), 'k')).state).toEqual({ present: false });
+    expect((await storage.readState(at(bucket), 'k')).state).toEqual({ present: false });
   });
 
   it('sees versions, delete markers and the null version', async () => {
     const bucket = await aws.createBucket({ versioned: true });
     await aws.put(bucket, 'k', 'first');
-    const first = (await storage.observe(at(bucket), 'k')).state;
+    const first = (await storage.readState(at(bucket), 'k')).state;
     expect(first).toMatchObject({ present: true, versionId: expect.stringMatching(/.{10,}/) as string });
     await aws.put(bucket, 'k', 'hello');
-    const second = (await storage.observe(at(bucket), 'k')).state;
+    const second = (await storage.readState(at(bucket), 'k')).state;
     expect(second).toMatchObject({ present: true, etag: HELLO_ETAG });
     expect(second).not.toMatchObject({ versionId: first.present ? first.versionId : '' });
     await aws.remove(bucket, 'k');
-    expect((await storage.observe(at(bucket), 'k')).state).toEqual({ present: false });
+    expect((await storage.readState(at(bucket), 'k')).state).toEqual({ present: false });
     await aws.setVersioning(bucket, 'Suspended');
     await aws.put(bucket, 'k', 'hello');
-    expect((await storage.observe(at(bucket), 'k')).state).toMatchObject({ present: true, versionId: 'null' });
+    expect((await storage.readState(at(bucket), 'k')).state).toMatchObject({ present: true, versionId: 'null' });
   });
 
   it('sees every awkward key, and that its neighbours are not there, of which one may be another form of one name', async () => {
@@ -58,9 +58,9 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     const keys = ['..', '../x', './a', 'a//b', '/lead', 'trailing/', 'a b', 'a+b', '100%', 'a%20b', 'é', '\u{1f600}', '\u0001', '"\\\n'];
     for (const key of [...keys, 'x'.repeat(1_024)]) await aws.put(bucket, key, 'hello');
     for (const key of [...keys, 'x'.repeat(1_024)])
-      expect((await storage.observe(at(bucket), key)).state, key).toMatchObject({ present: true, etag: HELLO_ETAG });
+      expect((await storage.readState(at(bucket), key)).state, key).toMatchObject({ present: true, etag: HELLO_ETAG });
     for (const key of [...keys.map((each) => `${each}~`), 'e\u0301'])
-      expect((await storage.observe(at(bucket), key)).state, key).toEqual({ present: false });
+      expect((await storage.readState(at(bucket), key)).state, key).toEqual({ present: false });
   });
 
   it('reads the region and the versioning of a bucket', async () => {
@@ -77,7 +77,7 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
 
   it('says that there is no such bucket', async () => {
     const nowhere = 'tally-test-no-such-bucket';
-    const asked = [() => storage.observe(at(nowhere), 'k'), () => storage.regionOf(nowhere), () => storage.versioningOf(at(nowhere))];
+    const asked = [() => storage.readState(at(nowhere), 'k'), () => storage.regionOf(nowhere), () => storage.versioningOf(at(nowhere))];
     for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'bucket.missing' });
   });
 });

@@ -110,10 +110,10 @@ describe('the sweep of unsettled documents', () => {
     for (const key of keys) world.storage.put('photos', key);
     await world.store(keys.map((key) => world.unsettled(key, 11 * MINUTE_MS)));
     const stopping = new AbortController();
-    const observe = world.storage.observe.bind(world.storage);
-    world.storage.observe = async (...args) => {
+    const readState = world.storage.readState.bind(world.storage);
+    world.storage.readState = async (...args) => {
       stopping.abort(new Error('the process stops'));
-      return observe(...args);
+      return readState(...args);
     };
     await expect(world.unsettledSweep(stopping.signal)).rejects.toThrow('the process stops');
     expect(world.storage.observed).toHaveLength(16);
@@ -126,10 +126,10 @@ describe('the sweep of unsettled documents', () => {
     world.storage.put('photos', 'neighbour');
     await world.store(keys.map((key) => ({ ...world.unsettled(key, 11 * MINUTE_MS), bucket: 'a-slow' })));
     await world.store([world.unsettled('neighbour', 11 * MINUTE_MS)]);
-    const observe = world.storage.observe.bind(world.storage);
-    world.storage.observe = async (...args) => {
+    const readState = world.storage.readState.bind(world.storage);
+    world.storage.readState = async (...args) => {
       if (args[0].bucket === 'a-slow') await world.clock.sleep(1_000);
-      return observe(...args);
+      return readState(...args);
     };
     await world.unsettledSweep(never);
     expect(await world.stored('neighbour')).toMatchObject({ settled: true });

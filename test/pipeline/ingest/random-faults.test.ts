@@ -107,7 +107,7 @@ async function wrongKeys(world: IngestWorld, bucket: string): Promise<readonly s
   const wrong: string[] = [];
   for (let index = 0; index < 12; index += 1) {
     const key = `k-${index}`;
-    const { state } = await world.storage.observe({ bucket, region: 'us-east-1' }, key);
+    const { state } = await world.storage.readState({ bucket, region: 'us-east-1' }, key);
     const document = await world.document(key, bucket);
     const isSame = state.present ? document?.etag === state.etag && document?.settled === true : document === undefined || document.deleted;
     if (!isSame) wrong.push(key);

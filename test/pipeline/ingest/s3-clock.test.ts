@@ -11,7 +11,7 @@ it.each([0, 30_000, 61_500, 900_000, -61_500, -900_000])(
     // how long each HEAD takes: the first 10 ms, the second 400 ms, so that its D is before that of the first
     const durations = [10, 400];
     let heads = 0;
-    storage.observe = async ({ bucket }, key) => {
+    storage.readState = async ({ bucket }, key) => {
       const durationMs = durations[heads] ?? 10;
       heads += 1;
       const found = await storage.readVersion({ bucket, region: 'us-east-1' }, { key });

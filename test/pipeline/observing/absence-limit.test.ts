@@ -99,11 +99,11 @@ describe('absence that no event reported', () => {
     const keys = world.keysOf(200);
     const documents = await world.add(keys, { isGone: true });
     // the tenth HEAD is the last one without the disk
-    const observe = world.storage.observe.bind(world.storage);
-    world.storage.observe = async (...asked) => {
-      const observation = await observe(...asked);
+    const readState = world.storage.readState.bind(world.storage);
+    world.storage.readState = async (...asked) => {
+      const seen = await readState(...asked);
       if (world.storage.observed.length === 10) for (const key of keys) world.storage.put('photos', key);
-      return observation;
+      return seen;
     };
     expect(await world.observeAgain(documents)).toBe('ended');
     expect(await world.tombstones()).toBe(9);

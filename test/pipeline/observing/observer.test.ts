@@ -22,10 +22,10 @@ async function setUp(concurrency = 4) {
   let answering: Promise<void> = Promise.resolve();
   const slowStorage: ObjectStorage = {
     ...storage,
-    observe: async (...args) => {
-      const observation = await storage.observe(...args);
+    readState: async (...args) => {
+      const seen = await storage.readState(...args);
       await Promise.race([answering, new Promise((_, reject) => args[2]?.addEventListener('abort', () => reject(new Error('aborted'))))]);
-      return observation;
+      return seen;
     },
   };
   const circuits = createTestCircuits({ clock, telemetry });

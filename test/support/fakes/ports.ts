@@ -184,7 +184,7 @@ export function createFakeStorage(clock: Clock): FakeStorage {
       failure = fault === undefined ? undefined : { fault, ...matches };
     },
     headless,
-    observe: async ({ bucket }, key, signal, how) => {
+    readState: async ({ bucket }, key, signal, how) => {
       signal?.throwIfAborted();
       if (headless.has(key) && how?.byListing !== true) throw new FaultError('s3.unavailable', `HEAD ${key}: 500`);
       observed.push(`${bucket}/${key}`);

@@ -173,7 +173,7 @@ function startWorker({ shared, state, index, work, turns, stopping }: WorldParts
 
 /** Nothing differs in a way that only a HEAD decides. */
 const noStorage: ObjectStorage = {
-  observe: unasked,
+  readState: unasked,
   regionOf: unasked,
   versioningOf: unasked,
   readVersion: unasked,

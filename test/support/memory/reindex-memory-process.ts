@@ -99,7 +99,7 @@ function createTurn(indexed: KeySpace): ReconcileTurn {
   const { objects, scan } = createComputedIndex(indexed);
   const storage: ObjectStorage = {
     ...createFakeStorage(clock),
-    observe: async () => ({ state: { present: false }, observedAtMs: clock.nowMs() }),
+    readState: async () => ({ state: { present: false }, observedAtMs: clock.nowMs() }),
   };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 4 };
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });

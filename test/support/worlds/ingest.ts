@@ -391,7 +391,7 @@ export function createBreakableStore(): BreakableStore {
 
 interface StorageHooks {
   /** Told of each HEAD request. */
-  beforeHead?: ((bucket: Parameters<ObjectStorage['observe']>[0]) => void) | undefined;
+  beforeHead?: ((bucket: Parameters<ObjectStorage['readState']>[0]) => void) | undefined;
   /** Awaited after a key was read, before that is answered. */
   afterHead?: ((key: string) => Promise<void>) | undefined;
 }
@@ -401,12 +401,12 @@ function createHookedStorage(storage: ObjectStorage): ObjectStorage & { readonly
   return {
     ...storage,
     hooks,
-    observe: async (bucket, key, signal, how) => {
+    readState: async (bucket, key, signal, how) => {
       hooks.beforeHead?.(bucket);
-      const observation = await storage.observe(bucket, key, signal, how);
+      const seen = await storage.readState(bucket, key, signal, how);
       await hooks.afterHead?.(key);
       signal?.throwIfAborted();
-      return observation;
+      return seen;
     },
   };
 }

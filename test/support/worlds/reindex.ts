@@ -77,7 +77,7 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
       signal?.throwIfAborted();
       return page;
     },
-    async observe(_bucket, key, signal) {
+    async readState(_bucket, key, signal) {
       signal?.throwIfAborted();
       s3.heads.push(key);
       await s3.onHead(key);

@@ -119,7 +119,7 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
   }
 
   return {
-    observe: (bucket, key, signal, how) => call({ ...bucket, key }, () => storage.observe(bucket, key, signal, how), signal),
+    readState: (bucket, key, signal, how) => call({ ...bucket, key }, () => storage.readState(bucket, key, signal, how), signal),
     firstKey: (location, signal) => call(location, () => storage.firstKey(location, signal), signal),
     regionOf: (bucket, signal) => call({ bucket }, () => storage.regionOf(bucket, signal), signal),
     versioningOf: (location, signal) => call(location, () => storage.versioningOf(location, signal), signal),

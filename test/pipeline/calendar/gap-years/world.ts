@@ -264,8 +264,8 @@ function manyBuckets(
       if (range.limit > 1) await clock.sleep(random.pick([0, 0, 10_000, 25_000]), signal);
       return of(location.bucket, range.limit).page(location, range, signal);
     },
-    observe: async (location, ...asked) => of(location.bucket).observe(location, ...asked),
+    readState: async (location, ...asked) => of(location.bucket).readState(location, ...asked),
     regionOf: async () => 'us-east-1',
-    versioningOf: async () => ({ status: 'never', observedAtMs: (await first.observe({ bucket: '', region: '' }, '')).observedAtMs }),
+    versioningOf: async () => ({ status: 'never', observedAtMs: (await first.readState({ bucket: '', region: '' }, '')).observedAtMs }),
   };
 }
