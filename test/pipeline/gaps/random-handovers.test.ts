@@ -48,7 +48,7 @@ const handoverOf = fc.record({
 });
 
 type Step =
-  | { readonly kind: 'handOver'; readonly handOver: typeof handoverOf extends fc.Arbitrary<infer Handover> ? Handover : never }
+  | { readonly kind: 'handOver'; readonly handOver: typeof handoverOf extends fc.Arbitrary<infer Drawn> ? Drawn : never }
   | { readonly kind: 'wait'; readonly forMs: number }
   | { readonly kind: 'reconcile begins'; readonly prefix: string; readonly tags: boolean }
   | { readonly kind: 'reconcile ends' }

@@ -176,8 +176,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
     [{ ...whole, kind: 'loss', prefix: key, folded: true, seenAtMs: trueMs + 10_000 }, [key]],
     [{ ...whole, kind: 'loss', folded: true, tags: true, seenAtMs: trueMs + 10_000 }, []],
   ];
-  const [report, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
-  const isChanged = report.kind === 'bulk-delete' ? false : chance(random, 0.5);
+  const [change, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
+  const isChanged = change.kind === 'bulk-delete' ? false : chance(random, 0.5);
   for (const each of keys) {
     if (isChanged) await world.put(bucket, each, false);
     else world.s3s.get(bucket)?.objects.delete(each);
@@ -185,8 +185,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   // the bucket is emptied only where people are to decide
   await world.put(bucket, 'kept', true);
   const begun = await ledger.begun(bucket);
-  await world.report(report, process);
-  await ledger.reported(report, begun, keys);
+  await world.report(change, process);
+  await ledger.reported(change, begun, keys);
 }
 
 async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
@@ -213,10 +213,10 @@ async function empty(story: Story, bucket: string): Promise<void> {
   const { world, ledger } = story;
   world.s3s.get(bucket)?.objects.clear();
   const seenAtMs = world.clock.nowMs();
-  const report = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  const change = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
   const begun = await ledger.begun(bucket);
-  await world.report(report, 0);
-  await ledger.reported(report, begun, []);
+  await world.report(change, 0);
+  await ledger.reported(change, begun, []);
   decideLater(story, bucket);
 }
 
