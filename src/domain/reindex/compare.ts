@@ -151,7 +151,7 @@ export interface Sides {
   readonly isDocumentsEnd: boolean;
   /** The listing is known up to this key, inclusive; undefined: to the end. Keys beyond it are not compared. */
   readonly through: string | undefined;
-  /** Keys on which both sides agree are among them too: their tags, which no listing has, may differ. */
+  /** Keys on which both sides agree are returned too: their tags, which no listing has, may differ. */
   readonly findsEqual: boolean;
   /** What documents of the bucket are enriched with. */
   readonly enrich: EnrichMode;
