@@ -23,7 +23,7 @@ const slow = [
   'crash',
   'faults',
   'large-buckets',
-  'folded-repair',
+  'handover-repair',
   'held-deletes',
   'lost-tasks',
   'random-faults',

@@ -24,8 +24,8 @@ import { stateRows } from './state.ts';
 import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
 
-/** The operations that a verb of the control plane answers. */
-const verbRows = {
+/** The operations of the control plane. */
+const controlRows = {
   ...objectRows,
   ...facetRows,
   ...usageRows,
@@ -45,12 +45,12 @@ const verbRows = {
 const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };
 
 /** All operations, by `METHOD /path`. */
-export const contract = { ...verbRows, ...listenerRows };
+export const contract = { ...controlRows, ...listenerRows };
 
-type VerbRows = typeof verbRows;
+type ControlRows = typeof controlRows;
 
-/** The operations that a verb of the control plane answers, by name. */
-export type VerbName = VerbRows[keyof VerbRows]['operation'];
+/** The operations of the control plane, by name. */
+export type ControlName = ControlRows[keyof ControlRows]['operation'];
 /** The operations that the listeners answer, by name. */
 export type ListenerName = (typeof listenerRows)[keyof typeof listenerRows]['operation'];
 /** The operations of the health listener. */
@@ -62,7 +62,7 @@ export type PanelName = (typeof panelRows)[keyof typeof panelRows]['operation'];
 /** The files of the documentation, by name. */
 export type DocsName = (typeof docsRows)[keyof typeof docsRows]['operation'];
 /** All operations, by name. */
-export type OperationName = VerbName | ListenerName;
+export type OperationName = ControlName | ListenerName;
 
 /** What accompanies each request. */
 export interface Context {
@@ -78,22 +78,22 @@ export interface Context {
  * operation rejects with a RequestError for what the caller can correct, with a FaultError, or with the signal's reason.
  */
 export type Operations = {
-  readonly [Key in keyof VerbRows as VerbRows[Key]['operation']]: (
-    request: RequestOf<VerbRows[Key]>,
+  readonly [Key in keyof ControlRows as ControlRows[Key]['operation']]: (
+    request: RequestOf<ControlRows[Key]>,
     context: Context,
-  ) => Promise<AnswerOf<VerbRows[Key]>>;
+  ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
 /** The control plane as it is implemented: requests are checked already. */
-export type Verbs = {
-  readonly [Key in keyof VerbRows as VerbRows[Key]['operation']]: (
-    request: CheckedOf<VerbRows[Key]>,
+export type CheckedOperations = {
+  readonly [Key in keyof ControlRows as ControlRows[Key]['operation']]: (
+    request: CheckedOf<ControlRows[Key]>,
     context: Context,
-  ) => Promise<AnswerOf<VerbRows[Key]>>;
+  ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
 /** What an operation answers. */
-export type VerbAnswer<Name extends VerbName> = Awaited<ReturnType<Operations[Name]>>;
+export type OperationAnswer<Name extends ControlName> = Awaited<ReturnType<Operations[Name]>>;
 
 /** A row with its method and path. */
 export type PlacedRow<Name extends string = OperationName> = Row & {
@@ -105,8 +105,8 @@ export type PlacedRow<Name extends string = OperationName> = Row & {
 
 /** All rows, in the order of the contract. */
 export const rows: readonly PlacedRow[] = placed<OperationName>(contract);
-/** The rows of the verbs. */
-export const rowsOfVerbs: readonly PlacedRow<VerbName>[] = placed<VerbName>(verbRows);
+/** The rows of the control plane. */
+export const rowsOfControlPlane: readonly PlacedRow<ControlName>[] = placed<ControlName>(controlRows);
 /** The rows that the health listener has too. */
 export const rowsOfHealth: readonly PlacedRow<HealthName>[] = placed<HealthName>(healthRows);
 /** The rows that the listeners answer themselves. */
@@ -131,19 +131,19 @@ function methodOf(text: string): Method {
 export type AnyOperation = { call(request: AnyRequest, context: Context): Promise<unknown> }['call'];
 
 /** The operations, each made from its row. */
-export function operationsOf(make: (row: PlacedRow<VerbName>) => AnyOperation): Operations {
-  const operations: object = Object.fromEntries(rowsOfVerbs.map((row) => [row.operation, make(row)]));
+export function operationsOf(make: (row: PlacedRow<ControlName>) => AnyOperation): Operations {
+  const operations: object = Object.fromEntries(rowsOfControlPlane.map((row) => [row.operation, make(row)]));
   if (isOperations(operations)) return operations;
   throw new TypeError('an operation of the contract was not made');
 }
 
 function isOperations(value: object): value is Operations {
   const names = new Set(Object.keys(value));
-  return rowsOfVerbs.every(({ operation }) => names.has(operation));
+  return rowsOfControlPlane.every(({ operation }) => names.has(operation));
 }
 
-/** Wraps the verbs for callers whose requests are not checked yet: each request is first checked by its row. */
-export function checkingRequests(verbs: Verbs): Operations {
-  const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
+/** Wraps the operations for callers whose requests are not checked yet: each request is first checked by its row. */
+export function checkingRequests(operations: CheckedOperations): Operations {
+  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
   return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));
 }

@@ -1,4 +1,4 @@
-/** Login, sessions, and who the caller is. The listener answers these operations, without a verb of the control plane. */
+/** Login, sessions, and who the caller is. The listener answers these operations, without the control plane. */
 import { z } from 'zod';
 import { keyScopes, roles } from '../domain/identity/actor.ts';
 import { isMachineName, isRedirectUri, isReturnTo } from '../domain/identity/login.ts';

@@ -1,4 +1,4 @@
-/** The operations about the process itself. The listeners answer them, without a verb of the control plane. */
+/** The operations about the process itself. The listeners answer them, without the control plane. */
 import { z } from 'zod';
 import type { Row, RowKey } from './row.ts';
 

@@ -23,7 +23,7 @@ export interface KeyParts extends StoresWindows {
   /** Shared by everything that checks credentials. */
   readonly attempts: Pick<FailedAttempts, 'failed' | 'loginFailed'>;
   readonly keyUses: Pick<KeyUses, 'used'>;
-  /** What this process knows of keys in use; the verbs that change keys and users say so. */
+  /** What this process knows of keys in use; the operations that change keys and users say so. */
   readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   readonly authenticateKey: AuthenticateKey;
 }

@@ -35,9 +35,9 @@ import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
-import { checkingRequests, type Operations, type Verbs } from '../api/contract.ts';
+import { checkingRequests, type Operations, type CheckedOperations } from '../api/contract.ts';
 import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
-import { createVerbs } from '../pipeline/control/verbs.ts';
+import { createOperations } from '../pipeline/control/operations.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
 import type { ObjectStorage } from '../pipeline/ports/storage.ts';
@@ -77,7 +77,7 @@ export interface Core {
   readonly topics: TopicClient;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
-  readonly verbs: Verbs;
+  readonly operations: CheckedOperations;
   readonly applyFileGrants: ApplyFileGrants;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
@@ -222,7 +222,7 @@ export async function createCore(
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, recording: settings.TALLY_SERIES, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
-  const verbs = createVerbs({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
+  const operations = createOperations({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
   const audited = createAudited({ audit: store.audit, clock, telemetry });
   return {
     store,
@@ -236,7 +236,7 @@ export async function createCore(
     topics,
     deadLetters,
     keys,
-    verbs,
+    operations,
     applyFileGrants: createApplyFileGrants({ grants: createStoredGrants({ state, clock }), audited, clock }),
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     jobIsDue,
@@ -331,7 +331,7 @@ export async function openControl(settings: Settings, environment: OuterEnvironm
   // a command reports by its output and exit code, so it writes no log
   const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
   const core = await createCore(settings, await awsAddresses(settings, environment, endpoint), { queues, telemetry });
-  return { operations: checkingRequests({ ...core.verbs, ...findingTheirQueue(core) }), close: () => core.close() };
+  return { operations: checkingRequests({ ...core.operations, ...findingTheirQueue(core) }), close: () => core.close() };
 }
 
 /** Opens what plans and makes the bucket queue and its dead-letter queue, in the region of the environment. */
@@ -388,9 +388,9 @@ function embeddedQueuesAt(endpoint: string): Queues {
 
 /** The dead-letter functions. They first find the dead-letter queues by the redrive policies of the bucket queues. */
 function findingTheirQueue({
-  verbs,
+  operations,
   queueWatch,
-}: Core): Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
+}: Core): Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
   async function find(): Promise<void> {
     const once = new AbortController();
     await queueWatch.start(once.signal);
@@ -400,9 +400,9 @@ function findingTheirQueue({
   }
 
   return {
-    listDeadLetters: (...asked) => find().then(() => verbs.listDeadLetters(...asked)),
-    getDeadLetter: (...asked) => find().then(() => verbs.getDeadLetter(...asked)),
-    replayDeadLetters: (...asked) => find().then(() => verbs.replayDeadLetters(...asked)),
-    discardDeadLetters: (...asked) => find().then(() => verbs.discardDeadLetters(...asked)),
+    listDeadLetters: (...asked) => find().then(() => operations.listDeadLetters(...asked)),
+    getDeadLetter: (...asked) => find().then(() => operations.getDeadLetter(...asked)),
+    replayDeadLetters: (...asked) => find().then(() => operations.replayDeadLetters(...asked)),
+    discardDeadLetters: (...asked) => find().then(() => operations.discardDeadLetters(...asked)),
   };
 }

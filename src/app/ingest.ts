@@ -5,7 +5,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Core, Queues } from './core.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
-import type { Folding } from '../pipeline/gaps/folding.ts';
+import type { Handover } from '../pipeline/gaps/handover.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { SeriesRecorder } from '../pipeline/series/recorder.ts';
@@ -19,14 +19,14 @@ interface IngestRoleParts {
   readonly core: Core;
   readonly queues: Queues;
   readonly circuits: Circuits;
-  readonly folding: Folding;
+  readonly handover: Handover;
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
   readonly series: SeriesRecorder;
 }
 
 /** Creates the parts and limits of the ingest role from the settings. */
-export function ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }: IngestRoleParts): IngestParts {
+export function ingestParts({ settings, core, queues, circuits, handover, telemetry, tracing, series }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -42,7 +42,7 @@ export function ingestParts({ settings, core, queues, circuits, folding, telemet
     connect: core.connectBucket,
     receiver,
     circuits,
-    folding,
+    handover,
     bucketQueueUrls: queues.bucket,
     clock,
     telemetry,

@@ -33,9 +33,9 @@ import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
-import { createFolding, createFoldingPermission } from '../pipeline/gaps/folding.ts';
+import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
 import { createUnreceived } from '../pipeline/queues/unreceived.ts';
-import { createMovedLetters } from '../pipeline/letters/moved.ts';
+import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
@@ -207,17 +207,17 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const stopping = new AbortController();
   const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
   const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
-  const permission = createFoldingPermission({
+  const permission = createHandoverPermission({
     state: core.store.state,
     clock,
     telemetry,
     requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
   });
-  const folding = createFolding({ state: core.store.state, clock, telemetry, permission });
+  const handover = createHandover({ state: core.store.state, clock, telemetry, permission });
   const worker = workerName();
   const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
   const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, folding, telemetry, tracing, series }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, tracing, series }), stopping)
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
@@ -242,7 +242,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const controlPlane = createControlPlane({
     ...listening,
     clock,
-    verbs: core.verbs,
+    operations: core.operations,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
     identity,
@@ -318,7 +318,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
       const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, movedLettersOf(core, queues.bucket, telemetry));
+      repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, queues.bucket, telemetry));
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -399,12 +399,12 @@ async function listenAt(listener: Listener, setting: string, { host, port }: Add
   }
 }
 
-function movedLettersOf(
+function lettersMovedBySqs(
   { store, gaps, deadLetters, queueWatch }: Core,
   bucketQueueUrls: readonly string[],
   telemetry: Telemetry,
-): ReturnType<typeof createMovedLetters> {
-  return createMovedLetters({
+): ReturnType<typeof createLettersMovedBySqs> {
+  return createLettersMovedBySqs({
     browse: deadLetters.browse,
     state: store.state,
     gaps,
@@ -423,7 +423,7 @@ async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> 
   const signal = new AbortController().signal;
   const { state } = core.store;
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
-  await core.verbs.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
+  await core.operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
   for (const { bucket } of earlier) {
     try {

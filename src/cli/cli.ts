@@ -136,10 +136,10 @@ export interface Cli {
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /**
-   * Returns a command of this program as it must be typed here: `npm run -s tally -- jobs`. `verb` is written as it is; the names that
+   * Returns a command of this program as it must be typed here: `npm run -s tally -- jobs`. `command` is written as it is; the names that
    * follow are quoted for a shell. Control characters in texts from outside are escaped.
    */
-  readonly typed: (verb: string, ...names: readonly string[]) => string;
+  readonly typed: (command: string, ...names: readonly string[]) => string;
   /** Returns a text of Tally, also one that came from a registry, with its commands as they must be typed here, and the addresses of its pages. */
   readonly shown: (text: string) => string;
   /** Sets the exit code of a command that runs to its end. */
@@ -210,7 +210,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     clock,
     nowMs,
-    typed: (verb, ...names) => printable(shown(commandOf(verb, ...names))),
+    typed: (command, ...names) => printable(shown(commandOf(command, ...names))),
     shown,
     hint,
     endWith,

@@ -24,24 +24,24 @@ const ID = 'job-0mk3x1a2b-0123456789ab';
 /** `tally jobs [ID]` and `tally jobs cancel|pause|resume ID`. */
 export function addJobsCommand(program: Command, cli: Cli): void {
   const jobs = addJobs(program, cli);
-  addVerb(jobs, cli, {
+  addJobCommand(jobs, cli, {
     name: 'cancel',
     summary: 'cancel a job',
     description: 'Cancels a job that has not ended. What it has written stays.',
-    verb: (control, request, context) => control.cancelJob(request, context),
+    operation: (control, request, context) => control.cancelJob(request, context),
   });
-  addVerb(jobs, cli, {
+  addJobCommand(jobs, cli, {
     name: 'pause',
     summary: 'pause a job',
     description:
       'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
-    verb: (control, request, context) => control.pauseJob(request, context),
+    operation: (control, request, context) => control.pauseJob(request, context),
   });
-  const resume = addVerb(jobs, cli, {
+  const resume = addJobCommand(jobs, cli, {
     name: 'resume',
     summary: 'resume a paused job',
     description: 'Resumes a paused job. A job that its deletion limit holds needs --allow-deletes.',
-    verb: (control, { params, allowDeletes }, context) =>
+    operation: (control, { params, allowDeletes }, context) =>
       control.resumeJob({ params, body: allowDeletes === undefined ? {} : { allow_deletes: allowDeletes } }, context),
   });
   resume.addOption(allowDeletesOption('let the job delete up to <n> documents in all, those included that it has deleted already'));
@@ -67,20 +67,20 @@ interface JobRequest {
   readonly allowDeletes: number | undefined;
 }
 
-interface JobVerb {
+interface JobCommand {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  readonly verb: (control: Operations, request: JobRequest, context: Context) => Promise<Job>;
+  readonly operation: (control: Operations, request: JobRequest, context: Context) => Promise<Job>;
 }
 
-function addVerb(jobs: Command, cli: Cli, { name, summary, description, verb }: JobVerb): Command {
+function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, operation }: JobCommand): Command {
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
     // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
     const options: ResumeOptions = self.optsWithGlobals();
     const request = { params: { id }, allowDeletes: options.allowDeletes };
-    const job = await cli.withControl((control, context) => verb(control, request, context));
+    const job = await cli.withControl((control, context) => operation(control, request, context));
     cli.print(options, job, () => jobText(job, cli));
   });
 }

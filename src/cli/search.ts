@@ -1,6 +1,6 @@
 import { defined } from '../domain/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Context, Operations, VerbAnswer } from '../api/contract.ts';
+import type { Context, Operations, OperationAnswer } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
 import { facetNames } from '../domain/search/facets.ts';
 import { sortFields, sortOrders, type SortField, type SortOrder } from '../domain/search/conditions.ts';
@@ -106,7 +106,7 @@ async function printFacets(cli: Cli, words: readonly string[], options: SearchOp
   if (facets.objects > 0) cli.hint(options, `${countText(facets.objects)} objects match, ${sizeText(facets.bytes)} in all.`);
 }
 
-function facetsText(facets: VerbAnswer<'getFacets'>): string {
+function facetsText(facets: OperationAnswer<'getFacets'>): string {
   const rows = facetNames.flatMap((facet) => {
     const { groups, others } = facets[facet];
     const shown = groups.map(({ name = '(none)', objects, bytes }) => ({ name, objects, bytes }));

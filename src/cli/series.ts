@@ -1,7 +1,7 @@
 /** `tally series` and `tally growth`: what happened over time, and how buckets grew. */
 import { defined } from '../domain/defined.ts';
 import type { Command } from 'commander';
-import type { VerbAnswer } from '../api/contract.ts';
+import type { OperationAnswer } from '../api/contract.ts';
 import { SERIES_HOURS_MAX } from '../api/series.ts';
 import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
 import { cursorOption, limitOption, moreText, numberOption, printing, type PageOptions } from './arguments.ts';
@@ -19,8 +19,8 @@ interface GrowthOptions extends JsonOption, PageOptions {
   readonly days?: number;
 }
 
-type Series = VerbAnswer<'getSeries'>;
-type Growth = VerbAnswer<'getGrowth'>;
+type Series = OperationAnswer<'getSeries'>;
+type Growth = OperationAnswer<'getGrowth'>;
 
 /** An hour has sixty lines, which is as many as a person reads. */
 const HOURS_DEFAULT = 1;

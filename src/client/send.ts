@@ -6,7 +6,7 @@ import { isPlainLoopback } from './addresses.ts';
 import { z } from 'zod';
 import type { Config, StoredSession } from './store.ts';
 
-/** The registry ends each of its verbs after 30 s. */
+/** The registry ends each of its operations after 30 s. */
 const ANSWER_TIMEOUT_MS = 35_000;
 /** A page has at most 1,000 items, and S3 allows an object about 8 kB of key, metadata and tags. */
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;

@@ -4,7 +4,7 @@
  * `ok` means: nothing is known to the contrary, its events are known to arrive, and all of it was compared.
  */
 import type { BucketRecord } from './bucket.ts';
-import { isUnusuallyLong } from './rhythm.ts';
+import { isUnusuallyLong } from './usual-interval.ts';
 import type { CircuitRecord } from './circuit-record.ts';
 import { commandOf } from './commands.ts';
 import type { GapRecord } from './gaps/gap.ts';
@@ -278,13 +278,13 @@ function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-function quietRule({ record: { lastEventAtMs, rhythm }, nowMs }: StatusFacts): ReturnType<Rule> {
-  if (lastEventAtMs === undefined || rhythm === undefined) return undefined;
+function quietRule({ record: { lastEventAtMs, rhythm: usual }, nowMs }: StatusFacts): ReturnType<Rule> {
+  if (lastEventAtMs === undefined || usual === undefined) return undefined;
   const silenceMs = nowMs - lastEventAtMs;
-  if (!isUnusuallyLong(silenceMs, rhythm, lastEventAtMs)) return undefined;
+  if (!isUnusuallyLong(silenceMs, usual, lastEventAtMs)) return undefined;
   return {
     state: 'quiet',
-    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does within ${ageText(rhythm.usualIntervalMs)}`,
+    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does within ${ageText(usual.usualIntervalMs)}`,
     sinceMs: lastEventAtMs,
     act: 'doctor',
   };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { rhythmSchema } from './rhythm.ts';
+import { usualIntervalSchema } from './usual-interval.ts';
 
 /** How a bucket's events reach the bucket queue. */
 export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
@@ -105,7 +105,7 @@ export const bucketRecordSchema = z.object({
   s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
   /** How often its events come. Absent: none has arrived yet. */
-  rhythm: rhythmSchema.optional(),
+  rhythm: usualIntervalSchema.optional(),
   /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
   unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
   /** The bucket queues that its events came from. */

@@ -15,9 +15,9 @@ export function withCommandsTyped(text: string, programFor: TypedProgram): strin
   return text.replaceAll(PROGRAM, (_, command: string) => programFor(command));
 }
 
-/** Returns a command for a text: `tally bucket apply photos`. `verb` is written as it is; the names that follow are quoted for a shell. */
-export function commandOf(verb: string, ...names: readonly string[]): string {
-  return ['tally', verb, ...names.map(shellWord)].join(' ');
+/** Returns a command for a text: `tally bucket apply photos`. `command` is written as it is; the names that follow are quoted for a shell. */
+export function commandOf(command: string, ...names: readonly string[]): string {
+  return ['tally', command, ...names.map(shellWord)].join(' ');
 }
 
 /** Returns what a finding says to do as a part of a sentence: a command stands in backticks there. */

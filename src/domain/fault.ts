@@ -17,7 +17,7 @@ import { withoutPasswords } from './passwords.ts';
 export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue' | 'object' | 'never';
 
 /**
- * What work in the background does about a fault: re-index jobs, sweeps, and the set-up of the store.
+ * What a re-index job does about a fault, and with it sweeps and the set-up of the store.
  *
  * - `stop`: a service that all buckets share does not work. A job keeps its place and waits; a sweep leaves the bucket; set-up ends.
  * - `wait`: this bucket, or its index, does not work. Its jobs keep their place and wait; a sweep leaves the bucket; set-up
@@ -27,13 +27,13 @@ export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue'
  *   continues with the next object.
  * - `fail`: it can never succeed. A job fails.
  */
-export type BackgroundAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
+export type JobAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
 
 interface FaultEntry {
   readonly circuit: FaultCircuit;
   /** One such answer opens the circuit: it cannot be about one request only. Other faults must be repeated. */
   readonly opensAtOnce?: true;
-  readonly background: BackgroundAnswer;
+  readonly jobs: JobAnswer;
   /** What to do about it, for the operator of a daemon as well as for the user of a command; shown with every report. */
   readonly advice: string;
 }
@@ -47,33 +47,33 @@ export const faults = {
   /** No connection, a time-out, or 502/503/504 of the whole request. */
   'index.unreachable': {
     circuit: 'cluster',
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Check that the index store at TALLY_INDEX_URL is up and can be reached from here.',
   },
   /** 401 or 403 for the credentials in use (not a block). */
   'index.denied': {
     circuit: 'cluster',
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Check the credentials in TALLY_INDEX_URL and the role that they map to.',
   },
   /** OpenSearch pushed a whole request back (429), or another process holds the write lock of the SQLite file. */
   'index.overloaded': {
     circuit: 'cluster',
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Wait: this usually passes. If it lasts, add data nodes or lower TALLY_BULK_CONCURRENCY.',
   },
   /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
   'index.blocked': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Free disk space in the cluster, or remove its write block.',
   },
   /** The state index is missing. */
   'index.state-missing': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice:
       'Start `tally serve` once: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If it runs elsewhere, use --registry with its address, or `tally login https://HOST`.',
   },
@@ -81,7 +81,7 @@ export const faults = {
   'index.misconfigured': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice:
       'Read the reason, then remove what was added to the state index: a pipeline, a second index behind its alias, or other mappings.',
   },
@@ -89,14 +89,14 @@ export const faults = {
   'index.foreign-node': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Nothing is written until they do.',
   },
   /** The SQLite file or its log was removed or replaced while this process had it open. */
   'index.replaced': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice:
       'Stop Tally before you move, restore or remove its index file. Put the file back, or restart Tally to begin a new one; then re-index every bucket, because the file at this path may lack the latest writes.',
   },
@@ -104,75 +104,75 @@ export const faults = {
   'index.damaged': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
   /** A newer version of Tally has prepared the store. */
   'index.newer': {
     circuit: 'cluster',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Run the newest version of Tally that has used this index store, or a later one.',
   },
   /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
   'record.contended': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Wait: this usually passes. If it lasts, many workers store the same record at the same time; report it as a bug.',
   },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
     circuit: 'index',
     opensAtOnce: true,
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'A newer version of Tally wrote this record, or it is damaged. Update this worker. The records of the bucket wait until then; other buckets are not affected.',
   },
   /** One index has a write block or is closed. The flood stage of a disk is such a block, on each index with a shard there. */
   'bucket.index-blocked': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or open it again (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. The records of the bucket wait until then.',
   },
   /** 401 or 403 for one index (not a block). */
   'bucket.index-denied': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice: 'Allow the role of the credentials in TALLY_INDEX_URL to read and write the index of this bucket.',
   },
   /** OpenSearch pushed writes to one index back (429) for as long as they could wait. */
   'bucket.index-overloaded': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice: 'Wait: this usually passes. If it lasts, move shards of the index of this bucket to data nodes with less load.',
   },
   /** The index of one bucket refuses or drops every document because of its configuration. */
   'bucket.index-misconfigured': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'Read the reason, then mend the index of this bucket: its pipelines, its alias (which must lead to this index alone) or its mappings. The records of the bucket wait until then.',
   },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. A re-index follows by itself.',
   },
   /** The cluster has as many shards as it may have (cluster.max_shards_per_node), so that no index can be created. */
   'bucket.index-limit': {
     circuit: 'index',
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; <docs/operate/sizing-cost.md#number-of-buckets> says what a bucket costs.',
   },
   /** The primary shard of one index is not active. */
-  'bucket.index-unavailable': { circuit: 'index', background: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
+  'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
   /** The store will never take this document: an error about the document itself, while its index accepts others. */
   'index.rejected': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'Report this as a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
   },
 
@@ -180,27 +180,27 @@ export const faults = {
   /** 5xx, a time-out or no connection. */
   's3.unavailable': {
     circuit: 'endpoint',
-    background: 'stop',
+    jobs: 'stop',
     advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
   },
   /** 503 SlowDown or 429. */
   's3.throttled': {
     circuit: 'bucket',
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {
     circuit: 'endpoint',
     opensAtOnce: true,
-    background: 'stop',
+    jobs: 'stop',
     advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.',
   },
   /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     circuit: 'bucket',
     opensAtOnce: true,
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
   },
@@ -208,46 +208,46 @@ export const faults = {
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
-    background: 'wait',
+    jobs: 'wait',
     advice: 'Allow this process s3:ListBucket on the bucket. The records of the bucket that need S3 wait until then.',
   },
   /** The bucket is to be connected at its first event, which takes long, or too many of its events wait for that already. */
   'bucket.connecting': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Wait: buckets are connected at their first events, a few at a time, and each that fails is tried again twice a minute. If it lasts, run `tally bucket add NAME`, which shows why the bucket cannot be connected.',
   },
   /** Many objects are gone that no event reported as deleted, and the bucket shows no object at all. */
   'bucket.unproven': {
     circuit: 'object',
-    background: 'wait',
+    jobs: 'wait',
     advice:
       'Look at the bucket: its store may have lost its disk, or another store may answer at its address. Nothing more was deleted from the index. If the bucket was emptied on purpose, run `tally reindex NAME --allow-deletes N`.',
   },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {
     circuit: 'object',
-    background: 'skip',
+    jobs: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
   /** The answer carried no Date header, so it proves nothing about time. */
   'object.undated': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.',
   },
   /** Any other refusal of one object. */
   'object.failed': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Read the reason, which names the request. Tally tries a message again until its last permitted receive, then dead-letters it.',
   },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
   'lifecycle.denied': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then only the expirations that S3 reports with each object are followed.',
   },
@@ -256,14 +256,14 @@ export const faults = {
   /** The listing has keys out of UTF-8 order, repeated keys, or keys outside of the request: nothing may be concluded from it. */
   'listing.disorder': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
   },
   /** A page could not be read completely. */
   'listing.incomplete': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'The listing ended early or could not be read. Nothing was deleted, and the range is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
   },
@@ -272,21 +272,21 @@ export const faults = {
   /** SQS does not answer, does not know the queue, or refuses the request. */
   'queue.unreachable': {
     circuit: 'queue',
-    background: 'stop',
+    jobs: 'stop',
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
   /** Messages wait in the bucket queue, and no worker has received from it for ten minutes. */
   'queue.not-received': {
     circuit: 'queue',
-    background: 'stop',
+    jobs: 'stop',
     advice:
       'Start a process with the role ingest (TALLY_ROLES), or look at the /readyz and the log of the one that runs. The messages wait until the queue deletes them.',
   },
   /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
   'queue.no-dead-letter': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 20, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
@@ -295,13 +295,13 @@ export const faults = {
   /** No connection, or no answer in time. */
   'registry.unreachable': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
   },
   /** Another program answers there, or a version of Tally whose answers this one does not know. */
   'registry.unknown-answer': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
   },
 
@@ -309,14 +309,14 @@ export const faults = {
   /** No connection to the issuer, no answer in time, or an answer that is not one of an issuer. */
   'issuer.unreachable': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Check that TALLY_OIDC_ISSUER is the address of the issuer, exactly as its discovery document names it, and that it can be reached from the registry (HTTPS_PROXY counts). Sessions and API keys work meanwhile.',
   },
   /** The issuer refused the request of the registry: its client id, its secret or its redirect URI. */
   'issuer.refused': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL with /login/callback.',
   },
@@ -325,7 +325,7 @@ export const faults = {
   /** The audit record of an act could not be stored before the act, so the act was not begun. */
   'audit.unavailable': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL must be up and take writes, because it keeps the audit. Then send the request again.',
   },
@@ -334,20 +334,20 @@ export const faults = {
   /** AWS did not answer a request that reads or makes a part of a connection, or answered what cannot be used. */
   'connect.unavailable': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
   /** AWS does not accept the credentials of such a request. What they would permit is not the question. */
   'connect.credentials': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'The AWS credentials of this process are missing, expired or not accepted, or the role of TALLY_CONNECT_ROLE_ARN cannot be assumed. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
   },
   /** A quota of AWS leaves no room for a part of a connection. */
   'connect.quota': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Repeating the command does not help. Read which quota it is in the reason; have it raised in Service Quotas where AWS permits that, or remove what nothing uses any more. Then repeat the command: it continues where it stopped.',
   },
@@ -356,81 +356,81 @@ export const faults = {
   /** The body of the message is not JSON. */
   'message.not-json': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
   /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
   'message.empty': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
   },
   /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
   'message.too-large': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice:
       'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
   },
   /** The body is JSON of none of the formats in which bucket events arrive. */
   'message.unknown-wrapper': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
   },
   /** The body is in more SNS envelopes than two topics make. */
   'message.too-deep': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The message has more than two SNS envelopes. Check the chain of topics in front of the bucket queue.',
   },
   /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice:
       'No connected bucket names this topic. Connect the bucket with `tally bucket add NAME --source topic --topic ARN`, then replay the message.',
   },
   /** SNS asked for the confirmation of a subscription, and refused it. */
   'message.confirmation-failed': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, create the subscription again.',
   },
   /** SQS moved the message to the dead-letter queue by its redrive policy; why it was received so often is not known. */
   'message.moved': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
   },
   /** A record lacks a field that its format has, or has one of another type. */
   'record.invalid': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
   },
   /** A record names a bucket whose name S3 does not permit. */
   'record.bucket-invalid': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The record names no valid bucket. Find out what sends such records.',
   },
   /** A record of one object names no key. */
   'record.key-missing': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
   },
   /** A record names a key that S3 does not permit. */
   'record.key-invalid': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
   },
   /** A record is of a major version that this version of Tally does not know. */
   'record.version-unknown': {
     circuit: 'never',
-    background: 'fail',
+    jobs: 'fail',
     advice: 'The event has a major version other than 2. Update Tally, then replay the message.',
   },
 
@@ -438,7 +438,7 @@ export const faults = {
   /** A mistake in Tally. */
   'internal.unexpected': {
     circuit: 'object',
-    background: 'retry',
+    jobs: 'retry',
     advice: 'Report this as a bug, with the log lines around it. The message is kept.',
   },
 } as const satisfies Record<string, FaultEntry>;
@@ -500,9 +500,9 @@ export function opensAtOnce(code: FaultCode): boolean {
   return 'opensAtOnce' in faults[code];
 }
 
-/** What work in the background does about a fault, from the catalogue. */
-export function backgroundOf(code: FaultCode): BackgroundAnswer {
-  return faults[code].background;
+/** What a re-index job does about a fault, from the catalogue. */
+export function jobAnswerOf(code: FaultCode): JobAnswer {
+  return faults[code].jobs;
 }
 
 /** Turns an error into a fault. Anything but a {@link FaultError} is `internal.unexpected`. Passwords in URLs are masked. */

@@ -48,7 +48,7 @@ export interface Callers {
   readonly addressOf: AddressOf;
 }
 
-/** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than a verb. */
+/** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than an operation. */
 const READ_MAX_MS = 30_000;
 
 /** Creates the callers. Without `parts` callers are not authenticated. */

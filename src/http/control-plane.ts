@@ -1,19 +1,19 @@
 /**
  * The listener of the control plane: it checks each request by its row of the contract, finds out who sends it and whether that
- * is permitted, calls the verb, and answers. Without identity it serves this machine only.
+ * is permitted, calls the operation, and answers. Without identity it serves this machine only.
  */
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   rows,
   rowsOfListener,
-  rowsOfVerbs,
+  rowsOfControlPlane,
   type AnyOperation,
   type Context,
   type ListenerName,
   type PlacedRow,
-  type VerbName,
-  type Verbs,
+  type ControlName,
+  type CheckedOperations,
 } from '../api/contract.ts';
 import { openApiOf } from '../api/openapi.ts';
 import type { AnyRequest } from '../api/row.ts';
@@ -29,13 +29,13 @@ import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createMcpHandler } from './mcp.ts';
 import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
-import { createRunVerb, tooSlow, VERB_TIMEOUT_MS } from './searches.ts';
+import { createRunOperation, tooSlow, OPERATION_TIMEOUT_MS } from './searches.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 
 interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
-  readonly verbs: Verbs;
+  readonly operations: CheckedOperations;
   readonly telemetry: Telemetry;
   readonly clock: Clock;
   readonly version: string;
@@ -49,8 +49,8 @@ interface ControlPlaneParts extends HealthParts {
   readonly loadPanel?: LoadFiles;
   /** Loads the files of the documentation. Default: there is none. */
   readonly loadDocs?: LoadFiles;
-  /** Default: {@link VERB_TIMEOUT_MS}. */
-  readonly verbTimeoutMs?: number;
+  /** Default: {@link OPERATION_TIMEOUT_MS}. */
+  readonly operationTimeoutMs?: number;
   /** How long the body of a caller who is not known may take. Default: 5 s. */
   readonly strangersBodyMs?: number;
 }
@@ -69,7 +69,7 @@ const forEveryone = {
 export function createControlPlane(parts: ControlPlaneParts): Listener {
   const {
     address,
-    verbs,
+    operations,
     readiness,
     metrics,
     telemetry,
@@ -78,16 +78,16 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     identity,
     loadPanel = noPanel,
     loadDocs = noDocs,
-    verbTimeoutMs = VERB_TIMEOUT_MS,
+    operationTimeoutMs = OPERATION_TIMEOUT_MS,
   } = parts;
   const callers = createCallers(identity);
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
-  const runVerb = createRunVerb();
+  const runOperation = createRunOperation();
   const seal = identity && createCursorSeal(() => identity.logins.sharedKey());
   const closing = new AbortController();
-  const readKey = (id: string, context: Context) => verbs.getApiKey({ params: { id } }, context);
-  const getJob = (id: string, context: Context) => verbs.getJob({ params: { id } }, context);
+  const readKey = (id: string, context: Context) => operations.getApiKey({ params: { id } }, context);
+  const getJob = (id: string, context: Context) => operations.getJob({ params: { id } }, context);
   const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   let openApi: string | undefined;
   const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? identity?.publicUrl() ?? `http://${headers.host ?? ''}`;
@@ -109,7 +109,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
     ...createDocsHandlers(loadDocs),
-    sendMcpMessage: createMcpHandler({ callers, callVerb, endOf: endOfRequest, telemetry, version }),
+    sendMcpMessage: createMcpHandler({ callers, callOperation, endOf: endOfRequest, telemetry, version }),
     watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
@@ -119,27 +119,27 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
       return reply.type('application/json; charset=utf-8').send(openApi);
     },
   };
-  const byName: Readonly<Record<VerbName, AnyOperation>> = verbs;
+  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
   const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
-  addRoutes(app, rowsOfVerbs, verbHandler, admit);
+  addRoutes(app, rowsOfControlPlane, operationHandler, admit);
   return listenerOf(app, address);
 
   function endOfRequest(reply: FastifyReply): AbortSignal {
-    return AbortSignal.any([closing.signal, endOf(reply, verbTimeoutMs)]);
+    return AbortSignal.any([closing.signal, endOf(reply, operationTimeoutMs)]);
   }
 
-  async function callVerb({ operation }: PlacedRow<VerbName>, checked: AnyRequest, context: Context): Promise<unknown> {
+  async function callOperation({ operation }: PlacedRow<ControlName>, checked: AnyRequest, context: Context): Promise<unknown> {
     const request = seal === undefined ? checked : await seal.opened(checked);
-    const answer = await runVerb(operation, () => byName[operation](request, { ...context, requestId: randomUUID() }), context.signal);
+    const answer = await runOperation(operation, () => byName[operation](request, { ...context, requestId: randomUUID() }), context.signal);
     return seal === undefined ? answer : seal.sealed(answer);
   }
 
-  function verbHandler(row: PlacedRow<VerbName>): Handler {
+  function operationHandler(row: PlacedRow<ControlName>): Handler {
     const read = requestReader(row);
     return async (request, reply) => {
       const checked = read(request);
-      const answer = await callVerb(row, checked, { actor: callers.actorOf(request), signal: endOfRequest(reply) });
+      const answer = await callOperation(row, checked, { actor: callers.actorOf(request), signal: endOfRequest(reply) });
       return reply.code(isPending(row, answer) ? 202 : row.status).send(row.answer === undefined ? undefined : answer);
     };
   }
@@ -166,7 +166,7 @@ function guardOf({ identity, publicUrl }: Pick<ControlPlaneParts, 'identity' | '
   };
 }
 
-/** Returns a signal that is aborted when the verb takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */
+/** Returns a signal that is aborted when the operation takes too long or the caller closes the connection. Fastify's `request.signal` is not used, because it is aborted as soon as the body of the request was read. */
 function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
   const end = new AbortController();
   const timer = setTimeout(() => end.abort(tooSlow(timeoutMs)), timeoutMs);

@@ -1,6 +1,6 @@
 /** Messages of the Model Context Protocol over HTTP: each is answered alone, as the caller who sends it. */
 import type { FastifyReply } from 'fastify';
-import { operationsOf, type Context, type PlacedRow, type VerbName } from '../api/contract.ts';
+import { operationsOf, type Context, type PlacedRow, type ControlName } from '../api/contract.ts';
 import { checkRequest, type AnyRequest } from '../api/row.ts';
 import { mcpRows } from '../api/mcp.ts';
 import { inTime } from '../pipeline/serving/async.ts';
@@ -13,9 +13,9 @@ const row = mcpRows['POST /mcp'];
 
 interface McpHandlerParts {
   readonly callers: Pick<Callers, 'receive' | 'actorOf'>;
-  /** Calls a verb within the limits of the listener. */
-  readonly callVerb: (row: PlacedRow<VerbName>, checked: AnyRequest, context: Context) => Promise<unknown>;
-  /** The end of a request, which its verbs share. */
+  /** Calls an operation within the limits of the listener. */
+  readonly callOperation: (row: PlacedRow<ControlName>, checked: AnyRequest, context: Context) => Promise<unknown>;
+  /** The end of a request, which its operations share. */
   readonly endOf: (reply: FastifyReply) => AbortSignal;
   readonly telemetry: Telemetry;
   readonly version: string;
@@ -23,15 +23,15 @@ interface McpHandlerParts {
 
 /**
  * Creates the handler. An operation that a tool calls is treated like a request to it: the caller needs its scope, the use of an
- * API key is counted, and the verb has the same limits.
+ * API key is counted, and the operation has the same limits.
  */
-export function createMcpHandler({ callers, callVerb, endOf, telemetry, version }: McpHandlerParts): Handler {
+export function createMcpHandler({ callers, callOperation, endOf, telemetry, version }: McpHandlerParts): Handler {
   return async (request, reply) => {
     const { body } = checkRequest(row, { body: request.body });
     const signal = endOf(reply);
     const operations = operationsOf((asked) => async (given, context) => {
       await inTime(callers.receive(request, asked), context.signal);
-      return callVerb(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
+      return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
     });
     // the SDK's modules are loaded by the first message
     const { answerMessage } = await import('../mcp/stateless.ts');

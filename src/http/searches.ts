@@ -1,34 +1,34 @@
-/** Bounds what verbs may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
+/** Bounds what operations may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import { type VerbName, operationsOf, type AnyOperation, type Operations } from '../api/contract.ts';
+import { type ControlName, operationsOf, type AnyOperation, type Operations } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { inTime, withDeadline } from '../pipeline/serving/async.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 
-/** A verb that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
-export const VERB_TIMEOUT_MS = 30_000;
+/** An operation that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
+export const OPERATION_TIMEOUT_MS = 30_000;
 
-/** The error of a verb that took too long. */
+/** The error of an operation that took too long. */
 export function tooSlow(timeoutMs: number): RequestError {
   return new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
 }
 
 /** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<VerbName>(['searchObjects', 'getUsage', 'listChanges', 'getSeries']);
+const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'getUsage', 'listChanges', 'getSeries']);
 /** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
-const sums: ReadonlySet<string> = new Set<VerbName>(['getFacets']);
+const sums: ReadonlySet<string> = new Set<ControlName>(['getFacets']);
 
 /** Two threads search a SQLite index, and each has two searches that take turns. */
 const CONCURRENCY = 4;
 /** The last of them waits for about a second. */
 const WAITING_MAX = 100;
 
-/** Runs a verb, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
-type RunVerb = <Answer>(name: VerbName, verb: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+/** Runs an operation, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
+type RunOperation = <Answer>(name: ControlName, operation: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
 
 /** Creates the turns of one process. */
-export function createRunVerb(): RunVerb {
+export function createRunOperation(): RunOperation {
   const [ofSearches, ofSums] = [new PQueue({ concurrency: CONCURRENCY }), new PQueue({ concurrency: 1 })];
 
   async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
@@ -43,9 +43,9 @@ export function createRunVerb(): RunVerb {
     });
   }
 
-  return (name, verb, signal) => {
+  return (name, operation, signal) => {
     const turns = searches.has(name) ? ofSearches : sums.has(name) ? ofSums : undefined;
-    return inTime(turns === undefined ? verb() : runInTurn(turns, verb, signal), signal);
+    return inTime(turns === undefined ? operation() : runInTurn(turns, operation, signal), signal);
   };
 }
 
@@ -53,11 +53,11 @@ export function createRunVerb(): RunVerb {
 
 /** The operations, a few searches at a time and none longer than at a registry. */
 export function withinLimits(operations: Operations, clock: Pick<Clock, 'sleep'>): Operations {
-  const runVerb = createRunVerb();
-  const byName: Readonly<Record<VerbName, AnyOperation>> = operations;
-  const deadline = { maxMs: VERB_TIMEOUT_MS, late: () => tooSlow(VERB_TIMEOUT_MS) };
+  const runOperation = createRunOperation();
+  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
+  const deadline = { maxMs: OPERATION_TIMEOUT_MS, late: () => tooSlow(OPERATION_TIMEOUT_MS) };
   return operationsOf(({ operation }) => async (request, { signal, ...context }) => {
-    const run = (limit: AbortSignal) => runVerb(operation, () => byName[operation](request, { ...context, signal: limit }), limit);
+    const run = (limit: AbortSignal) => runOperation(operation, () => byName[operation](request, { ...context, signal: limit }), limit);
     return withDeadline(clock, deadline, run, signal);
   });
 }

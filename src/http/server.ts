@@ -43,7 +43,7 @@ const TIMEOUTS_CHECK_MS = 1_000;
  * idle connection by default, since a request that is sent while its connection is closed is lost, and its caller gets a 502.
  */
 const KEEP_ALIVE_MS = 75_000;
-/** A connection on which nothing moves is closed after this time, which is longer than any verb takes. */
+/** A connection on which nothing moves is closed after this time, which is longer than any operation takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
 /** Far more than probes, scrapes and operators need. Above it the connection that has been idle longest is closed. */
 const CONNECTIONS_MAX = 256;

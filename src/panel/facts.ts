@@ -25,7 +25,7 @@ export interface Facts {
   readonly keyDays: { readonly usual: number; readonly max: number };
 }
 
-/** A caller on this machine has no keys and no session: these operations are refused by their verbs. */
+/** A caller on this machine has no keys and no session: these operations are refused by the control plane. */
 const needSession: ReadonlySet<Scope> = new Set(['self', 'session']);
 
 function permits(caller: PanelCaller, scope: Scope): boolean {

@@ -2,13 +2,13 @@ import { createStoredGrants } from '../../src/pipeline/access/policy.ts';
 import { request as httpRequest } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { operationsOf, rows, type AnyOperation, type PlacedRow, type Verbs } from '../../src/api/contract.ts';
+import { operationsOf, rows, type AnyOperation, type PlacedRow, type CheckedOperations } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
 import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
-import { createVerbs } from '../../src/pipeline/control/verbs.ts';
+import { createOperations } from '../../src/pipeline/control/operations.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createPeople } from '../../src/pipeline/identity/people.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
@@ -178,8 +178,8 @@ async function startWorld({ operation }: PlacedRow) {
     bucketQueueUrls: [QUEUE],
   });
   const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
-  const ofStore = createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
-  const verbs = withSession(ofStore);
+  const ofStore = createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
+  const operations = withSession(ofStore);
   if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
   if (operation === 'pauseNotification' || operation === 'resumeNotification') await provisioning.apply({ bucket: 'photos' }, {});
@@ -205,7 +205,7 @@ async function startWorld({ operation }: PlacedRow) {
     await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
   }
   await putExampleKey(store.state, atMs);
-  const listener = await listenControlPlane({ verbs, telemetry, clock, loadPanel: someFiles, loadDocs: someFiles });
+  const listener = await listenControlPlane({ operations, telemetry, clock, loadPanel: someFiles, loadDocs: someFiles });
   return { ...listener, instead: undefined };
 }
 
@@ -272,15 +272,15 @@ async function askingIn(world: HttpWorld) {
   return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).token };
 }
 
-async function startPeopleWorld(operation: string, verbs: Verbs, store: Store) {
-  const world = await startHttpWorld({ verbs, store });
+async function startPeopleWorld(operation: string, operations: CheckedOperations, store: Store) {
+  const world = await startHttpWorld({ operations, store });
   await updateRecord(store.state, refs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
   return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
 }
 
 /** Callers over HTTP are not authenticated yet, and only users have API keys. */
-function withSession(verbs: Verbs): Verbs {
-  const byName: Readonly<Record<string, AnyOperation>> = verbs;
+function withSession(operations: CheckedOperations): CheckedOperations {
+  const byName: Readonly<Record<string, AnyOperation>> = operations;
   return operationsOf(
     ({ operation }) =>
       (request, context) =>

@@ -170,7 +170,7 @@ describe('tally reindex', () => {
     const { exitCode, stdout, stderr } = await world.run('reindex photos --wait');
     expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' });
     expect(stderr).toContain('The job continues. To see its progress: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n');
-    expect(world.asked.map(([verb]) => verb)).not.toContain('cancelJob');
+    expect(world.asked.map(([operation]) => operation)).not.toContain('cancelJob');
     // a later Ctrl-C is nobody's business any more
     expect(world.isInterruptible()).toBe(false);
     expect(world.closed()).toBe(1);

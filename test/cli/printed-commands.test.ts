@@ -45,9 +45,9 @@ function codeOf(path: string): string {
 const withNames = (text: string): string => text.replaceAll(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, 'photos');
 
 /** The command of a call of `commandOf` or `cli.typed`: literal words as they are, names as `photos`. */
-function commandOfCall(verb: string, names: string): string {
+function commandOfCall(command: string, names: string): string {
   const words = names.split(',').map((name) => /^\s*'([^']*)'\s*$/.exec(name)?.[1] ?? (name.trim() === '' ? '' : 'photos'));
-  return [verb, ...words].join(' ');
+  return [command, ...words].join(' ');
 }
 
 function inSource(path: string): readonly string[] {
@@ -55,7 +55,7 @@ function inSource(path: string): readonly string[] {
   const calls = [...code.matchAll(/(?:commandOf|typed)\(\s*'([^']+)'((?:,[^()]*(?:\([^()]*\))?)*)\)/g)];
   const quoted = [...code.matchAll(/\\?`tally ((?:[^`\\$]|\$\{[^}]*\})+)\\?`/g), ...code.matchAll(/'tally ([^'\n]+)'/g)];
   return [
-    ...calls.map(([, verb = '', names = '']) => commandOfCall(verb, names.replaceAll(/\.\.\.\w+/g, ''))),
+    ...calls.map(([, command = '', names = '']) => commandOfCall(command, names.replaceAll(/\.\.\.\w+/g, ''))),
     // a template with `name` makes the examples of several commands, which are read from their help
     ...quoted.flatMap(([, command = '']) => (/^\$|\$\{name\}/.test(command) ? [] : withNames(command))),
   ];
@@ -141,12 +141,12 @@ it('are never sent to the package of npm that has the bare name', () => {
 });
 
 it('stand in backticks in every sentence of the program, so that they can be written as they must be typed', () => {
-  const verbs =
+  const names =
     'serve|config|bucket|doctor|iam-policy|queue|search|du|explain|gaps|dead-letters|reindex|drift|jobs|keys|admin|state|login|logout|whoami';
   const bare = sources
     .filter((path) => !path.startsWith('src/panel/'))
     .flatMap((path) =>
-      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\btally (?:${verbs})\b.*`, 'g'))].map(
+      [...codeOf(path).matchAll(new RegExp(String.raw`.*(?<!['"\x60]|&& |[A-Z_]+=\S+ )\btally (?:${names})\b.*`, 'g'))].map(
         ([line]) => `${path}: ${line.trim()}`,
       ),
     );

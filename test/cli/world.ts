@@ -76,14 +76,14 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     /** What the control plane was asked: the operations and their requests. */
     asked: fake.asked,
     contexts: fake.contexts,
-    /** The next verb fails so. */
+    /** The next operation fails so. */
     nextFails: (error: Error): void =>
       fake.nextDoes(() => {
         throw error;
       }),
-    /** The next verb answers this. */
+    /** The next operation answers this. */
     nextAnswers: (answer: unknown): void => fake.nextDoes(async () => answer),
-    /** The next verb of which nothing was said yet does this. */
+    /** The next operation of which nothing was said yet does this. */
     nextDoes: (action: () => Promise<unknown>): void => fake.nextDoes(action),
     /** Ctrl-C. */
     interrupt: (): void => void signals.emit('SIGINT'),

@@ -1,5 +1,5 @@
 /** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
-import type { BackgroundAnswer, FaultCircuit } from '../../src/domain/fault.ts';
+import type { JobAnswer, FaultCircuit } from '../../src/domain/fault.ts';
 import { faults, type FaultCode } from '../../src/domain/fault.ts';
 import { requestErrors } from '../../src/domain/request-error.ts';
 import { statusOf } from '../../src/api/problem.ts';
@@ -21,7 +21,7 @@ const waits: Readonly<Record<FaultCircuit, string>> = {
 };
 
 /** What a re-index job or a sweep does. */
-const background: Readonly<Record<BackgroundAnswer, string>> = {
+const ofJobs: Readonly<Record<JobAnswer, string>> = {
   stop: 'A re-index job keeps its place and waits.',
   wait: 'A re-index job of the bucket keeps its place and waits.',
   skip: 'A re-index job waits, and a sweep continues with the next object.',
@@ -48,11 +48,11 @@ export function errorCodesPage(): string {
   };
   const faultParts = Object.keys(faults).map((name) => {
     const code = name as FaultCode;
-    const { circuit, background: answer, advice } = faults[code];
-    const ofJobs = NOT_IN_JOBS.test(code) ? '' : ` ${background[answer]}`;
+    const { circuit, jobs: answer, advice } = faults[code];
+    const jobs = NOT_IN_JOBS.test(code) ? '' : ` ${ofJobs[answer]}`;
     return part(
       code,
-      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuit]}${ofJobs}`,
+      `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuit]}${jobs}`,
       `*What to do.* ${withPagesAddressed(advice, linkTo)}`,
     );
   });

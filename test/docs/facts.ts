@@ -84,13 +84,13 @@ const QUEUE = 'domain/provisioning/checks/queues.ts';
 const WATCH = 'domain/provisioning/planning/watch.ts';
 const CLOSING = 'domain/gaps/closing.ts';
 const SERVER = 'http/server.ts';
-const RHYTHM = 'domain/rhythm.ts';
+const USUAL_INTERVAL = 'domain/usual-interval.ts';
 const tombstones = wordOf('domain/ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
-const foldedAfter = wordOf('pipeline/ingest/waiting.ts', 'FOLDED_AFTER_MS', 'min');
+const handedOverAfter = wordOf('pipeline/ingest/waiting.ts', 'HANDED_OVER_AFTER_MS', 'min');
 const sessionHours = of('domain/identity/session.ts', 'BROWSER_MS', 'h');
 const hiddenFrom = of('pipeline/ingest/waiting.ts', 'HIDDEN_MIN_S');
 const hiddenTo = figure(constantOf('pipeline/ingest/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
-const unusualSilence = wordOf(RHYTHM, 'INTERVALS_MAX');
+const unusualSilence = wordOf(USUAL_INTERVAL, 'INTERVALS_MAX');
 
 /** By page. */
 const facts: Readonly<Record<string, readonly Fact[]>> = {
@@ -193,7 +193,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/dead-letters.md': [
-    ['and every {} minutes (once a day', wordOf('pipeline/letters/moved.ts', 'READ_EVERY_MS', 'min')],
+    ['and every {} minutes (once a day', wordOf('pipeline/letters/moved-by-sqs.ts', 'READ_EVERY_MS', 'min')],
     ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
   ],
   'docs/operate/reindex-gaps.md': [
@@ -209,7 +209,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       of('pipeline/observing/absence-limit.ts', 'ABSENT_MAX'),
       wordOf('pipeline/observing/absence-limit.ts', 'HALF_FROM'),
     ],
-    ['could not be served for {} minutes: the', foldedAfter],
+    ['could not be served for {} minutes: the', handedOverAfter],
     [
       're-indexed after {} s without a further report, and {} minutes after',
       of(CLOSING, 'GAP_QUIET_MS', 's'),
@@ -247,7 +247,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
     ['`TALLY_INGEST_HOLD_MAX_MS` ({} s)', setting('TALLY_INGEST_HOLD_MAX_MS', 's')],
     ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
-    ['could not be served for {} minutes becomes', foldedAfter],
+    ['could not be served for {} minutes becomes', handedOverAfter],
     ['no event has arrived for {} times as long', unusualSilence],
   ],
   'docs/reference/endpoints-proxies.md': [
@@ -261,7 +261,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/reference/sources.md': [
     ['Workers notice a new one within {} seconds', of('pipeline/ingest/admission.ts', 'BUCKETS_AGE_MAX_MS', 's')],
     ['no event has arrived for {} times as long', unusualSilence],
-    ['after {} more days the', of(RHYTHM, 'DORMANT_MS', 'd')],
+    ['after {} more days the', of(USUAL_INTERVAL, 'DORMANT_MS', 'd')],
     ['older than {} intervals', wordOf('domain/bucket-status.ts', 'OVERDUE_INTERVALS')],
     ['looks each minute in the first {}', wordOf(WATCH, 'WIRING_MS', 'min')],
     ['applies to new events within {} seconds', of('domain/ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],

@@ -160,7 +160,7 @@ describe('explain and drift', () => {
           headsMax: 1,
           needsHead: () => false,
         });
-        const { kind, fields } = slice.findings[0] ?? { kind: 'gone', fields: [] };
+        const { kind, fields } = slice.comparedKeys[0] ?? { kind: 'gone', fields: [] };
         kinds.add(kind);
         expect(agrees).toBe(kind === 'gone' || kind === 'equal' || kind === 'incomplete');
         // what a re-index would do with the listing, and with a HEAD that says the same

@@ -30,18 +30,18 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
   const windows = createWindows();
 
   beforeAll(async () => {
-    const verbs = {
+    const operations = {
       startReindex: async () => {
         await gate.passed();
         return runningJob;
       },
       getJob: async () => runningJob,
-      listGaps: async (...asked: Parameters<typeof fake.verbs.listGaps>) => {
+      listGaps: async (...asked: Parameters<typeof fake.checked.listGaps>) => {
         await gate.passed();
-        return fake.verbs.listGaps(...asked);
+        return fake.checked.listGaps(...asked);
       },
     };
-    [world, browser] = await Promise.all([startPanelWorld({ verbs }), startChromium()]);
+    [world, browser] = await Promise.all([startPanelWorld({ operations }), startChromium()]);
   });
   afterEach(async () => {
     gate.open();

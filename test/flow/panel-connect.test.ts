@@ -57,7 +57,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   beforeAll(async () => {
     [world, browser] = await Promise.all([
       startPanelWorld({
-        verbs: {
+        operations: {
           getBucket: async () => now.bucket,
           listBuckets: async () => ({ items: [now.bucket], unconnected: [] }),
           planBucket: async ({ params, query }) => {
@@ -255,7 +255,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
 
   it('says what was refused, and reads the plan again', async () => {
     const outdated = await startPanelWorld({
-      verbs: {
+      operations: {
         applyBucket: async () => {
           throw new RequestError('connect.plan-outdated', `the plan of ${HOSTILE} is outdated`);
         },

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import type { PanelCaller } from '../../src/panel/facts.ts';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
-import { hostileVerbs } from '../support/fakes/hostile.ts';
+import { hostileOperations } from '../support/fakes/hostile.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
@@ -90,15 +90,15 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
 
   beforeAll(async () => {
     const fake = createFakeControl();
-    const verbs = hostileVerbs({ ...fake.verbs, getJob: async () => ({ ...runningJob, state: 'done' }) });
+    const operations = hostileOperations({ ...fake.checked, getJob: async () => ({ ...runningJob, state: 'done' }) });
     [machine, people, browser] = await Promise.all([
-      startPanelWorld({ verbs }),
-      startHttpWorld({ verbs, loadPanel: loadBuiltPanel, clock: systemClock }),
+      startPanelWorld({ operations }),
+      startHttpWorld({ operations, loadPanel: loadBuiltPanel, clock: systemClock }),
       startChromium(),
     ]);
     for (const role of ['user', 'admin'] as const) tokens.set(role, await people.tokenOf(role));
     proxy = await startPrefixProxy(() => behind.url, '/x/y');
-    behind = await startHttpWorld({ verbs, loadPanel: loadBuiltPanel, clock: systemClock, publicUrl: new URL(proxy.url).origin });
+    behind = await startHttpWorld({ operations, loadPanel: loadBuiltPanel, clock: systemClock, publicUrl: new URL(proxy.url).origin });
     tokenBehind = await behind.tokenOf('admin');
   });
   afterEach(async () => {

@@ -2,7 +2,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
-import { troubledVerbs } from '../support/panel/trouble.ts';
+import { troubledOperations } from '../support/panel/trouble.ts';
 import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in Chromium', () => {
@@ -13,12 +13,12 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
   const windows = createWindows();
 
   beforeAll(async () => {
-    const verbs = troubledVerbs();
+    const operations = troubledOperations();
     world = await startPanelWorld({
-      verbs: {
-        ...verbs,
+      operations: {
+        ...operations,
         searchObjects: async (...args) => {
-          const found = await verbs.searchObjects?.(...args);
+          const found = await operations.searchObjects?.(...args);
           asked.push('results');
           return found ?? { items: [] };
         },
@@ -32,7 +32,7 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
         getFacets: async (...args) => {
           asked.push('facets');
           await new Promise<void>((resolve) => (answerFacets = resolve));
-          const found = await verbs.getFacets?.(...args);
+          const found = await operations.getFacets?.(...args);
           if (found === undefined) throw new Error('the registry with trouble has facets');
           return found;
         },

@@ -17,7 +17,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   let job: Job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
 
   beforeAll(async () => {
-    [world, browser] = await Promise.all([startPanelWorld({ verbs: { getJob: async () => job } }), startChromium()]);
+    [world, browser] = await Promise.all([startPanelWorld({ operations: { getJob: async () => job } }), startChromium()]);
   });
   afterEach(async () => {
     await windows.empty(`${world.url}/livez`);
@@ -120,7 +120,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   it('shows an error as an error, without the rows of the search before', async () => {
     let isBroken = true;
     const broken = await startPanelWorld({
-      verbs: {
+      operations: {
         searchObjects: async ({ query }) => {
           if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
           return { items: [objectDocument] };

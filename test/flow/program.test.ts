@@ -89,7 +89,7 @@ describe('the program', () => {
 
   it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {
     const fake = createFakeControl();
-    const registry = await listenControlPlane({ verbs: fake.verbs, clock: systemClock });
+    const registry = await listenControlPlane({ operations: fake.checked, clock: systemClock });
     try {
       const url = `http://localhost:${registry.port}`;
       expect(await run(['jobs', 'job-1', '--json'], { TALLY_REGISTRY_URL: url })).toEqual({
@@ -107,7 +107,7 @@ describe('the program', () => {
       expect(stderr).toBe(
         `job-1: queued\nThe job continues. To see its progress: node ${MAIN} --registry ${url} jobs job-1\nTo cancel it: node ${MAIN} --registry ${url} jobs cancel job-1\n`,
       );
-      expect(fake.asked.map(([verb]) => verb)).not.toContain('cancelJob');
+      expect(fake.asked.map(([operation]) => operation)).not.toContain('cancelJob');
     } finally {
       await registry.close();
     }

@@ -15,7 +15,7 @@ import { awsEndpoint } from '../support/servers/found.ts';
 
 const OPERATIONS = 90;
 /** Operations that are under way at once, also on the same key. */
-const LANES = 3;
+const CALLERS = 3;
 /** What is not exact settles some 45 s after its event; a stock LocalStack makes that of every event. */
 const DRAIN_TIMEOUT_MS = 300_000;
 /** Few enough that what is compared comes in several pages. */
@@ -109,7 +109,7 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
     await daemon.ready();
 
     const scene: Scene = { bucket, keys: source.keys, seed: Math.floor(Math.random() * 2 ** 31) };
-    const calls = await operateInLanes(world, scene, source.teller(world, scene));
+    const calls = await operateAtOnce(world, scene, source.teller(world, scene));
     for (const key of lastKeys) await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined, DRAIN_TIMEOUT_MS);
     await world.drained(DRAIN_TIMEOUT_MS);
 
@@ -136,19 +136,19 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
 });
 
 /** Several at once, so that also operations on one key overlap. */
-async function operateInLanes({ aws }: World, { bucket, keys, seed }: Scene, teller: Teller): Promise<readonly Call[]> {
+async function operateAtOnce({ aws }: World, { bucket, keys, seed }: Scene, teller: Teller): Promise<readonly Call[]> {
   const operate = createOperator(aws, bucket);
   const last = lastKeys.map((key): Operation => ({ kind: 'put', key, body: 'last' }));
   const left = [...last, ...fc.sample(operationArbitrary(keys), { seed, numRuns: OPERATIONS })];
   const heard: Call[] = [];
-  const lane = async (): Promise<void> => {
+  const caller = async (): Promise<void> => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const calls = await operate(next);
       heard.push(...calls);
       await teller.hear(calls);
     }
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: CALLERS }, caller));
   await teller.end();
   return heard;
 }

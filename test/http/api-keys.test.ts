@@ -24,7 +24,7 @@ beforeEach(async () => {
   uses = [];
   const process = createKeyProcess({ store, clock });
   listener = await listenControlPlane({
-    verbs: { ...process.operations, getJob: async () => runningJob },
+    operations: { ...process.operations, getJob: async () => runningJob },
     telemetry: world.telemetry,
     clock,
     identity: {
@@ -163,7 +163,7 @@ describe('an API key over HTTP', () => {
 
   it('is told from 14 days before its end', async () => {
     const { secret } = await create(await tokenOf('user'), { name: 'ci', expires_in_days: 14 });
-    // clients begin with /v1/session; the others are a verb, a wrong request and one that the key may not send
+    // clients begin with /v1/session; the others are an operation, a wrong request and one that the key may not send
     for (const path of ['/v1/session', '/v1/buckets', '/v1/buckets?wrong=1', '/v1/admin/audit', '/metrics'])
       expect((await send('GET', path, secret)).headers['tally-key-expires'], path).toBe('2026-01-16T03:04:05.000Z');
     expect((await send('GET', '/v1/session', undefined)).headers['tally-key-expires']).toBe(undefined);

@@ -159,7 +159,7 @@ describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation
   });
 });
 
-it('the verbs learn who calls', async () => {
+it('the operations learn who calls', async () => {
   await world.send('GET', '/v1/buckets', { headers: bearer(tokens.admin!) });
   expect(world.fake.contexts.at(-1)?.actor).toMatchObject({
     kind: 'session',

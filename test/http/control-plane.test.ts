@@ -27,7 +27,7 @@ beforeEach(async () => {
   ({ port } = listener);
 });
 
-const parts = () => ({ verbs: fake.verbs, readiness: { read: () => report }, telemetry });
+const parts = () => ({ operations: fake.checked, readiness: { read: () => report }, telemetry });
 
 afterEach(() => listener.close());
 
@@ -85,7 +85,7 @@ const BUCKET = { params: { bucket: 'photos' } };
 const reindexDefaults = { prefix: '', mode: 'apply', fill: false, now: false, repair: false };
 
 // each operation: api/contract.test.ts and registry.test.ts
-describe('a route calls one verb and answers its result', () => {
+describe('a route calls one operation and answers its result', () => {
   const search = { bucket: 'photos', key: 'k', prefix: 'p', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c' };
   it.each([
     [
@@ -256,8 +256,8 @@ describe('a flood of searches', () => {
     let runningMax = 0;
     const slow = await listenControlPlane({
       ...parts(),
-      verbs: {
-        ...fake.verbs,
+      operations: {
+        ...fake.checked,
         async searchObjects() {
           runningMax = Math.max(runningMax, ++running);
           await gate.promise;
@@ -295,8 +295,8 @@ describe('a flood of searches', () => {
     let [running, runningMax] = [0, 0];
     const slow = await listenControlPlane({
       ...parts(),
-      verbs: {
-        ...fake.verbs,
+      operations: {
+        ...fake.checked,
         async getFacets() {
           runningMax = Math.max(runningMax, ++running);
           await gate.promise;
@@ -384,7 +384,7 @@ describe('callers from elsewhere', () => {
   });
 });
 
-describe('verbs that fail', () => {
+describe('operations that fail', () => {
   it('answers a refusal with its status, its code and what it adds', async () => {
     fake.nextDoes(() => Promise.reject(new RequestError('job.conflict', 'job-0 runs', { job_id: 'job-0', status: 1 })));
     const answer = await sendJson('POST', '/v1/buckets/photos/reindex', {});
@@ -423,8 +423,8 @@ describe('verbs that fail', () => {
     },
   );
 
-  it('answers for a verb that neither ends in time nor heeds its signal', async () => {
-    const hasty = await listenControlPlane({ ...parts(), verbTimeoutMs: 20 });
+  it('answers for an operation that neither ends in time nor heeds its signal', async () => {
+    const hasty = await listenControlPlane({ ...parts(), operationTimeoutMs: 20 });
     fake.nextDoes(() => new Promise(() => undefined));
     const answer = await send('GET', '/v1/objects', { to: hasty.port });
     await hasty.close();

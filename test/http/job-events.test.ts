@@ -26,7 +26,7 @@ beforeEach(async () => {
   clock = createFakeClock();
   telemetry = createFakeTelemetry();
   course = [runningJob];
-  listener = await listenControlPlane({ verbs: { ...fake.verbs, getJob: look }, telemetry, clock });
+  listener = await listenControlPlane({ operations: { ...fake.checked, getJob: look }, telemetry, clock });
   ({ port } = listener);
 });
 

@@ -2,7 +2,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Verbs } from '../../src/api/contract.ts';
+import type { CheckedOperations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import {
@@ -33,11 +33,11 @@ let world: HttpWorld;
 const closes: (() => Promise<unknown>)[] = [];
 
 /** The fake with a search that says how far the index of a named bucket can be relied on. */
-function verbsOf(control: FakeControl): Verbs {
+function checkedOf(control: FakeControl): CheckedOperations {
   return {
-    ...control.verbs,
+    ...control.checked,
     searchObjects: async (request, context) => {
-      const page = await control.verbs.searchObjects(request, context);
+      const page = await control.checked.searchObjects(request, context);
       const isNamed = request.query.as_of === 'true' && request.query.bucket !== undefined;
       return isNamed ? { ...page, as_of: [{ ...asOf, bucket: request.query.bucket ?? '' }] } : page;
     },
@@ -46,7 +46,7 @@ function verbsOf(control: FakeControl): Verbs {
 
 beforeEach(async () => {
   fake = createFakeControl();
-  world = await startHttpWorld({ verbs: verbsOf(fake) });
+  world = await startHttpWorld({ operations: checkedOf(fake) });
   closes.push(() => world.close());
 });
 afterEach(async () => {
@@ -207,8 +207,11 @@ describe('the tools', () => {
       agreement: expect.stringContaining('No bucket is connected that you may read'),
     });
     fake.nextDoes(async () => ({ items: [] }));
-    const behind = { ...fake.verbs, searchObjects: async () => ({ items: [], as_of: [{ ...asOf, behind_ms: 61_000 }] }) } as Verbs;
-    const late = await startHttpWorld({ verbs: behind });
+    const behind = {
+      ...fake.checked,
+      searchObjects: async () => ({ items: [], as_of: [{ ...asOf, behind_ms: 61_000 }] }),
+    } as CheckedOperations;
+    const late = await startHttpWorld({ operations: behind });
     closes.push(() => late.close());
     const message = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'index_agreement', arguments: { bucket: 'photos' } } };
     const { text } = await post(late, bearer(late.keyOf('user', ['read'])), message);
@@ -227,8 +230,8 @@ describe('the tools', () => {
   it('answer two callers at the same moment with what is theirs', async () => {
     const gate = Promise.withResolvers<void>();
     const both = await startHttpWorld({
-      verbs: {
-        ...fake.verbs,
+      operations: {
+        ...fake.checked,
         searchObjects: async (_, { actor }) => {
           arrived += 1;
           if (arrived === 2) gate.resolve();
@@ -290,17 +293,17 @@ describe('what fails', () => {
     expect(fake.asked).toEqual([]);
   });
 
-  it('in time is an answer too: a verb that hangs is aborted', async () => {
+  it('in time is an answer too: an operation that hangs is aborted', async () => {
     const signals: AbortSignal[] = [];
     const listener = await listenControlPlane({
-      verbs: {
-        ...fake.verbs,
+      operations: {
+        ...fake.checked,
         searchObjects: (_, { signal }) => {
           signals.push(signal);
           return new Promise(() => undefined);
         },
       },
-      verbTimeoutMs: 20,
+      operationTimeoutMs: 20,
     });
     closes.push(() => listener.close());
     const body = JSON.stringify({
@@ -345,7 +348,7 @@ describe('the endpoint', () => {
     [{ host: 'evil.example.com' }],
     [{ origin: 'null' }],
   ])('refuses a page of another site and another name of this machine, with an issuer and without: %j', async (headers) => {
-    const listener = await listenControlPlane({ verbs: fake.verbs });
+    const listener = await listenControlPlane({ operations: fake.checked });
     closes.push(() => listener.close());
     const type = { 'content-type': 'application/json' };
     const open = (more: Readonly<Record<string, string>>) =>

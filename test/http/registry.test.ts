@@ -14,7 +14,7 @@ let remote: Operations;
 
 beforeEach(async () => {
   fake = createFakeControl();
-  listener = await listenControlPlane({ verbs: fake.verbs });
+  listener = await listenControlPlane({ operations: fake.checked });
   remote = createRegistryOperations(listener.url);
 });
 
@@ -40,7 +40,7 @@ const calls: readonly (readonly [name: string, call: Call])[] = [
 ];
 
 describe('a registry by its address', () => {
-  it.each(calls)('asks and answers what the verb itself does: %s', async (_, call) => {
+  it.each(calls)('asks and answers what the operation itself does: %s', async (_, call) => {
     const direct = createFakeControl();
     const expected = await call(direct.operations);
     expect(await call(remote)).toEqual(expected);
@@ -63,7 +63,7 @@ describe('a registry by its address', () => {
     expect(await call(remote)).toEqual(answer);
   });
 
-  it('rejects as the verb itself does', async () => {
+  it('rejects as the operation itself does', async () => {
     const call: Call = (operations) => operations.searchObjects({}, context);
     const refusal = new RequestError('job.conflict', 'job-0 of photos is running', { job_id: 'job-0', waiting: 3 });
     fake.nextDoes(() => Promise.reject(refusal));
@@ -96,7 +96,7 @@ describe('a registry by its address', () => {
     expect(fake.asked).toEqual([]);
   });
 
-  it('rejects with the signal’s reason, and the verb ends as well', async () => {
+  it('rejects with the signal’s reason, and the operation ends as well', async () => {
     const asked = Promise.withResolvers<AbortSignal | undefined>();
     const ended = Promise.withResolvers<void>();
     fake.nextDoes((signal) => {

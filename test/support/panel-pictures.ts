@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { openWindow, startChromium } from './identity/chromium.ts';
-import { troubledVerbs } from './panel/trouble.ts';
+import { troubledOperations } from './panel/trouble.ts';
 import { openPanel, settled, startPanelWorld } from './worlds/panel.ts';
 
 const [folder] = process.argv.slice(2);
@@ -67,7 +67,7 @@ const pictures: readonly Picture[] = [
   { name: 'small-dark', query: FOUND, options: dark(SMALL) },
 ];
 
-const world = await startPanelWorld({ verbs: troubledVerbs() });
+const world = await startPanelWorld({ operations: troubledOperations() });
 const browser = await startChromium();
 try {
   await mkdir(PICTURES, { recursive: true });

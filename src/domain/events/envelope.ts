@@ -1,9 +1,9 @@
 /**
- * Wrappers: what surrounds the records in the body of a message. The field in the first column identifies each one:
+ * Envelopes: what surrounds the records in the body of a message. The field in the first column identifies each one:
  *
  *   Records      S3's notification, or the routing rule's synthetic records (decided for each record)
  *   Event        S3's test event
- *   Type         SNS: a notification that contains any of these wrappers, or a confirmation
+ *   Type         SNS: a notification that contains any of these envelopes, or a confirmation
  *   detail-type  EventBridge: S3's own event, or an audit-trail event
  */
 import { isBucketName } from '../bucket-name.ts';

@@ -1,4 +1,4 @@
-/** Functions that the dialects share: they read fields of unchecked JSON, and keys as each wrapper encodes them. */
+/** Functions that the dialects share: they read fields of unchecked JSON, and keys as each envelope encodes them. */
 import { z } from 'zod';
 import { printable } from '../printable.ts';
 
@@ -74,7 +74,7 @@ export function kindOf(value: unknown): string {
 /** S3's limit for a key, in UTF-8 bytes. */
 const KEY_BYTES_MAX = 1_024;
 
-/** A key as a wrapper wrote it. `uncertain`: its escapes were malformed, so `key` is the undecoded text and may not be the object's key. */
+/** A key as an envelope has it. `uncertain`: its escapes were malformed, so `key` is the undecoded text and may not be the object's key. */
 export interface WrittenKey {
   readonly key: string;
   readonly uncertain: boolean;

@@ -1,4 +1,4 @@
-/** Records: one change each, as a source reported it, in one shape for all wrappers and dialects. */
+/** Records: one change each, as a source reported it, in one shape for all envelopes and dialects. */
 import type { z } from 'zod';
 import type { BucketSource } from '../bucket.ts';
 import { isBucketName } from '../bucket-name.ts';

@@ -47,7 +47,7 @@ export function gapDueAtMs(gap: GapRecord): number {
 
 /**
  * Whether a job can close the gap: it is an apply job, it waits for late events, its prefix contains the gap's, and it reads
- * the tags of all objects again if changes of tags were folded into the gap.
+ * the tags of all objects again if changes of tags were handed over.
  */
 export function canClose(job: JobRecord, gap: GapRecord): boolean {
   const readsEnough = gap.tags !== true || job.tags === true;

@@ -56,7 +56,7 @@ export const gapSchema = z.object({
   unprovenCalls: z.array(z.string()).optional(),
   /** True once a bulk delete came without a request ID, or too many were not proven: the gap is never `covered`. */
   hasUnknownCalls: z.boolean().optional(),
-  /** True once records were folded into the gap: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
+  /** True once records were handed over to a re-index, and the gap stands for them: their keys are not indexed, whatever other sources reported, so it is never `covered`. */
   folded: z.boolean().optional(),
   /** True once changes of tags may be among what the gap stands for: only a reconcile that reads the tags of every object again closes it. */
   tags: z.boolean().optional(),
@@ -109,7 +109,7 @@ export interface BulkDelete {
 export const CALLS_MAX = 100;
 
 /** One report of a gap. One gap record sums up many of them. */
-export interface GapSighting {
+export interface GapReport {
   readonly bucket: string;
   readonly kind: GapKind;
   readonly prefix?: string;
@@ -119,9 +119,9 @@ export interface GapSighting {
   readonly standing?: true;
   /** The DeleteObjects calls that are reported; at most CALLS_MAX + 1 are kept. */
   readonly calls?: readonly BulkCall[];
-  /** Records were folded: their messages are deleted, and only the gap stands for their changes. */
+  /** Records were handed over to a re-index: their messages are deleted, and only the gap stands for their changes. */
   readonly folded?: true;
-  /** Changes of tags are among what was folded. */
+  /** Changes of tags are among what was handed over. */
   readonly tags?: true;
 }
 
@@ -131,7 +131,7 @@ export function isWithheld({ kind, held }: Pick<GapRecord, 'kind' | 'held'>): bo
 }
 
 /**
- * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is folded. Those of
+ * Whether the times of its reports are those of AWS, whichever process reports: of CloudTrail's calls, and of SQS for what is handed over. Those of
  * other kinds may be the time of a machine with a wrong clock.
  */
 export function isTimedByAws(kind: GapKind): boolean {
@@ -146,13 +146,13 @@ export function isTimedByAws(kind: GapKind): boolean {
 }
 
 /** The id of the gap record: there is one for each (bucket, kind, prefix). */
-export function gapId(sighting: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'>): string {
-  const prefix = sighting.prefix ?? '';
+export function gapId(report: Pick<GapReport, 'bucket' | 'kind' | 'prefix'>): string {
+  const prefix = report.prefix ?? '';
   const suffix = prefix === '' ? '' : `:${createHash('sha256').update(prefix).digest('hex').slice(0, 16)}`;
-  return `gap:${sighting.bucket}:${sighting.kind}${suffix}`;
+  return `gap:${report.bucket}:${report.kind}${suffix}`;
 }
 
-export interface SightingFacts {
+export interface ReportFacts {
   readonly count: number;
   /** When the changes were reported, by this machine's clock. */
   readonly toldAtMs: number;
@@ -163,37 +163,37 @@ export interface SightingFacts {
 }
 
 /**
- * The record after `count` sightings, of which `sighting` is the latest. It creates a gap, reopens a closed one, or extends
+ * The record after `count` reports, of which `report` is the latest. It creates a gap, reopens a closed one, or extends
  * an open one; a closing gap becomes open again. Returns the same object when there is nothing to store.
  */
-export function withSighting(current: GapRecord | undefined, sighting: GapSighting, facts: SightingFacts): GapRecord {
+export function withReport(current: GapRecord | undefined, report: GapReport, facts: ReportFacts): GapRecord {
   const { count, toldAtMs } = facts;
-  if (current !== undefined && sighting.standing === true) return current;
-  if (current !== undefined && isReconciled(current, sighting)) return { ...current, count: current.count + count };
-  const base = current === undefined || current.state === 'closed' ? reopened(current, sighting, toldAtMs) : current;
-  return withCalls(extended(omit(base, 'tooEarlyUntilMs', 'awaitsProof'), sighting, facts), sighting);
+  if (current !== undefined && report.standing === true) return current;
+  if (current !== undefined && isReconciled(current, report)) return { ...current, count: current.count + count };
+  const base = current === undefined || current.state === 'closed' ? reopened(current, report, toldAtMs) : current;
+  return withCalls(extended(omit(base, 'tooEarlyUntilMs', 'awaitsProof'), report, facts), report);
 }
 
-function extended(gap: GapRecord, sighting: GapSighting, { count, toldAtMs, afterBeginOrder, enrich }: SightingFacts): GapRecord {
+function extended(gap: GapRecord, report: GapReport, { count, toldAtMs, afterBeginOrder, enrich }: ReportFacts): GapRecord {
   return {
     ...gap,
-    reason: sighting.reason,
-    firstSeenMs: Math.min(gap.firstSeenMs, sighting.seenAtMs),
-    lastSeenMs: Math.max(gap.lastSeenMs, sighting.seenAtMs),
+    reason: report.reason,
+    firstSeenMs: Math.min(gap.firstSeenMs, report.seenAtMs),
+    lastSeenMs: Math.max(gap.lastSeenMs, report.seenAtMs),
     toldAtMs: Math.max(gap.toldAtMs, toldAtMs),
     afterBeginOrder: Math.max(gap.afterBeginOrder ?? 0, afterBeginOrder),
     count: gap.count + count,
     state: 'open',
-    ...(sighting.folded === true && { folded: true }),
-    ...(mayMissTags(sighting, enrich) && { tags: true }),
+    ...(report.folded === true && { folded: true }),
+    ...(mayMissTags(report, enrich) && { tags: true }),
   };
 }
 
 /**
- * Whether changes of tags may be among what was lost. Only a folded record says what it was; of any other loss it is not known,
+ * Whether changes of tags may be among what was lost. Only a record that is handed over says what it was; of any other loss it is not known,
  * so where documents have tags, all of them are read again.
  */
-function mayMissTags({ kind, folded, tags }: GapSighting, enrich: EnrichMode): boolean {
+function mayMissTags({ kind, folded, tags }: GapReport, enrich: EnrichMode): boolean {
   return tags === true || (kind === 'loss' && folded !== true && enrich === 'tags');
 }
 
@@ -229,19 +229,19 @@ export function withKeysReported(gap: GapRecord, call: Pick<BulkDelete, 'request
 }
 
 /** Whether a change was reported late, after a reconcile that has seen its effect. Only the times of AWS can say so. */
-function isReconciled({ state, kind, reconciledBeforeMs = 0 }: GapRecord, { seenAtMs }: GapSighting): boolean {
+function isReconciled({ state, kind, reconciledBeforeMs = 0 }: GapRecord, { seenAtMs }: GapReport): boolean {
   return state === 'closed' && isTimedByAws(kind) && seenAtMs < reconciledBeforeMs;
 }
 
-function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs: number): GapRecord {
+function reopened(closed: GapRecord | undefined, report: GapReport, toldAtMs: number): GapRecord {
   return {
-    id: gapId(sighting),
-    bucket: sighting.bucket,
-    kind: sighting.kind,
-    ...(sighting.prefix !== undefined && { prefix: sighting.prefix }),
-    reason: sighting.reason,
-    firstSeenMs: sighting.seenAtMs,
-    lastSeenMs: sighting.seenAtMs,
+    id: gapId(report),
+    bucket: report.bucket,
+    kind: report.kind,
+    ...(report.prefix !== undefined && { prefix: report.prefix }),
+    reason: report.reason,
+    firstSeenMs: report.seenAtMs,
+    lastSeenMs: report.seenAtMs,
     count: 0,
     state: 'open',
     openedAtMs: toldAtMs,
@@ -251,7 +251,7 @@ function reopened(closed: GapRecord | undefined, sighting: GapSighting, toldAtMs
 }
 
 /** The proof of one call says nothing about another: a gap is covered only if each of its calls is proven. */
-function withCalls(gap: GapRecord, { kind, calls = [], seenAtMs }: GapSighting): GapRecord {
+function withCalls(gap: GapRecord, { kind, calls = [], seenAtMs }: GapReport): GapRecord {
   if (kind !== 'bulk-delete') return gap;
   const reported = new Set(calls.flatMap(({ requestId, isReported }) => (isReported ? (requestId ?? []) : [])));
   const known = [...(gap.unprovenCalls ?? []), ...calls.flatMap(({ requestId }) => requestId ?? [])];

@@ -11,7 +11,7 @@
  * a job has compared its keys and knows their number.
  */
 import { commandOf } from '../commands.ts';
-import { gapId, isWithheld, withSighting, type GapRecord } from './gap.ts';
+import { gapId, isWithheld, withReport, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { omit } from '../defined.ts';
 
@@ -79,8 +79,8 @@ export function withHeld(current: GapRecord | undefined, job: JobRecord, { held,
   const heldDeletes = Math.max(held, known);
   // the job does not know of changes after its floor
   const seenAtMs = job.coversBeforeMs === undefined ? nowMs : job.coversBeforeMs - 1;
-  const sighting = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
-  const gap = withSighting(current, sighting, {
+  const report = { bucket, kind: KIND, reason: reasonOf(job, heldDeletes), seenAtMs, ...(prefix !== '' && { prefix }) } as const;
+  const gap = withReport(current, report, {
     count: 1,
     toldAtMs: nowMs,
     // nor that it began after the report that it makes itself

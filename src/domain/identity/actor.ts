@@ -1,4 +1,4 @@
-/** The actor: who requests an act. Every verb of the control plane receives one. */
+/** The actor: who requests an act. Every operation of the control plane receives one. */
 
 import type { Readable } from '../access/readable.ts';
 

@@ -4,7 +4,7 @@
  *
  *   due ──claim──► held (a lease; due again in 20 s, which each renewal moves on) ──step ends──► due at its time │ not due any more
  *    ▲               │
- *    └── unchanged for 60 s: its worker is dead, and one more attempt was fruitless
+ *    └── unchanged for 60 s: its worker is dead, and one more attempt ended without progress
  *
  * No two clocks are compared. A worker that finds a lease watches that it does not change, by the watcher's steady clock.
  */
@@ -18,12 +18,12 @@ export interface Claimable {
   /** From when on a worker may claim it; absent: nothing is to be done. The state index searches by it. */
   readonly dueAtMs?: number | undefined;
   readonly lease?: z.infer<typeof leaseSchema> | undefined;
-  /** How many attempts in a row came to nothing. */
+  /** How many attempts in a row ended without progress. */
   readonly fruitless?: number | undefined;
 }
 
 /** Three attempts in a row without progress fail the job. */
-export const FRUITLESS_MAX = 3;
+export const WITHOUT_PROGRESS_MAX = 3;
 /** How often a lease is renewed: two renewals may fail. */
 export const RENEW_MS = 15_000;
 /** A worker that could not renew its lease for this long, by its monotonic clock, gives the record up. */
@@ -50,13 +50,13 @@ export function leaseName({ lease, dueAtMs = 0 }: Claimable): string | undefined
   return lease && `${lease.worker} ${dueAtMs}`;
 }
 
-/** Why a record cannot be claimed; `taken`: it can, with this number of fruitless attempts. */
+/** Why a record cannot be claimed; `taken`: it can, with this number of attempts without progress. */
 export type Claim =
   | { readonly kind: 'taken'; readonly fruitless: number }
   /** It is not due, because another worker was faster, or nothing is to be done. */
   | { readonly kind: 'early' }
   | { readonly kind: 'leased' }
-  /** Too many attempts were fruitless: the job must fail. */
+  /** Too many attempts in a row ended without progress: the job must fail. */
   | { readonly kind: 'poisonous' };
 
 /** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. The attempt of a dead worker counts here, so a step that kills its process is bounded. */
@@ -65,7 +65,7 @@ export function claimOf(record: Claimable, nowMs: number, isOver: boolean): Clai
   if (!isDue(record, nowMs)) return { kind: 'early' };
   if (lease !== undefined && !isOver) return { kind: 'leased' };
   const attempts = fruitless + (lease === undefined ? 0 : 1);
-  return attempts >= FRUITLESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: attempts };
+  return attempts >= WITHOUT_PROGRESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: attempts };
 }
 
 /** The record without its lease and its time: nothing is to be done until someone makes it due again. */

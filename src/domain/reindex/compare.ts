@@ -132,7 +132,7 @@ interface Scanned extends ComparedDocument, Pick<ObjectDocument, EnrichmentField
 }
 
 /** A key on which the sides differ, or whose document gets the true LastModified or lacks enrichment, or whose tags are read. */
-export interface Finding extends Comparison {
+export interface ComparedKey extends Comparison {
   readonly key: string;
   /** Absent: the listing lacks the key. */
   readonly state?: PresentState;
@@ -151,13 +151,13 @@ export interface Sides {
   readonly isDocumentsEnd: boolean;
   /** The listing is known up to this key, inclusive; undefined: to the end. Keys beyond it are not compared. */
   readonly through: string | undefined;
-  /** Keys on which both sides agree are findings too: their tags, which no listing has, may differ. */
+  /** Keys on which both sides agree are returned too: their tags, which no listing has, may differ. */
   readonly findsEqual: boolean;
   /** What documents of the bucket are enriched with. */
   readonly enrich: EnrichMode;
-  /** The slice ends after this many findings that need a HEAD (`needsHead`). */
+  /** The slice ends after this many compared keys that need a HEAD (`needsHead`). */
   readonly headsMax: number;
-  readonly needsHead: (finding: Finding) => boolean;
+  readonly needsHead: (comparedKey: ComparedKey) => boolean;
 }
 
 export interface Slice {
@@ -169,26 +169,26 @@ export interface Slice {
   /** True when every key up to `through` was compared. False when more documents are needed, or headsMax was reached. */
   readonly isWhole: boolean;
   /** In key order. */
-  readonly findings: readonly Finding[];
+  readonly comparedKeys: readonly ComparedKey[];
 }
 
 /** Compares both sides in the order of UTF-8 bytes, as far as both are known. */
 export function compareSides(sides: Sides): Slice {
   const ends: Position = { listedAt: endWithin(sides.listed, sides.through), documentsAt: endWithin(sides.documents, sides.through) };
-  const findings: Finding[] = [];
+  const comparedKeys: ComparedKey[] = [];
   let at: Position = { listedAt: sides.listedFrom, documentsAt: sides.documentsFrom };
   let lastKey: string | undefined;
   let heads = 0;
   let pair = pairAt(sides, at, ends);
   for (; typeof pair === 'object' && heads < sides.headsMax; pair = pairAt(sides, at, ends)) {
-    const finding = findingOf(pair, sides);
-    if (finding !== undefined) findings.push(finding);
-    if (finding !== undefined && sides.needsHead(finding)) heads += 1;
+    const comparedKey = comparedKeyOf(pair, sides);
+    if (comparedKey !== undefined) comparedKeys.push(comparedKey);
+    if (comparedKey !== undefined && sides.needsHead(comparedKey)) heads += 1;
     lastKey = pair.key;
     at = pair.next;
   }
   const isWhole = pair === 'end' || (lastKey !== undefined && lastKey === sides.through);
-  return { listedTo: at.listedAt, documentsTo: at.documentsAt, lastKey, isWhole, findings };
+  return { listedTo: at.listedAt, documentsTo: at.documentsAt, lastKey, isWhole, comparedKeys };
 }
 
 interface Position {
@@ -238,8 +238,8 @@ function endWithin(side: readonly { readonly key: string }[], through: string | 
   return from;
 }
 
-/** The finding for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */
-function findingOf({ key, listed, document }: Pair, { findsEqual, enrich }: Sides): Finding | undefined {
+/** The compared key for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */
+function comparedKeyOf({ key, listed, document }: Pair, { findsEqual, enrich }: Sides): ComparedKey | undefined {
   const comparison = compareObject(listed?.state, document);
   const unenriched = document !== undefined && isAgreement(comparison) ? lackingEnrichment(enrich, document) : [];
   if (comparison.kind === 'equal' && !comparison.isInexact && unenriched.length === 0 && !findsEqual) return undefined;

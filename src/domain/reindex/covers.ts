@@ -6,7 +6,7 @@
  * job covers it only if the job's own beginning is a later one. So a loss that was noticed after a job began is never covered by
  * that job.
  *
- * A gap may also stand for changes that come after its report: folded records are reported ahead of time, and AWS applies a
+ * A gap may also stand for changes that come after its report: records that are handed over are reported ahead of time, and AWS applies a
  * changed connection for minutes. Their times are those of workers and of SQS, and a listing's is S3's: a job covers what
  * happened before it began by the clock of S3 *and* by that of the worker which began it. Where one is wrong, a gap is closed
  * later than it could be.

@@ -4,14 +4,14 @@
  *
  *   due ──take──► leased ──(renewed, its progress stored)──► stored: due again with an advanced cursor │ done
  *     ▲               │
- *     └── lease over ─┘ a worker died: the range is taken again, with one more fruitless lease
+ *     └── lease over ─┘ a worker died: the range is taken again, with one more lease without progress
  *
- * Three fruitless leases in a row fail the job. A lease is fruitless when the cursor did not advance, and no more pages without
+ * Three leases without progress in a row fail the job. A lease has none when the cursor did not advance, and no more pages without
  * keys were passed after it than before, because the worker died or because of a fault of the range itself.
  */
-import { backgroundOf, type Fault, type FaultCode } from '../fault.ts';
+import { jobAnswerOf, type Fault, type FaultCode } from '../fault.ts';
 import { addCounts, addExamples, countsOfDeletions, EXAMPLES_MAX, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
-import { asleep, claimOf, FRUITLESS_MAX, heldBy } from './claims.ts';
+import { asleep, claimOf, WITHOUT_PROGRESS_MAX, heldBy } from './claims.ts';
 import type { JobFault, JobRecord, RangeRecord } from './job.ts';
 import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
 import { omit } from '../defined.ts';
@@ -23,7 +23,7 @@ export type Taking =
   | { readonly kind: 'leased' }
   /** It is done, or another worker was faster. */
   | { readonly kind: 'early' }
-  /** Too many leases in a row were fruitless; the job must fail with this error. */
+  /** Too many leases in a row ended without progress; the job must fail with this error. */
   | { readonly kind: 'poisonous'; readonly error: JobFault };
 
 export interface Taker {
@@ -53,7 +53,7 @@ function ownError({ error }: RangeRecord): JobFault | undefined {
 }
 
 function ended(range: RangeRecord): JobFault {
-  const reason = `${FRUITLESS_MAX} workers in a row ended while they compared this range`;
+  const reason = `${WITHOUT_PROGRESS_MAX} workers in a row ended while they compared this range`;
   return { code: 'internal.unexpected', reason, range: rangeName(range) };
 }
 
@@ -201,7 +201,7 @@ export type FaultAnswer = 'wait' | 'retry' | 'fail';
 
 /** The answer to a fault that ended a turn or the start of a job. */
 export function answerTo(code: FaultCode): FaultAnswer {
-  switch (backgroundOf(code)) {
+  switch (jobAnswerOf(code)) {
     case 'stop':
     case 'wait':
     case 'skip':

@@ -1,6 +1,6 @@
 /**
  * The operations of a running registry, one function for all rows of the contract: what the command line uses with
- * --registry. Problem documents become the errors that the verbs threw, and answers are checked by their rows.
+ * --registry. Problem documents become the errors that the operations threw, and answers are checked by their rows.
  */
 import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';

@@ -7,7 +7,7 @@ export type Key = keyof typeof contract;
 export type RequestTo<K extends Key> = RequestOf<(typeof contract)[K]>;
 export type AnswerTo<K extends Key> = AnswerOf<(typeof contract)[K]>;
 
-/** A verb of the control plane ends within 30 s. */
+/** An operation of the control plane ends within 30 s. */
 const ANSWER_MAX_MS = 40_000;
 /** People begin to wonder after some seconds. */
 const SLOW_MS = 4_000;

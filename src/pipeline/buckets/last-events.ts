@@ -3,7 +3,7 @@
  * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
-import { rhythmAfter } from '../../domain/rhythm.ts';
+import { usualIntervalAfter } from '../../domain/usual-interval.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -82,7 +82,7 @@ function noting(record: BucketRecord, queue: EventQueue): BucketRecord {
   return {
     ...record,
     lastEventAtMs,
-    rhythm: rhythmAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
+    rhythm: usualIntervalAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
     eventQueues: withEventQueue(record.eventQueues, queue),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Closes gaps. One round reads how their jobs ended and starts a job for the gaps that are due. Each decision is made on the
- * record as it is when it is changed, so that no new sighting is missed. A crash does no harm: a job that was started but not
+ * record as it is when it is changed, so that no new report is missed. A crash does no harm: a job that was started but not
  * noted is found again as the bucket's latest job.
  */
 import { freshBudget, gapBudgetSchema, withEnded, withJob, type GapBudget, type Limits } from '../../domain/gaps/budget.ts';

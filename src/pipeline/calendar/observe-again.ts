@@ -1,7 +1,7 @@
 /** Observes the keys of documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12). */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { backgroundOf, FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
+import { jobAnswerOf, FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { hintOfTie } from '../../domain/ordering/hint.ts';
 import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 
@@ -51,7 +51,7 @@ export function createObserveAgain(observe: Observe): ObserveAgain {
 
 /** Whether other objects of the bucket would fail as well. */
 function endsVisit(code: FaultCode): boolean {
-  switch (backgroundOf(code)) {
+  switch (jobAnswerOf(code)) {
     case 'stop':
     case 'wait':
     case 'fail':

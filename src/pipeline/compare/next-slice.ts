@@ -1,17 +1,17 @@
 /** The slices of a listing page: as much of it as is settled together. */
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { compareSides, type Finding, type Slice } from '../../domain/reindex/compare.ts';
+import { compareSides, type ComparedKey, type Slice } from '../../domain/reindex/compare.ts';
 import { fillsEnrichment, writesFromHead, readsTags } from './content-reads.ts';
 import type { FeedPage, ScanFeed } from './page-feeds.ts';
 import type { SliceWork } from './settle-slice.ts';
 import type { SliceSides } from './turn-progress.ts';
 
-/** What decides which findings need a HEAD. */
+/** What decides which compared keys need a HEAD. */
 type SliceRequest = Pick<SliceWork, 'bucket' | 'mode' | 'fill' | 'tags'>;
 
 /** A slice that has been compared. */
-export interface ComparedSlice extends SliceSides, Pick<Slice, 'findings' | 'listedTo' | 'isWhole'> {
-  /** How many of its findings may need a HEAD. */
+export interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listedTo' | 'isWhole'> {
+  /** How many of its compared keys may need a HEAD. */
   readonly heads: number;
 }
 
@@ -24,7 +24,7 @@ const HEADS_MAX = 100;
 /** Creates the function. `rangeEnd` is the last key of the range, read again each time; undefined: the end of all keys. */
 export function createNextSlice(request: SliceRequest, rangeEnd: () => string | undefined): NextSlice {
   const findsEqual = readsTags(request);
-  const needsHead = (finding: Finding): boolean => mayNeedHead(finding, request);
+  const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
 
   /** Compares as much of the page as the current page of the scan shows. */
   async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
@@ -39,7 +39,7 @@ export function createNextSlice(request: SliceRequest, rangeEnd: () => string | 
       listed: page.objects.slice(rest.listedFrom, slice.listedTo),
       scanned: documents.slice(documentsFrom, slice.documentsTo),
       through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
-      heads: slice.findings.filter(needsHead).length,
+      heads: slice.comparedKeys.filter(needsHead).length,
     };
   }
 
@@ -59,7 +59,7 @@ function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
   return {
     listed: [...first.listed, ...second.listed],
     scanned: [...first.scanned, ...second.scanned],
-    findings: [...first.findings, ...second.findings],
+    comparedKeys: [...first.comparedKeys, ...second.comparedKeys],
     heads: first.heads + second.heads,
     through: second.through ?? first.through,
     listedTo: second.listedTo,
@@ -67,8 +67,8 @@ function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
   };
 }
 
-/** Whether the finding may need a HEAD. */
-function mayNeedHead({ kind, unenriched }: Finding, request: SliceRequest): boolean {
+/** Whether the compared key may need a HEAD. */
+function mayNeedHead({ kind, unenriched }: ComparedKey, request: SliceRequest): boolean {
   if (readsTags(request) || kind === 'phantom') return true;
   if (kind === 'missing' || kind === 'stale') return writesFromHead(request);
   return unenriched !== undefined && fillsEnrichment(request);

@@ -5,7 +5,7 @@
  *                  ├─► slices ─► settled, a few at a time ─► committed in key order: the cursor advances
  *   scan pages ────┘
  *
- * A slice is committed when all of its findings have ended. The next turn repeats what a turn has not committed, and finds
+ * A slice is committed when all of its compared keys have ended. The next turn repeats what a turn has not committed, and finds
  * it equal. Nothing is concluded about keys that no listing page covers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -228,7 +228,7 @@ function createTurn(
         tombstones,
         headRequested,
         written,
-        findings: slice.findings,
+        comparedKeys: slice.comparedKeys,
         observedAtMs,
         expiresAtMs,
         // a later pass or turn may find what an earlier one wrote, before the scan shows it

@@ -1,5 +1,5 @@
 /**
- * Settles the findings of one slice:
+ * Settles the compared keys of one slice:
  *
  *   missing, not enriched ──────────────────────► listing write, unread
  *   stored documents read (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
@@ -12,7 +12,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../../domain/documents/document.ts';
 import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
-import { compareStored, type Finding, type Comparison } from '../../domain/reindex/compare.ts';
+import { compareStored, type ComparedKey, type Comparison } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import {
@@ -33,7 +33,7 @@ import { fillsEnrichment, fillsIn, lackingOf, writesFromHead, needOfTags, readsT
 import type { Head, HeadAnswer } from './heads.ts';
 import { msOfClock } from '../../domain/ordering/clock.ts';
 
-/** How one finding ended. */
+/** How one compared key ended. */
 export interface Ending {
   readonly key: string;
   /** `gone`: neither side has the key any more. */
@@ -65,7 +65,7 @@ export interface SliceWork {
   /** Whether the tags of every object are read. */
   readonly tags: boolean;
   /** In key order. */
-  readonly findings: readonly Finding[];
+  readonly comparedKeys: readonly ComparedKey[];
   /** The time of the listing page (D). */
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
@@ -105,9 +105,9 @@ const ROUNDS_MAX = 5;
  */
 const LIVE_LAG_MS = 5_000;
 
-/** A write that a finding requires, and how the finding ends if the store accepts it. */
+/** A write that a compared key requires, and how the key ends if the store accepts it. */
 interface PlannedWrite {
-  readonly finding: Finding;
+  readonly comparedKey: ComparedKey;
   readonly ending: Ending;
   readonly request: WriteRequest;
 }
@@ -118,10 +118,10 @@ interface Allowed {
   readonly held: readonly Ending[];
 }
 
-/** What a finding requires: nothing more, or a write. */
+/** What a compared key requires: nothing more, or a write. */
 type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
 
-/** A finding that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
+/** A compared key that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
   readonly head: ReadFinding;
   readonly found?: Ending;
@@ -130,7 +130,7 @@ interface HeadPlan {
 
 type Agreeing = Extract<ListedDecision, { readonly kind: 'equal' | 'incomplete' }>;
 
-/** Creates the function that settles slices. It throws the first fault that keeps a finding from its end. */
+/** Creates the function that settles slices. It throws the first fault that keeps a compared key from its end. */
 export function createSettleSlice({
   objects,
   writeAll,
@@ -143,8 +143,8 @@ export function createSettleSlice({
   readonly clock: Clock;
 }): SettleSlice {
   return async function settleSlice(work, signal) {
-    const endings = work.findings.filter((finding) => !needsPlan(finding, work)).map(endingAsFound);
-    let open: readonly Finding[] = work.findings.filter((finding) => needsPlan(finding, work));
+    const endings = work.comparedKeys.filter((comparedKey) => !needsPlan(comparedKey, work)).map(endingAsFound);
+    let open: readonly ComparedKey[] = work.comparedKeys.filter((comparedKey) => needsPlan(comparedKey, work));
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
       // what was refused is read, whatever it is
@@ -160,32 +160,36 @@ export function createSettleSlice({
       isExpired = answered.isHeadExpired;
     }
     if (open.length > 0 && isExpired) return { kind: 'expired' };
-    endings.push(...open.map((finding) => endingOf(finding, 'inFlight')));
+    endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'inFlight')));
     return { kind: 'ended', endings };
   };
 
-  /** What is stored now requires of each finding, in the order of the findings; of those that are written unread, nothing is read. */
-  async function firstPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly (Plan | HeadPlan)[]> {
-    const keys = findings.filter((finding) => !isUnread(finding, work)).map(({ key }) => key);
+  /** What is stored now requires of each compared key, in their order; of those that are written unread, nothing is read. */
+  async function firstPlansOf(
+    comparedKeys: readonly ComparedKey[],
+    work: SliceWork,
+    signal: AbortSignal,
+  ): Promise<readonly (Plan | HeadPlan)[]> {
+    const keys = comparedKeys.filter((comparedKey) => !isUnread(comparedKey, work)).map(({ key }) => key);
     const documents = keys.length === 0 ? [] : await objects.getMany(work.bucket.bucket, keys, signal);
     const stored = documents.values();
-    return findings.map((finding) =>
-      isUnread(finding, work) ? planUnread(finding, work) : planOf({ finding, stored: stored.next().value }, work),
+    return comparedKeys.map((comparedKey) =>
+      isUnread(comparedKey, work) ? planUnread(comparedKey, work) : planOf({ comparedKey, stored: stored.next().value }, work),
     );
   }
 
-  /** Plans each finding against what is stored now, and what S3 says where that must decide. */
-  async function plansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
-    const plans = await firstPlansOf(findings, work, signal);
-    // only for those that need a HEAD: a promise for each finding would cost more than its plan
+  /** Plans each compared key against what is stored now, and what S3 says where that must decide. */
+  async function plansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await firstPlansOf(comparedKeys, work, signal);
+    // only for those that need a HEAD: a promise for each compared key would cost more than its plan
     const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
     return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
   /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is read twice. */
-  async function patientPlansOf(findings: readonly Finding[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
-    const plans = await firstPlansOf(findings, work, signal);
-    const differing = findings.filter((_, index) => isDrift(plans[index]));
+  async function patientPlansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await firstPlansOf(comparedKeys, work, signal);
+    const differing = comparedKeys.filter((_, index) => isDrift(plans[index]));
     if (differing.length > 0) await clock.sleep(LIVE_LAG_MS, signal);
     const again = [...(await plansOf(differing, work, signal))];
     return plans.flatMap((plan) => {
@@ -195,30 +199,30 @@ export function createSettleSlice({
   }
 
   function planOf(at: ReadFinding, work: SliceWork): Plan | HeadPlan {
-    const { finding, stored } = at;
-    const decision = decideListed(finding.state, stored, clockOfListing(work.observedAtMs));
+    const { comparedKey, stored } = at;
+    const decision = decideListed(comparedKey.state, stored, clockOfListing(work.observedAtMs));
     switch (decision.kind) {
       case 'gone':
-        return { end: endingOf(finding, 'gone') };
+        return { end: endingOf(comparedKey, 'gone') };
       case 'equal':
       case 'incomplete':
         return planAgreeing(at, decision, work);
       case 'missing':
       case 'stale': {
-        const ending = endingOf(finding, decision.kind, decision.fields);
+        const ending = endingOf(comparedKey, decision.kind, decision.fields);
         return writesFromHead(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
       }
       case 'phantom':
         // its HEAD would be for nothing, and there may be millions
-        return isHeldBack(work) ? { end: { ...endingOf(finding, 'phantom'), effect: 'held' } } : { head: at };
+        return isHeldBack(work) ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } } : { head: at };
       case 'inFlight':
-        return work.mode === 'report' ? { end: dated(endingOf(finding, 'inFlight', decision.fields), at) } : { head: at };
+        return work.mode === 'report' ? { end: dated(endingOf(comparedKey, 'inFlight', decision.fields), at) } : { head: at };
     }
   }
 
   function planAgreeing(at: ReadFinding, { kind, fields, isInexact, isNewer }: Agreeing, work: SliceWork): Plan | HeadPlan {
     const unenriched = lackingOf(work, at.stored);
-    const ending = { ...endingOf(at.finding, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
+    const ending = { ...endingOf(at.comparedKey, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
     if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
     const isWanted = isInexact || (work.fill && kind === 'incomplete');
     return isWanted && !isNewer ? planByListing(at, work, { ending }) : { end: ending };
@@ -228,12 +232,12 @@ export function createSettleSlice({
    * The write of an object for which the scan shows no document. The store accepts it over a tombstone, or a document that was
    * written since the scan, only if its clock is lower (rule 6). An equal clock is refused as a higher one is, and read then.
    */
-  function planUnread(finding: Finding, work: SliceWork): Plan {
-    return planByListing({ finding, stored: undefined }, work, { ending: endingOf(finding, 'missing'), equalClock: 'refuse' });
+  function planUnread(comparedKey: ComparedKey, work: SliceWork): Plan {
+    return planByListing({ comparedKey, stored: undefined }, work, { ending: endingOf(comparedKey, 'missing'), equalClock: 'refuse' });
   }
 
   function planByListing(read: ReadFinding, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
-    const { state } = read.finding;
+    const { state } = read.comparedKey;
     return work.mode === 'report' || state === undefined
       ? { end: dated(ending, read) }
       : { write: writeOfListing(read, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
@@ -241,14 +245,14 @@ export function createSettleSlice({
 
   /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
   async function planByHead({ head: read, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
-    const { finding, stored } = read;
-    const request = { bucket: work.bucket, key: finding.key, tags: needOfTags(work), onRequest: work.headRequested };
-    const seen = withListedClass(await head(request, signal), finding.state);
+    const { comparedKey, stored } = read;
+    const request = { bucket: work.bucket, key: comparedKey.key, tags: needOfTags(work), onRequest: work.headRequested };
+    const seen = withListedClass(await head(request, signal), comparedKey.state);
     const isFilled = fillsIn(work, seen.state, stored);
-    const ofTags = tagsEnding(finding, compareStored(seen.state, stored), { work, isFilled });
+    const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
-    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(finding, finding.state === undefined ? 'gone' : 'inFlight') };
-    const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(finding, seen.state);
+    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight') };
+    const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
     if (work.mode === 'report') return { end: dated(ending, read) };
     const isOnlyFilled = ending === agreed;
     return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
@@ -289,7 +293,7 @@ function isTombstone({ ending }: PlannedWrite): boolean {
   return ending.effect === 'tombstone';
 }
 
-/** The writes and the endings among the plans. By a loop, as below: flatMap() takes longer for each finding of a first index than its plan. */
+/** The writes and the endings among the plans. By a loop, as below: flatMap() takes longer for each compared key of a first index than its plan. */
 function sorted(plans: readonly Plan[]): { readonly planned: readonly PlannedWrite[]; readonly ended: readonly Ending[] } {
   const planned: PlannedWrite[] = [];
   const ended: Ending[] = [];
@@ -315,7 +319,7 @@ function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnsw
     planned.some(({ request }, index) => request.document.source === source && answers[index]?.kind === 'expired');
   return {
     endings,
-    refused: refused.map(({ finding }) => finding),
+    refused: refused.map(({ comparedKey }) => comparedKey),
     isListingExpired: isExpired('listing'),
     isHeadExpired: isExpired('check'),
   };
@@ -331,23 +335,23 @@ function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
 interface Written {
   readonly endings: readonly Ending[];
   /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
-  readonly refused: readonly Finding[];
+  readonly refused: readonly ComparedKey[];
   /** The listing page is too old to be written from. */
   readonly isListingExpired: boolean;
   readonly isHeadExpired: boolean;
 }
 
-/** Whether the finding is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
-function isUnread({ kind }: Finding, work: SliceWork): boolean {
+/** Whether the compared key is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
+function isUnread({ kind }: ComparedKey, work: SliceWork): boolean {
   return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !writesFromHead(work);
 }
 
 interface ReadFinding {
-  readonly finding: Finding;
+  readonly comparedKey: ComparedKey;
   readonly stored: ObjectDocument | undefined;
 }
 
-/** How a finding ends if its write from the listing is accepted, and what happens to the write at an equal clock. */
+/** How a compared key ends if its write from the listing is accepted, and what happens to the write at an equal clock. */
 interface ListedWish {
   readonly ending: Ending;
   readonly equalClock?: WriteRequest['equalClock'];
@@ -359,13 +363,13 @@ interface ListedFacts extends Required<ListedWish> {
   readonly nowMs: number;
 }
 
-function writeOfListing({ finding, stored }: ReadFinding, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
+function writeOfListing({ comparedKey, stored }: ReadFinding, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
   const { observedAtMs, expiresAtMs } = work;
   const { bucket } = work.bucket;
   const clock = clockOfListing(observedAtMs);
-  const { key } = finding;
+  const { key } = comparedKey;
   const document = rewrittenDocument({ bucket, key, state, stored, clock, settled: true, source: 'listing', observedAtMs, nowMs });
-  return { finding, request: { document, equalClock, expiresAtMs }, ending: { ...ending, effect: 'document' } };
+  return { comparedKey, request: { document, equalClock, expiresAtMs }, ending: { ...ending, effect: 'document' } };
 }
 
 interface SeenFacts {
@@ -378,14 +382,14 @@ interface SeenFacts {
   readonly isOnlyFilled: boolean;
 }
 
-function writeOfHead({ finding, stored }: ReadFinding, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
+function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
   const { clock, settled, equalClock } = plan;
-  const at = { bucket: work.bucket.bucket, key: finding.key, clock, observedAtMs: seen.observedAtMs, nowMs };
+  const at = { bucket: work.bucket.bucket, key: comparedKey.key, clock, observedAtMs: seen.observedAtMs, nowMs };
   const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
   const effect = seen.state.present ? 'document' : 'tombstone';
   const known = isOnlyFilled && stored !== undefined && describesObject(seen.state, stored) ? stored : undefined;
   return {
-    finding,
+    comparedKey,
     request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
     ending: { ...ending, effect },
   };
@@ -403,7 +407,7 @@ function isDrift(plan: Plan | HeadPlan | undefined): boolean {
 }
 
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
-function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): boolean {
+function needsPlan({ kind, isInexact, unenriched }: ComparedKey, work: SliceWork): boolean {
   switch (kind) {
     case 'missing':
     case 'phantom':
@@ -416,37 +420,37 @@ function needsPlan({ kind, isInexact, unenriched }: Finding, work: SliceWork): b
   }
 }
 
-/** The ending of a finding of which nothing more is read. */
-function endingAsFound(finding: Finding): Ending {
-  const { unenriched } = finding;
-  return unenriched === undefined ? endingOf(finding, finding.kind) : { ...endingOf(finding, finding.kind), unenriched };
+/** The ending of a compared key of which nothing more is read. */
+function endingAsFound(comparedKey: ComparedKey): Ending {
+  const { unenriched } = comparedKey;
+  return unenriched === undefined ? endingOf(comparedKey, comparedKey.kind) : { ...endingOf(comparedKey, comparedKey.kind), unenriched };
 }
 
-/** The ending of a finding that turned out to be of this kind. */
-function endingOf({ key, fields, state }: Finding, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+/** The ending of a compared key that turned out to be of this kind. */
+function endingOf({ key, fields, state }: ComparedKey, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
   return { key, kind, fields: decided, isListed: state !== undefined };
 }
 
 /** The ending of a key on which S3 and the stored document differ. */
-function endingOfSeen(finding: Finding, seen: ObjectState): Ending {
-  return endingOf(finding, finding.state === undefined && !seen.present ? 'phantom' : 'inFlight');
+function endingOfSeen(comparedKey: ComparedKey, seen: ObjectState): Ending {
+  return endingOf(comparedKey, comparedKey.state === undefined && !seen.present ? 'phantom' : 'inFlight');
 }
 
 /**
- * How the finding ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
+ * How the compared key ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
  * they agree or were not wanted.
  */
 function tagsEnding(
-  finding: Finding,
+  comparedKey: ComparedKey,
   { kind, fields }: Comparison,
   { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
 ): Ending | undefined {
   if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
-  return endingOf(finding, kind, ['tags']);
+  return endingOf(comparedKey, kind, ['tags']);
 }
 
 /** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
-function dated(ending: Ending, { finding: { state }, stored }: ReadFinding): Ending {
+function dated(ending: Ending, { comparedKey: { state }, stored }: ReadFinding): Ending {
   const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
   return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
 }

@@ -1,4 +1,4 @@
-/** The verbs about connections, and the parts of other verbs that change AWS. */
+/** The operations about connections, and the parts of other operations that change AWS. */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';

@@ -66,7 +66,7 @@ interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly jobIsDue?: (jobId?: string) => void;
 }
 
-/** Creates the verbs of jobs. */
+/** Creates the operations of jobs. */
 export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => undefined }: JobsDependencies): ReindexJobs {
   const occupancy = createOccupancy(state);
 

@@ -14,7 +14,7 @@ import { inTime } from '../serving/async.ts';
 /** One write a second for each record. Even a hundred workers stay far below what a store can take. */
 const INTERVAL_MS = 1_000;
 /** Above this many records the writer forgets those that are idle, at most once an interval. */
-const LANES_SWEEP_AT = 1_000;
+const RECORDS_SWEEP_AT = 1_000;
 /** How many records are written at the same time: one message may name thousands of buckets. */
 const WRITES_MAX = 16;
 
@@ -32,7 +32,7 @@ interface Batch<Item> {
   readonly written: PromiseWithResolvers<void>;
 }
 
-interface Lane<Item> {
+interface RecordWrites<Item> {
   next: Batch<Item> | undefined;
   isRunning: boolean;
   /** The next write is not before this moment of the monotonic clock. */
@@ -41,33 +41,33 @@ interface Lane<Item> {
 
 /** Creates the writer. Its promise resolves when the item is stored, alone or merged with others; it rejects with that write's error, or with the signal's reason. */
 export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs = INTERVAL_MS }: CoalescingDependencies<Item>) {
-  const lanes = new Map<string, Lane<Item>>();
+  const records = new Map<string, RecordWrites<Item>>();
   const writes = new PQueue({ concurrency: WRITES_MAX });
   let sweepAtMs = 0;
 
   return async function writeCoalesced(id: string, item: Item, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
-    const lane = laneOf(id);
-    const batch = joined(lane.next, item);
-    lane.next = batch;
-    if (!lane.isRunning) void run(id, lane);
+    const own = writesOf(id);
+    const batch = joined(own.next, item);
+    own.next = batch;
+    if (!own.isRunning) void run(id, own);
     await (signal === undefined ? batch.written.promise : inTime(batch.written.promise, signal));
   };
 
-  function laneOf(id: string): Lane<Item> {
-    const known = lanes.get(id);
+  function writesOf(id: string): RecordWrites<Item> {
+    const known = records.get(id);
     if (known !== undefined) return known;
-    if (lanes.size >= LANES_SWEEP_AT && clock.monotonicMs() >= sweepAtMs) forgetIdle();
-    const lane = { next: undefined, isRunning: false, nextWriteAtMs: 0 };
-    lanes.set(id, lane);
-    return lane;
+    if (records.size >= RECORDS_SWEEP_AT && clock.monotonicMs() >= sweepAtMs) forgetIdle();
+    const own = { next: undefined, isRunning: false, nextWriteAtMs: 0 };
+    records.set(id, own);
+    return own;
   }
 
   function forgetIdle(): void {
     // a scan for each of thousands of new records would find none that is idle yet
     sweepAtMs = clock.monotonicMs() + intervalMs;
-    for (const [id, lane] of lanes) {
-      if (!lane.isRunning && lane.nextWriteAtMs <= clock.monotonicMs()) lanes.delete(id);
+    for (const [id, own] of records) {
+      if (!own.isRunning && own.nextWriteAtMs <= clock.monotonicMs()) records.delete(id);
     }
   }
 
@@ -79,21 +79,21 @@ export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs =
     return { item, written };
   }
 
-  async function run(id: string, lane: Lane<Item>): Promise<void> {
-    lane.isRunning = true;
-    while (lane.next !== undefined) {
-      const waitMs = lane.nextWriteAtMs - clock.monotonicMs();
+  async function run(id: string, own: RecordWrites<Item>): Promise<void> {
+    own.isRunning = true;
+    while (own.next !== undefined) {
+      const waitMs = own.nextWriteAtMs - clock.monotonicMs();
       if (waitMs > 0) await clock.sleep(waitMs);
-      await writes.add(() => writeNext(id, lane));
+      await writes.add(() => writeNext(id, own));
     }
-    lane.isRunning = false;
+    own.isRunning = false;
   }
 
-  async function writeNext(id: string, lane: Lane<Item>): Promise<void> {
-    const batch = lane.next;
+  async function writeNext(id: string, own: RecordWrites<Item>): Promise<void> {
+    const batch = own.next;
     if (batch === undefined) return;
-    lane.next = undefined;
-    lane.nextWriteAtMs = clock.monotonicMs() + intervalMs;
+    own.next = undefined;
+    own.nextWriteAtMs = clock.monotonicMs() + intervalMs;
     await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
   }
 }

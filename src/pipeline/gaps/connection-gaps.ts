@@ -5,7 +5,7 @@
  */
 import type { BucketRecord, BucketSource, EnrichMode } from '../../domain/bucket.ts';
 import { isFormOf, type Dialect } from '../../domain/events/record.ts';
-import { gapId, withProof, withSighting, type GapRecord } from '../../domain/gaps/gap.ts';
+import { gapId, withProof, withReport, type GapRecord } from '../../domain/gaps/gap.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -58,10 +58,10 @@ export async function proveGap(
   const nowMs = clock.nowMs();
   const atMs = nowMs - CLOCK_SLACK_MS;
   const afterBeginOrder = lastBeginOf(record);
-  const sighting = { bucket, kind: 'loss', reason: UNKNOWN_UNTIL_NOW, seenAtMs: atMs } as const;
-  await updateRecord(state, refs.gap(gapId(sighting)), (current) => {
+  const report = { bucket, kind: 'loss', reason: UNKNOWN_UNTIL_NOW, seenAtMs: atMs } as const;
+  await updateRecord(state, refs.gap(gapId(report)), (current) => {
     if (current?.unproven === true) return withProof(current, { atMs, afterBeginOrder });
-    return provenAtMs === undefined ? withSighting(current, sighting, { count: 1, toldAtMs: nowMs, afterBeginOrder, enrich }) : current;
+    return provenAtMs === undefined ? withReport(current, report, { count: 1, toldAtMs: nowMs, afterBeginOrder, enrich }) : current;
   });
 }
 
@@ -98,14 +98,14 @@ export async function openNeverCompared(
   { bucket, enrich, seenAtMs, afterBeginOrder, isHeld, isProven }: FirstGap,
   at: 'before' | 'after',
 ): Promise<void> {
-  const sighting = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
-  const gap = withSighting(undefined, sighting, { count: 1, toldAtMs: clock.nowMs(), afterBeginOrder, enrich });
+  const report = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
+  const gap = withReport(undefined, report, { count: 1, toldAtMs: clock.nowMs(), afterBeginOrder, enrich });
   const stored: GapRecord = {
     ...gap,
     ...(isProven !== true && { unproven: true }),
     ...(isHeld && { held: true, waits: { reason: HELD } }),
   };
-  const ref = refs.gap(gapId(sighting));
+  const ref = refs.gap(gapId(report));
   await updateRecord(state, ref, (current) => (at === 'after' ? (current ?? stored) : stored));
 }
 
@@ -137,10 +137,10 @@ export async function openChangeGap(
   // one that is not connected yet has no jobs
   const { afterBeginOrder } = (await factsOf(state, bucket)) ?? { afterBeginOrder: 0 };
   const seenAtMs = nowMs + appliedWithinMs(source);
-  const sighting = { bucket, kind: 'loss', reason, seenAtMs } as const;
+  const report = { bucket, kind: 'loss', reason, seenAtMs } as const;
   const notBeforeMs = seenAtMs + ARRIVES_MS;
-  await updateRecord(state, refs.gap(gapId(sighting)), (current) => ({
-    ...withSighting(current, sighting, { count: 1, toldAtMs: nowMs, afterBeginOrder, enrich }),
+  await updateRecord(state, refs.gap(gapId(report)), (current) => ({
+    ...withReport(current, report, { count: 1, toldAtMs: nowMs, afterBeginOrder, enrich }),
     notBeforeMs,
     waits: { reason: AWAITED, untilMs: notBeforeMs },
     ...(isUnproven && { unproven: true }),

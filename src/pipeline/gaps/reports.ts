@@ -6,12 +6,12 @@ import {
   CALLS_MAX,
   gapId,
   withKeysReported,
-  withSighting,
+  withReport,
   type BulkCall,
   type BulkDelete,
   type GapRecord,
-  type GapSighting,
-  type SightingFacts,
+  type GapReport,
+  type ReportFacts,
   gapSchema,
 } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
@@ -28,10 +28,10 @@ const UNCONNECTED_MAX = 1_000;
 
 export interface GapReports {
   /**
-   * Resolves when the sighting is stored durably, alone or merged with others of its gap (one write a second). A sighting
+   * Resolves when the report is stored durably, alone or merged with others of its gap (one write a second). A report
    * of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws the store's fault.
    */
-  report(sighting: GapSighting, signal?: AbortSignal): Promise<void>;
+  report(report: GapReport, signal?: AbortSignal): Promise<void>;
   /**
    * Stores on the bucket's open gap of bulk deletes that the source also sends an event for each key of this one. A gap that does
    * not wait for this proof is not changed. Throws the store's fault.
@@ -45,28 +45,28 @@ export interface GapReports {
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
-interface SightingSum {
-  /** The latest sighting. */
-  readonly sighting: GapSighting;
+interface ReportSum {
+  /** The latest report. */
+  readonly report: GapReport;
   readonly firstSeenMs: number;
   readonly count: number;
 }
 
 /** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
 export function createGapReports({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
-  const write = createCoalescingWriter<SightingSum>({ clock, merge: sumOf, write: writeGap });
+  const write = createCoalescingWriter<ReportSum>({ clock, merge: sumOf, write: writeGap });
 
-  async function writeGap(id: string, sum: SightingSum): Promise<void> {
-    const { bucket } = sum.sighting;
+  async function writeGap(id: string, sum: ReportSum): Promise<void> {
+    const { bucket } = sum.report;
     const facts = await factsOf(state, bucket);
     if (facts === undefined) return;
     let isOpen = false;
     await updateRecord(state, refs.gap(id), (current) => {
-      const next = withSightings(current, sum, { toldAtMs: clock.nowMs(), ...facts });
+      const next = withReports(current, sum, { toldAtMs: clock.nowMs(), ...facts });
       isOpen = next !== current && next.state !== 'closed';
       return next;
     });
-    if (isOpen) warnOfGap(telemetry, sum.sighting);
+    if (isOpen) warnOfGap(telemetry, sum.report);
   }
 
   return {
@@ -74,7 +74,7 @@ export function createGapReports({ state, clock, telemetry }: WithPorts<'state' 
       const ref = refs.gap(gapId({ bucket: call.bucket, kind: 'bulk-delete' }));
       await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysReported(current, call)));
     },
-    report: (sighting, signal) => write(gapId(sighting), { sighting, firstSeenMs: sighting.seenAtMs, count: 1 }, signal),
+    report: (report, signal) => write(gapId(report), { report, firstSeenMs: report.seenAtMs, count: 1 }, signal),
   };
 }
 
@@ -93,7 +93,7 @@ const factsSchema = z.object({
  * What a gap of the bucket needs of its record, which must be read after the loss was noticed; undefined: it is not connected. A
  * record that this version cannot read must not keep a loss from being stored, and counts as one that asks for tags. Throws the store's fault.
  */
-export async function factsOf(state: StateStore, bucket: string): Promise<Pick<SightingFacts, 'enrich' | 'afterBeginOrder'> | undefined> {
+export async function factsOf(state: StateStore, bucket: string): Promise<Pick<ReportFacts, 'enrich' | 'afterBeginOrder'> | undefined> {
   const entry = await state.get(refs.bucket(bucket).id);
   if (entry === undefined) return undefined;
   const { enrich, ...counted } = factsSchema.catch({ enrich: 'tags', createdAtMs: 0 }).parse(entry.record);
@@ -104,16 +104,16 @@ export async function factsOf(state: StateStore, bucket: string): Promise<Pick<S
  * Both in one. A standing report changes nothing where a real one is, so it must not take that one's place; what either of two
  * real ones asks of the re-index, both ask.
  */
-function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
-  if (later.sighting.standing === true && earlier.sighting.standing !== true) return earlier;
-  if (earlier.sighting.standing === true && later.sighting.standing !== true) return later;
+function sumOf(earlier: ReportSum, later: ReportSum): ReportSum {
+  if (later.report.standing === true && earlier.report.standing !== true) return earlier;
+  if (earlier.report.standing === true && later.report.standing !== true) return later;
   return {
-    sighting: {
-      ...later.sighting,
+    report: {
+      ...later.report,
       ...callsOf(earlier, later),
-      ...(earlier.sighting.folded === true && { folded: true }),
-      ...(earlier.sighting.tags === true && { tags: true }),
-      seenAtMs: Math.max(earlier.sighting.seenAtMs, later.sighting.seenAtMs),
+      ...(earlier.report.folded === true && { folded: true }),
+      ...(earlier.report.tags === true && { tags: true }),
+      seenAtMs: Math.max(earlier.report.seenAtMs, later.report.seenAtMs),
     },
     firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
     count: earlier.count + later.count,
@@ -121,20 +121,20 @@ function sumOf(earlier: SightingSum, later: SightingSum): SightingSum {
 }
 
 /** All calls of both, or more than a gap can wait for. */
-function callsOf({ sighting: a }: SightingSum, { sighting: b }: SightingSum): Pick<GapSighting, 'calls'> {
+function callsOf({ report: a }: ReportSum, { report: b }: ReportSum): Pick<GapReport, 'calls'> {
   if (a.calls === undefined && b.calls === undefined) return {};
   return { calls: [...(a.calls ?? [UNKNOWN]), ...(b.calls ?? [UNKNOWN])].slice(0, CALLS_MAX + 1) };
 }
 
 const UNKNOWN: BulkCall = { isReported: false };
 
-function withSightings(
+function withReports(
   current: GapRecord | undefined,
-  { sighting, firstSeenMs, count }: SightingSum,
-  facts: Omit<SightingFacts, 'count'>,
+  { report, firstSeenMs, count }: ReportSum,
+  facts: Omit<ReportFacts, 'count'>,
 ): GapRecord {
-  const first = withSighting(current, { ...sighting, seenAtMs: firstSeenMs }, { ...facts, count });
-  return sighting.seenAtMs === firstSeenMs ? first : withSighting(first, sighting, { ...facts, count: 0 });
+  const first = withReport(current, { ...report, seenAtMs: firstSeenMs }, { ...facts, count });
+  return report.seenAtMs === firstSeenMs ? first : withReport(first, report, { ...facts, count: 0 });
 }
 
 interface UnconnectedSum {
@@ -218,7 +218,7 @@ export function createListGaps({ state }: WithPorts<'state'>): ListGaps {
 }
 
 /** Warns that a gap is open. */
-export function warnOfGap(telemetry: Telemetry, { bucket, kind, reason }: Pick<GapSighting, 'bucket' | 'kind' | 'reason'>): void {
+export function warnOfGap(telemetry: Telemetry, { bucket, kind, reason }: Pick<GapReport, 'bucket' | 'kind' | 'reason'>): void {
   const message = 'gap is open: the index may differ from the bucket until a re-index closes it';
   telemetry.warnOnce(message, `${bucket} ${kind}`, { bucket, kind, reason });
 }

@@ -17,17 +17,17 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { AuditUser } from './sessions.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-type Verb<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
+type Operation<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
 
 /**
- * Makes a verb an audited act. `event`: its name, or how to find it, which may throw and then nothing is recorded. `came`: what
+ * Makes an operation an audited act. `event`: its name, or how to find it, which may throw and then nothing is recorded. `came`: what
  * the result names besides the request.
  */
 export type Audited = <Request extends AnyRequest, Answer>(
   event: AuditEvent | ((request: Request, signal: AbortSignal) => Promise<AuditEvent>),
-  verb: Verb<Request, Answer>,
+  operation: Operation<Request, Answer>,
   came?: (answer: Answer) => AuditParameters,
-) => Verb<Request, Answer>;
+) => Operation<Request, Answer>;
 
 export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): Audited {
   async function storeIntent(record: AuditRecord, signal: AbortSignal): Promise<void> {
@@ -45,7 +45,7 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
 
   const storeResult = (record: AuditRecord): Promise<void> => storeAuditRecord({ audit, telemetry }, record);
 
-  return (event, verb, came = () => ({})) =>
+  return (event, operation, came = () => ({})) =>
     async function act(request, context) {
       const { actor, signal, requestId = randomUUID() } = context;
       signal.throwIfAborted();
@@ -59,7 +59,7 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
       try {
         // storing the intent may have taken longer than the caller waits
         signal.throwIfAborted();
-        answer = await verb(request, context);
+        answer = await operation(request, context);
       } catch (error) {
         await storeResult(newAuditRecord({ ...facts, outcome: 'failed', atMs: endedAtMs(), reason: reasonOf(error), parameters }));
         throw error;

@@ -24,7 +24,7 @@ import type { Settler } from '../queues/settler.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
-import type { Folding } from '../gaps/folding.ts';
+import type { Handover } from '../gaps/handover.ts';
 
 /** How often an unknown event is logged, by its name: the configuration that sends it changes rarely. */
 const UNKNOWN_EVENT_MS = 3_600_000;
@@ -41,7 +41,7 @@ interface DataPathDependencies {
   readonly sendDeadLetter: SendDeadLetter;
   readonly gaps: GapReports;
   readonly waiting: Waiting;
-  readonly folding: Folding;
+  readonly handover: Handover;
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -52,7 +52,7 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, folding, clock, telemetry, series } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, clock, telemetry, series } =
     dependencies;
 
   return async function handleMessages(messages) {
@@ -167,7 +167,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
     // an object that failed alone is observed again by itself, without a re-index of its whole bucket
-    if (key !== undefined) return folding.fold({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
+    if (key !== undefined) return handover.handOver({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
     const reason = `dead letter: ${code}`;
     // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
     await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });

@@ -23,7 +23,7 @@ import type { Enricher } from '../observing/enricher.ts';
 import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 import type { Clock } from '../ports/clock.ts';
 import { indexCircuits, observationCircuits, type Circuits } from '../serving/circuits.ts';
-import type { CircuitId, Place } from '../serving/waiting-line.ts';
+import type { CircuitId, Permit } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
 
@@ -46,8 +46,8 @@ interface FinishDependencies {
 interface Run {
   readonly record: ChangeRecord;
   readonly hand: InHand;
-  /** The places in open circuits that the present attempt has. */
-  places: Place[];
+  /** The permits in open circuits that the present attempt has. */
+  permits: Permit[];
   /** The tie that an earlier attempt met. */
   tie: ObserveHint | undefined;
   /** Whether no attempt for this record has failed yet, as far as its message shows: such a record is the better trial. */
@@ -88,13 +88,13 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
     const isNewKey = hand.message.receiveCount === 1;
-    const run: Run = { record, hand, places: [], tie: undefined, isNewKey, failures: 0, byListing: false };
+    const run: Run = { record, hand, permits: [], tie: undefined, isNewKey, failures: 0, byListing: false };
     for (;;) {
       let result: AttemptEnd;
       try {
         result = await attemptRecord(run);
       } finally {
-        if (run.places.length > 0) for (const place of run.places.splice(0)) place.leave();
+        if (run.permits.length > 0) for (const permit of run.permits.splice(0)) permit.leave();
       }
       if (result.kind === 'ended') return result.outcome;
       const outcome = await prepareNext(run, result);
@@ -164,9 +164,9 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   }
 
   async function waitFor(run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
-    const next = await waiting.waitOrFold(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
+    const next = await waiting.waitOrHandOver(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
     if ('kind' in next) return next;
-    run.places = [next];
+    run.permits = [next];
     run.failures = 0;
     return undefined;
   }
@@ -192,9 +192,9 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   return async function attemptRecord(run) {
     const { record, hand } = run;
     // usually no circuit is open, and then the ids need not be made
-    if (!circuits.isQuiet && !takePlaces(run, indexCircuits(record.bucket), circuits))
+    if (!circuits.isQuiet && !takePermits(run, indexCircuits(record.bucket), circuits))
       return { kind: 'blocked', ids: indexCircuits(record.bucket) };
-    // read after the attempt took its place, so that its failure counts for its own trial and for no earlier one
+    // read after the attempt took its permit, so that its failure counts for its own trial and for no earlier one
     const sentAtMs = clock.monotonicMs();
     try {
       // usually its record is cached, at most 10 s old, and the event changes nothing about it
@@ -219,7 +219,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   };
 
   function mayObserve(run: Run, bucket: BucketRecord): boolean {
-    return circuits.isQuiet || takePlaces(run, observationCircuits(bucket), circuits);
+    return circuits.isQuiet || takePermits(run, observationCircuits(bucket), circuits);
   }
 
   /** The attempt at a record of a bucket that is connected. */
@@ -347,12 +347,12 @@ function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<FinishDepende
   return { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle };
 }
 
-/** Takes the places that the attempt needs in circuits that are open. Returns whether it may continue. */
-function takePlaces({ places, isNewKey }: Run, ids: readonly CircuitId[], circuits: Pick<Circuits, 'take'>): boolean {
-  const held = new Set(places.flatMap((place) => place.ids));
-  const place = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey });
-  if (place === undefined) return false;
-  places.push(place);
+/** Takes the permits that the attempt needs in circuits that are open. Returns whether it may continue. */
+function takePermits({ permits, isNewKey }: Run, ids: readonly CircuitId[], circuits: Pick<Circuits, 'take'>): boolean {
+  const held = new Set(permits.flatMap((permit) => permit.ids));
+  const permit = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey });
+  if (permit === undefined) return false;
+  permits.push(permit);
   return true;
 }
 

@@ -7,7 +7,7 @@
  *                                          back to its queue)           stopped
  */
 import type { Circuits } from '../serving/circuits.ts';
-import type { Folding } from '../gaps/folding.ts';
+import type { Handover } from '../gaps/handover.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createEventBuckets, createBucketRecordCache } from '../buckets/event-buckets.ts';
 import { createBulkWriter, traceWrites, type BulkLimits } from '../observing/bulk-writer.ts';
@@ -66,7 +66,7 @@ export interface IngestParts {
   readonly receiver: QueueReceiver;
   readonly topics: TopicClient;
   readonly circuits: Circuits;
-  readonly folding: Folding;
+  readonly handover: Handover;
   readonly queueWatch: QueueWatch;
   readonly bucketQueueUrls: readonly string[];
   readonly connect: ConnectBucket;
@@ -96,7 +96,7 @@ export interface IngestRole {
 
 /** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
-  const { store, storage, queues, receiver, clock, telemetry, circuits, folding, queueWatch, connect, gaps, tracing, limits } = parts;
+  const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, tracing, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const weights = createWeights(limits.weightMaxBytes);
@@ -131,7 +131,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     telemetry,
     autoConnectMax: limits.autoConnectMax,
   });
-  const waiting = createWaiting({ ...limits, circuits, folding, queueWatch, clock, telemetry });
+  const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
   const lastEvents = createLastEvents({ state: store.state, clock });
   const reportedKeys = createReportedKeys({ gaps, clock });
   const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, waiting, clock });

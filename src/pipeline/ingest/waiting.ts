@@ -1,7 +1,7 @@
 /**
  * What becomes of a record that cannot be served now, because a circuit that it needs is open:
  *
- *   in hand, while the share of its bucket has room ──► hidden in its queue ──► folded: an open gap of the bucket stands for it
+ *   in hand, while the share of its bucket has room ──► hidden in its queue ──► handed over: an open gap of the bucket stands for it
  *
  * All of it follows from the message's own attributes, so restarts and the circuits of other workers change nothing. The
  * index store as a whole is waited for in hand, because then no gap could be stored and nothing is received.
@@ -9,20 +9,20 @@
 import { faultOf, circuitOf, type Fault } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { LostChange, Outcome } from '../../domain/messages/outcome.ts';
-import type { FoldedRecord, Folding } from '../gaps/folding.ts';
+import type { HandedOverRecord, Handover } from '../gaps/handover.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import { NO_PLACE, type Attempt, type Place } from '../serving/waiting-line.ts';
+import { NO_PERMIT, type Attempt, type Permit } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
 const HIDDEN_MIN_S = 30;
 const HIDDEN_MAX_S = 300;
 /** By then a short outage is over. With the times above it is the seventh receive at most. */
-const FOLDED_AFTER_MS = 600_000;
-/** SQS stops at 120,000 messages in flight, and Tally at 80,000: folding begins well before both. */
+const HANDED_OVER_AFTER_MS = 600_000;
+/** SQS stops at 120,000 messages in flight, and Tally at 80,000: handover begins well before both. */
 const IN_FLIGHT_MAX = 40_000;
 /** Twenty workers that each hide as many between two readings of the number in flight stay below 80,000. */
 const HIDDEN_BETWEEN_READINGS_MAX = 1_000;
@@ -34,7 +34,7 @@ export const RETRY_MS = 500;
 
 interface WaitingDependencies {
   readonly circuits: Circuits;
-  readonly folding: Folding;
+  readonly handover: Handover;
   readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'maxReceiveCount' | 'retentionMs'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -46,10 +46,10 @@ interface WaitingDependencies {
 
 export interface Waiting {
   /**
-   * What becomes of a record that cannot be served now. Resolves with the places for the next attempt, which is decided again
+   * What becomes of a record that cannot be served now. Resolves with the permits for the next attempt, which is decided again
    * from the beginning, or with the outcome of the record. Rejects with the reason of the stop.
    */
-  waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome>;
+  waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Permit | Outcome>;
   /**
    * After a fault that concerns the whole message: waits in hand until the index store answers, if the fault is the store's.
    * Resolves to false if it is not, or if that takes longer than a message may be held.
@@ -59,7 +59,7 @@ export interface Waiting {
   enter(bucket: string, hand: InHand): (() => void) | undefined;
   /** Whether a record whose bucket is not connected must not wait any longer: it would become a dead letter, or keep others from being received. */
   isLastChance(hand: InHand): boolean;
-  /** The outcome of a record that failed alone: its message is deferred, or folded when too many messages are in flight. */
+  /** The outcome of a record that failed alone: its message is deferred, or it is handed over to a re-index when too many messages are in flight. */
   alone(record: ChangeRecord, failure: { readonly fault: Fault; readonly delayS: number }, hand: InHand): Promise<Outcome>;
 }
 
@@ -72,7 +72,7 @@ interface Waiter {
 
 /** Creates the waiting. */
 export function createWaiting(dependencies: WaitingDependencies): Waiting {
-  const { circuits, folding, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
+  const { circuits, handover, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
   // half of the setting: before receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   const shares = createShares(heldMax);
@@ -92,42 +92,42 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     circuits.clusterFailed(fault);
     hand.turnSlow();
     await clock.sleep(RETRY_MS, hand.signal);
-    const place = await circuits.wait(CLUSTER, hand.holdLeftMs(), hand.signal);
-    place?.leave();
-    return place !== undefined;
+    const permit = await circuits.wait(CLUSTER, hand.holdLeftMs(), hand.signal);
+    permit?.leave();
+    return permit !== undefined;
   }
 
-  async function waitOrFold(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Place | Outcome> {
+  async function waitOrHandOver(record: ChangeRecord, attempt: Attempt, hand: InHand): Promise<Permit | Outcome> {
     hand.turnSlow();
     const open = circuits.openOf(attempt.ids);
-    if (open === undefined) return NO_PLACE;
+    if (open === undefined) return NO_PERMIT;
     const waiter: Waiter = { record, attempt, hand };
     if (open.level === 'cluster') return waitForCluster(waiter, open.fault);
-    const isFolded = folding.isPermitted && isFoldDue(hand);
-    const place = isFolded ? undefined : await inHand(waiter, holdMaxMs);
-    return place ?? (await folded(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
+    const isHandedOver = handover.isPermitted && isHandoverDue(hand);
+    const permit = isHandedOver ? undefined : await inHand(waiter, holdMaxMs);
+    return permit ?? (await handedOver(record, open.fault, hand)) ?? (await hide(waiter, open.fault));
   }
 
   /**
    * Waits for the circuit of the cluster. If failing indices opened it, the first index that takes a document closes it, so the
    * attempt waits to be the trial of its own index. Such trials are received meanwhile, and the indices may fail for this worker
    * alone (a role that was not given its permission), so the first receives of a message are given back for another. What was
-   * received often all the same, because workers are restarted again and again, is folded.
+   * received often all the same, because workers are restarted again and again, is handed over.
    */
-  async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+  async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { attempt, record, hand } = waiter;
     const isByIndices = circuits.cluster().isOpenByIndices;
-    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await folded(record, fault, hand) : undefined;
+    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await handedOver(record, fault, hand) : undefined;
     if (outcome !== undefined) return outcome;
     // the index store may fail for hours, and what is received then must not become a letter
     const isGivenBack = isByIndices && !isUsed(hand.message, 1 / 4) && !isExpiring(hand.message);
     const forMs = hand.holdLeftMs(isGivenBack ? holdMaxMs : HOLD_MAX_MS);
-    const place = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
-    return place ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
+    const permit = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
+    return permit ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
   }
 
   /** Undefined if the share has no room, or the record may not begin in time. */
-  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Place | undefined> {
+  async function inHand({ record: { bucket }, attempt, hand }: Waiter, maxMs: number): Promise<Permit | undefined> {
     const forMs = hand.holdLeftMs(maxMs);
     const leave = forMs > 0 ? shares.enter(bucket, hand) : undefined;
     if (leave === undefined) return undefined;
@@ -139,11 +139,11 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   /** Whether the record must not wait any longer. */
-  function isFoldDue({ message }: InHand): boolean {
+  function isHandoverDue({ message }: InHand): boolean {
     // an outage of the whole store is over: what waited for it has not waited for this circuit
     const sinceClusterMs = clock.monotonicMs() - circuits.cluster().closedAtMs;
     return (
-      Math.min(queueNowMs(message) - message.firstReceivedAtMs, sinceClusterMs) >= FOLDED_AFTER_MS ||
+      Math.min(queueNowMs(message) - message.firstReceivedAtMs, sinceClusterMs) >= HANDED_OVER_AFTER_MS ||
       isUsed(message, 1 / 2) ||
       isCrowded() ||
       hasHiddenMany() ||
@@ -166,42 +166,42 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return queueNowMs(message) - message.sentAtMs > retentionMs - Math.min(RETENTION_MARGIN_MS, retentionMs / 4);
   }
 
-  async function folded(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
-    if (!folding.isPermitted || !isFoldDue(hand)) return undefined;
+  async function handedOver(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
+    if (!handover.isPermitted || !isHandoverDue(hand)) return undefined;
     try {
-      await folding.fold(foldedRecord(record, fault, hand), hand.signal);
+      await handover.handOver(handedOverRecord(record, fault, hand), hand.signal);
     } catch (error) {
       hand.signal.throwIfAborted();
       const { code, reason } = faultOf(error);
-      telemetry.requestFailed('fold a record', error);
+      telemetry.requestFailed('hand a record over to a re-index', error);
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
-    telemetry.count('tally_folded_total', 1, { fault: fault.code });
+    telemetry.count('tally_handed_over_total', 1, { fault: fault.code });
     return { kind: 'gap' };
   }
 
   /** Hides the message. At its last permitted receive it is held instead, because SQS would move it to the dead-letter queue. */
-  async function hide(waiter: Waiter, fault: Fault): Promise<Place | Outcome> {
+  async function hide(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { record, hand } = waiter;
     const { message } = hand;
     const { bucket } = record;
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket };
-    const place = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
-    if (place !== undefined) return place;
+    const permit = hand.isLastReceive ? await inHand(waiter, HOLD_MAX_MS) : undefined;
+    if (permit !== undefined) return permit;
     hidden.sinceReading += 1;
     const waitedS = Math.max(0, queueNowMs(message) - message.firstReceivedAtMs) / 1_000;
     return deferred(record, fault, Math.round(Math.min(HIDDEN_MAX_S, Math.max(HIDDEN_MIN_S, waitedS))));
   }
 
   return {
-    waitOrFold,
+    waitOrHandOver,
     afterStoreFault,
     enter: (bucket, hand) => shares.enter(bucket, hand),
     isLastChance: (hand) => hand.isLastReceive || isCrowded() || isExpiring(hand.message),
     async alone(record, { fault, delayS }, hand) {
       const isDue = isCrowded() || isExpiring(hand.message);
-      const outcome = isDue ? await folded(record, fault, hand) : undefined;
+      const outcome = isDue ? await handedOver(record, fault, hand) : undefined;
       if (outcome !== undefined) return outcome;
       const loss = { bucket: record.bucket, key: record.key, change: changeOf(record) };
       return isExpiring(hand.message) ? { kind: 'rejected', fault, ...loss } : { kind: 'deferred', fault, delayS, ...loss };
@@ -224,7 +224,7 @@ function deferred({ bucket }: ChangeRecord, fault: Fault, delayS: number): Outco
   return { kind: 'deferred', fault, delayS, bucket };
 }
 
-function foldedRecord(record: ChangeRecord, fault: Fault, { message }: InHand): FoldedRecord {
+function handedOverRecord(record: ChangeRecord, fault: Fault, { message }: InHand): HandedOverRecord {
   return {
     bucket: record.bucket,
     change: changeOf(record),

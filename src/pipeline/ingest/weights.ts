@@ -25,7 +25,7 @@ const LONG_BODY_LENGTH = 65_536;
 export interface MessageWeight {
   /** What the message weighs, as far as it is known. */
   bytes: number;
-  readonly lane: Lane;
+  readonly openMessages: OpenMessages;
   isOpen: boolean;
 }
 
@@ -59,8 +59,8 @@ export function weightOf(body: string, records: number): number {
 export function createWeights(weightMaxBytes: number): Weights {
   const rooms = createWaiters();
   let inHand = 0;
-  const long = createLane((bytes) => long.open + short.open + bytes <= weightMaxBytes);
-  const short = createLane(
+  const long = createOpenMessages((bytes) => long.open + short.open + bytes <= weightMaxBytes);
+  const short = createOpenMessages(
     (bytes) => short.open + bytes <= SHORT_SHARE * weightMaxBytes || long.open + short.open + bytes <= weightMaxBytes,
   );
   const waitersOfAll = [short.turns, long.turns, rooms];
@@ -68,28 +68,28 @@ export function createWeights(weightMaxBytes: number): Weights {
 
   function enter(weight: MessageWeight): void {
     weight.isOpen = true;
-    weight.lane.enter(weight);
+    weight.openMessages.enter(weight);
   }
 
   async function inTurn(weight: MessageWeight, signal: AbortSignal): Promise<void> {
-    const { lane } = weight;
-    await lane.turns.wait(
-      () => lane.mayOpen(weight.bytes),
+    const { openMessages } = weight;
+    await openMessages.turns.wait(
+      () => openMessages.mayOpen(weight.bytes),
       () => enter(weight),
       signal,
     );
-    if (lane === long) await setImmediate();
+    if (openMessages === long) await setImmediate();
   }
 
   return {
     received(body) {
-      const weight = { bytes: weightOf(body, 0), lane: body.length > LONG_BODY_LENGTH ? long : short, isOpen: false };
+      const weight = { bytes: weightOf(body, 0), openMessages: body.length > LONG_BODY_LENGTH ? long : short, isOpen: false };
       inHand += weight.bytes;
       return weight;
     },
     turn(weight, signal) {
-      const { lane, bytes } = weight;
-      if (lane === long || !lane.turns.areNone || !lane.mayOpen(bytes)) return inTurn(weight, signal);
+      const { openMessages, bytes } = weight;
+      if (openMessages === long || !openMessages.turns.areNone || !openMessages.mayOpen(bytes)) return inTurn(weight, signal);
       enter(weight);
       return undefined;
     },
@@ -97,13 +97,13 @@ export function createWeights(weightMaxBytes: number): Weights {
       const more = weightOf('', records);
       weight.bytes += more;
       inHand += more;
-      weight.lane.grow(more);
-      weight.lane.leaveTurn(weight);
+      weight.openMessages.grow(more);
+      weight.openMessages.leaveTurn(weight);
     },
     ended(weight) {
       inHand -= weight.bytes;
-      if (weight.isOpen) weight.lane.grow(-weight.bytes);
-      weight.lane.leaveTurn(weight);
+      if (weight.isOpen) weight.openMessages.grow(-weight.bytes);
+      weight.openMessages.leaveTurn(weight);
       for (const waiters of waitersOfAll) waiters.look();
     },
     get hasRoom() {
@@ -114,7 +114,7 @@ export function createWeights(weightMaxBytes: number): Weights {
 }
 
 /** The open messages of one kind, and those that wait for their turn. */
-interface Lane {
+interface OpenMessages {
   readonly turns: Waiters;
   /** The weight of what is open, in bytes. */
   readonly open: number;
@@ -125,8 +125,8 @@ interface Lane {
   grow(bytes: number): void;
 }
 
-/** Creates a lane without messages. */
-function createLane(fits: (bytes: number) => boolean): Lane {
+/** Creates it without messages. */
+function createOpenMessages(fits: (bytes: number) => boolean): OpenMessages {
   const turns = createWaiters();
   let open = 0;
   let entering: MessageWeight | undefined;

@@ -12,7 +12,7 @@ import {
 import { FaultError, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import { lossesOf } from './moved.ts';
+import { lossesOf } from './moved-by-sqs.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';

@@ -99,26 +99,26 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits, 
     if (live.length === 0) return;
     const { pushedBack, equal, isWholePushedBack, durationMs, isTaken } = await sendBulk(live);
     load?.bulkSent({ durationMs, isTaken });
-    if (!isWholePushedBack) waitInLanes(live, pushedBack);
+    if (!isWholePushedBack) waitForIndices(live, pushedBack);
     await Promise.all([answerEqual(equal), isWholePushedBack ? sendAgain(pushedBack) : undefined]);
     if (pushedBack.length === 0) pushBacks = 0;
   }
 
-  /** Items that one index pushed back leave the request, so that its place serves the other indices, and wait in the lane of their index. */
-  function waitInLanes(sent: readonly QueuedWrite[], pushedBack: readonly QueuedWrite[]): void {
+  /** Items that one index pushed back leave the request, so that its place serves the other indices, and wait for that index. */
+  function waitForIndices(sent: readonly QueuedWrite[], pushedBack: readonly QueuedWrite[]): void {
     if (pushedBack.length === 0 && indexPushBacks.size === 0) return;
-    const lanes = Map.groupBy(pushedBack, ({ request }) => request.document.bucket);
+    const byBucket = Map.groupBy(pushedBack, ({ request }) => request.document.bucket);
     const waits = new Set(pushedBack);
     // an index that accepts a part is busy, and the push-backs slow its writes down
     for (const entry of sent) if (!waits.has(entry)) indexPushBacks.delete(entry.request.document.bucket);
-    for (const [bucket, entries] of lanes) void waitInLane(bucket, entries);
+    for (const [bucket, entries] of byBucket) void waitForIndex(bucket, entries);
   }
 
-  async function waitInLane(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
-    const lane = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
-    lane.count += 1;
-    indexPushBacks.set(bucket, lane);
-    if (clock.monotonicMs() - lane.sinceMs >= INDEX_PUSH_BACK_MAX_MS) {
+  async function waitForIndex(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
+    const pushBacksOfIndex = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
+    pushBacksOfIndex.count += 1;
+    indexPushBacks.set(bucket, pushBacksOfIndex);
+    if (clock.monotonicMs() - pushBacksOfIndex.sinceMs >= INDEX_PUSH_BACK_MAX_MS) {
       indexPushBacks.delete(bucket);
       for (const { answer, pushBack } of entries) {
         const fault = pushBack ?? PUSHED_BACK;
@@ -127,7 +127,7 @@ export function createBulkWriter({ objects, clock, telemetry, circuits, limits, 
       }
       return;
     }
-    await clock.sleep(backoffMs(lane.count, BACKOFF));
+    await clock.sleep(backoffMs(pushBacksOfIndex.count, BACKOFF));
     entries.forEach(add);
     pump(false);
   }
@@ -344,7 +344,7 @@ export function createBulkSender({ objects, clock, telemetry, circuits }: Sender
       }
       accepted = undefined;
       const level = circuitOf(answer.code);
-      // push-backs first wait in the lane of their index
+      // push-backs first wait for their index
       if (isPushBack(answer)) return;
       if (level === 'cluster') circuits.clusterFailed(answer);
       else if (level === 'index') circuits.indexFailed(bucket, answer, { sentAtMs });

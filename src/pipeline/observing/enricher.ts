@@ -25,7 +25,7 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Traced } from '../ports/tracing.ts';
 import { enrichmentCircuits, type Circuits } from '../serving/circuits.ts';
-import type { Place } from '../serving/waiting-line.ts';
+import type { Permit } from '../serving/waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -71,8 +71,8 @@ type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?:
 type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
 type Tags = NonNullable<PresentState['tags']>;
 
-/** A request with the place that it has in open circuits. */
-type Placed<Request> = Request & { readonly place: Place };
+/** A request with the permit that it has in open circuits. */
+type Permitted<Request> = Request & { readonly permit: Permit };
 
 /** Creates the enricher. */
 export function createEnricher(dependencies: EnricherDependencies): Enricher {
@@ -80,14 +80,14 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
     // a request of enrichment is a trial as well; while S3 does not answer, the document is written without it and does not wait
-    const place = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
-    if (place === undefined) return withoutReading(request, PAUSED);
+    const permit = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
+    if (permit === undefined) return withoutReading(request, PAUSED);
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
-      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, place }, signal));
+      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, permit }, signal));
       // no slot was free in time; a reading that has begun ends by the same signal
       return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
-    }).finally(() => place.leave());
+    }).finally(() => permit.leave());
   }
 
   async function ofObservation(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofObservation']> {
@@ -101,13 +101,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     }
     report(bucket, 'head', { result: 'ok' });
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
-    const place = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
-    const tags = place === undefined ? PAUSED : await observedTagsInTime({ ...asked, place });
+    const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
+    const tags = permit === undefined ? PAUSED : await observedTagsInTime({ ...asked, permit });
     return { state: withTags(asked, tags), tags };
   }
 
-  function observedTagsInTime(request: Placed<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
-    return withinTime(request, (signal) => readObservedTags(request, signal)).finally(() => request.place.leave());
+  function observedTagsInTime(request: Permitted<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
+    return withinTime(request, (signal) => readObservedTags(request, signal)).finally(() => request.permit.leave());
   }
 
   /** Runs the work with a signal that is aborted when the time for enrichment is over. */
@@ -131,7 +131,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     }
   }
 
-  async function readEvent(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<PresentState> {
+  async function readEvent(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<PresentState> {
     const { bucket, state } = request;
     const asksTags = bucket.enrich === 'tags';
     const before = asksTags && !isLastingVersion(state.versionId) ? await readTags(request, signal) : undefined;
@@ -144,7 +144,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return withTags(enriched, head.result === 'ok' ? before : head);
   }
 
-  async function readObservedTags(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+  async function readObservedTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
     const { bucket, key, state } = request;
     const { versionId, etag } = state;
     const tags = await readTags(request, signal);
@@ -155,7 +155,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return isSameObject(state, again.value) ? tags : { result: 'gone' };
   }
 
-  function readHead(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<PresentState>> {
+  function readHead(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<PresentState>> {
     const { bucket, key, state } = request;
     const { versionId, etag } = state;
     const condition = isLastingVersion(versionId) || etag === undefined ? {} : { etag };
@@ -166,7 +166,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     });
   }
 
-  function readTags(request: Placed<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+  function readTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
     const { bucket, key } = request;
     const { versionId } = request.state;
     const version = { key, ...(versionId !== undefined && { versionId }) };
@@ -174,13 +174,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   }
 
   async function reading<Value extends object>(
-    { bucket, key, place }: Placed<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
+    { bucket, key, permit }: Permitted<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
     signal: AbortSignal,
     ask: () => Promise<Value | 'gone'>,
   ): Promise<Reading<Value>> {
     if (signal.aborted) return { result: 'late' };
     // the circuit opened while this request waited, and the request is not its trial
-    if (place.ids.length === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
+    if (permit.ids.length === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
     const sentAtMs = clock.monotonicMs();
     try {
       const value = await ask();

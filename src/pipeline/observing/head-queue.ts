@@ -33,7 +33,7 @@ interface HeadQueueDependencies {
 }
 
 /** The tasks of one bucket. */
-interface Lane {
+interface BucketTasks {
   readonly target: BucketLocation;
   readonly waiting: Set<() => void>;
   running: number;
@@ -43,7 +43,7 @@ interface Lane {
 /** Creates an empty queue. It is bounded by the held set: each held message waits for its own tasks. */
 export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQueueDependencies): HeadQueue {
   /** In the order in which they are served next. */
-  const lanes = new Map<string, Lane>();
+  const buckets = new Map<string, BucketTasks>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
   /** The regions that have answered this process: one that hangs when it starts must leave places for the first request of another. */
   const answered = new Set<string>();
@@ -51,36 +51,36 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   let running = 0;
   let failing = 0;
 
-  function laneOf(target: BucketLocation): Lane {
-    const lane = lanes.get(target.bucket) ?? { target, waiting: new Set<() => void>(), running: 0, askedAtMs: 0 };
-    lane.askedAtMs = clock.monotonicMs();
-    lanes.set(target.bucket, lane);
-    return lane;
+  function tasksOf(target: BucketLocation): BucketTasks {
+    const tasks = buckets.get(target.bucket) ?? { target, waiting: new Set<() => void>(), running: 0, askedAtMs: 0 };
+    tasks.askedAtMs = clock.monotonicMs();
+    buckets.set(target.bucket, tasks);
+    return tasks;
   }
 
   function forgetIdle(): void {
     const sinceMs = clock.monotonicMs() - ASKED_MS;
-    for (const [bucket, lane] of lanes) {
-      if (lane.running === 0 && lane.waiting.size === 0 && lane.askedAtMs < sinceMs) lanes.delete(bucket);
+    for (const [bucket, tasks] of buckets) {
+      if (tasks.running === 0 && tasks.waiting.size === 0 && tasks.askedAtMs < sinceMs) buckets.delete(bucket);
     }
   }
 
-  function mayRun({ target, running: own }: Lane, isSuspect: boolean): boolean {
+  function mayRun({ target, running: own }: BucketTasks, isSuspect: boolean): boolean {
     if (isSuspect && failing >= placesOf(FAILING_SHARE)) return false;
-    if (lanes.size > 1 && own >= placesOf(BUCKET_SHARE)) return false;
-    const others = [...lanes.values()].filter((lane) => lane.target.region !== target.region);
+    if (buckets.size > 1 && own >= placesOf(BUCKET_SHARE)) return false;
+    const others = [...buckets.values()].filter((tasks) => tasks.target.region !== target.region);
     if (others.length === 0 && answered.has(target.region)) return true;
-    return running - others.reduce((sum, lane) => sum + lane.running, 0) < placesOf(REGION_SHARE);
+    return running - others.reduce((sum, tasks) => sum + tasks.running, 0) < placesOf(REGION_SHARE);
   }
 
   /** Serves the next task of each bucket once. Returns whether one could begin. */
   function serveEachBucket(): boolean {
     let hasBegun = false;
     // a copy, because the order changes
-    for (const lane of Array.from(lanes.values())) {
+    for (const tasks of Array.from(buckets.values())) {
       if (running >= concurrency) return false;
-      const [next] = lane.waiting;
-      if (next === undefined || !mayRun(lane, isFailing(lane.target))) continue;
+      const [next] = tasks.waiting;
+      if (next === undefined || !mayRun(tasks, isFailing(tasks.target))) continue;
       next();
       hasBegun = true;
     }
@@ -94,17 +94,17 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   }
 
   /** Takes a place. Returns the function that gives it back. */
-  function begin(lane: Lane): () => void {
+  function begin(tasks: BucketTasks): () => void {
     // the bucket that is served goes to the end
-    lanes.delete(lane.target.bucket);
-    lanes.set(lane.target.bucket, lane);
-    const isSuspect = isFailing(lane.target);
+    buckets.delete(tasks.target.bucket);
+    buckets.set(tasks.target.bucket, tasks);
+    const isSuspect = isFailing(tasks.target);
     running += 1;
-    lane.running += 1;
+    tasks.running += 1;
     if (isSuspect) failing += 1;
     return () => {
       running -= 1;
-      lane.running -= 1;
+      tasks.running -= 1;
       if (isSuspect) failing -= 1;
       serve();
       report();
@@ -112,22 +112,22 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   }
 
   /** Resolves with a place when one is free; rejects with the signal's reason. */
-  function placeFor(lane: Lane, signal: AbortSignal | undefined): Promise<() => void> {
+  function placeFor(tasks: BucketTasks, signal: AbortSignal | undefined): Promise<() => void> {
     const { promise, resolve, reject } = Promise.withResolvers<() => void>();
     const leave = (): void => {
-      lane.waiting.delete(go);
+      tasks.waiting.delete(go);
       queued -= 1;
       signal?.removeEventListener('abort', abort);
     };
     const go = (): void => {
       leave();
-      resolve(begin(lane));
+      resolve(begin(tasks));
     };
     const abort = (): void => {
       leave();
       reject(signal?.reason);
     };
-    lane.waiting.add(go);
+    tasks.waiting.add(go);
     queued += 1;
     signal?.addEventListener('abort', abort, { once: true });
     return promise;
@@ -140,9 +140,9 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   return {
     async run(target, task, signal) {
       signal?.throwIfAborted();
-      const lane = laneOf(target);
-      const isFree = running < concurrency && lane.waiting.size === 0 && mayRun(lane, isFailing(target));
-      const end = isFree ? begin(lane) : await placeFor(lane, signal);
+      const tasks = tasksOf(target);
+      const isFree = running < concurrency && tasks.waiting.size === 0 && mayRun(tasks, isFailing(target));
+      const end = isFree ? begin(tasks) : await placeFor(tasks, signal);
       try {
         const answer = await task();
         answered.add(target.region);

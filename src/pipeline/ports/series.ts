@@ -187,7 +187,7 @@ export const seriesTable = {
     unit: 'seconds',
     labels: { kind: gapKinds },
     help: 'Shows how long ago the first change of the oldest gap was that is not closed, by kind; 0 if all are closed.',
-    alert: '> 26 h (a covered gap closes within a day)',
+    alert: '> 26 h (a bulk delete whose keys are also reported one by one closes within a day)',
   },
   // ── re-index ──
   tally_jobs: {
@@ -325,7 +325,7 @@ export const seriesTable = {
     help: 'Shows how many circuits are open: of the index store or of S3, and whether the whole of it (S3: of a region) or one bucket’s part does not answer. Records that need it wait.',
     alert: '> 0 for 10 min',
   },
-  tally_folded_total: {
+  tally_handed_over_total: {
     type: 'counter',
     unit: 'records',
     labels: { fault: faultCodes },

@@ -43,7 +43,7 @@ import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** Below the 30 s after which the listener ends a verb. */
+/** Below the 30 s after which the listener ends an operation. */
 const PASS_MS = 20_000;
 /** A plan has at most twelve parts. Each round makes at least one, or waits. */
 const ROUNDS_MAX = 20;

@@ -1,4 +1,4 @@
-/** The verbs about connections: what they read, and who may see what. They are wired here once. */
+/** The operations about connections: what they read, and who may see what. They are wired here once. */
 import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import { commandOf } from '../../domain/commands.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';

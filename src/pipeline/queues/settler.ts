@@ -60,7 +60,7 @@ interface Entry {
 type EntryEnd = 'done' | 'refused' | 'failed';
 
 type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
-type Lane = Map<string, Entry[]>;
+type Waiting = Map<string, Entry[]>;
 
 interface Held {
   readonly message: QueueMessage;
@@ -82,8 +82,8 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
   /** The entries that wait for their request, by queue. */
-  const deleteLane: Lane = new Map();
-  const visibilityLane: Lane = new Map();
+  const deletes: Waiting = new Map();
+  const visibilityChanges: Waiting = new Map();
   const closed = new AbortController();
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
@@ -102,21 +102,21 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
 
   function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<EntryEnd> {
     return new Promise((resolve) => {
-      const lane = timeoutS === undefined ? deleteLane : visibilityLane;
-      const entries = lane.get(queueUrl) ?? [];
+      const waiting = timeoutS === undefined ? deletes : visibilityChanges;
+      const entries = waiting.get(queueUrl) ?? [];
       entries.push({ queueUrl, receiptHandle, timeoutS, attemptsMax, isWanted, done: resolve });
       if (entries.length === 1) {
-        lane.set(queueUrl, entries);
-        void clock.sleep(LINGER_MS).then(() => flush(lane, queueUrl));
+        waiting.set(queueUrl, entries);
+        void clock.sleep(LINGER_MS).then(() => flush(waiting, queueUrl));
       }
-      if (entries.length >= BATCH_MAX) flush(lane, queueUrl);
+      if (entries.length >= BATCH_MAX) flush(waiting, queueUrl);
     });
   }
 
-  function flush(lane: Lane, queueUrl: string): void {
-    const entries = lane.get(queueUrl);
+  function flush(waiting: Waiting, queueUrl: string): void {
+    const entries = waiting.get(queueUrl);
     if (entries === undefined) return;
-    lane.delete(queueUrl);
+    waiting.delete(queueUrl);
     void requests.add(() => sendAll(entries));
   }
 

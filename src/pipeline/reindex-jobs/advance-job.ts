@@ -26,7 +26,7 @@ import type { EndsDependencies, JobEnds } from './job-ends.ts';
 import { transitionJob } from './job-records.ts';
 import { cutKeys, probeIndex, probeListing } from './key-probes.ts';
 import { ensureCutRange, listRanges, writeEach, type RangeLimits } from './range-records.ts';
-import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
+import { WITHOUT_PROGRESS_MAX } from '../../domain/reindex/claims.ts';
 import { answerAtStart, FAULT_WAIT_MS, waitMs, answerTo } from '../../domain/reindex/range-transitions.ts';
 import type { HeldJob } from './held-job.ts';
 import { hasPassedMore, passedPages, placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
@@ -238,7 +238,7 @@ const RETRY_MS = 10_000;
 /** Why a job fails whose every step ended with its process. */
 export const diedAtStep = {
   code: 'internal.unexpected',
-  reason: `${FRUITLESS_MAX} workers in a row ended while they took a step of this job`,
+  reason: `${WITHOUT_PROGRESS_MAX} workers in a row ended while they took a step of this job`,
 } as const;
 
 /** Creates the function that takes the next step of a claimed job, and stores when the job is due again: after a fault, too. It resolves with whether something of the job is due now that was not. Never rejects. */
@@ -268,7 +268,7 @@ export function createTakeStep(dependencies: AdvanceDependencies, aborted: Abort
       case 'wait':
         return held.release((job) => waitingToStart(job, fault, clock.nowMs()));
       case 'retry':
-        if (fruitless + 1 < FRUITLESS_MAX)
+        if (fruitless + 1 < WITHOUT_PROGRESS_MAX)
           return held.release((job) => ({ ...job, fruitless: fruitless + 1, dueAtMs: clock.nowMs() + RETRY_MS }));
         break;
       case 'fail':

@@ -2,7 +2,7 @@
  * What is kept of a job that has compared everything: when the whole bucket was compared, what the index refused, and the
  * differences that a report found, which an open gap stands for until a re-index covers them.
  */
-import { gapId, withSighting, withoutDifferences } from '../../domain/gaps/gap.ts';
+import { gapId, withReport, withoutDifferences } from '../../domain/gaps/gap.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
@@ -51,13 +51,13 @@ async function noteReport(state: StateStore, { id, bucket, prefix }: JobRecord, 
   if (facts === undefined) return;
   if (missing + stale + phantom === 0) return forgetDifferences(state, bucket, prefix);
   const reason = `the report ${id} found differences`;
-  const sighting = { bucket, kind: 'loss', reason, seenAtMs: atMs, ...(prefix !== '' && { prefix }) } as const;
-  await updateRecord(state, refs.gap(gapId(sighting)), (current) =>
+  const gapReport = { bucket, kind: 'loss', reason, seenAtMs: atMs, ...(prefix !== '' && { prefix }) } as const;
+  await updateRecord(state, refs.gap(gapId(gapReport)), (current) =>
     current !== undefined && current.state !== 'closed' && current.differences?.jobId === id
       ? current
       : // a report compares no tags
         {
-          ...withSighting(current, sighting, { ...facts, count: 1, toldAtMs: atMs, enrich: 'none' }),
+          ...withReport(current, gapReport, { ...facts, count: 1, toldAtMs: atMs, enrich: 'none' }),
           differences: { jobId: id, atMs, missing, stale, phantom },
         },
   );

@@ -86,10 +86,10 @@ const WRITES_AT_ONCE = 16;
 /** Writes the records of many ranges, 16 at a time. Waits for all writes in flight, then rejects with the first failure, if any. */
 export async function writeEach<Item>(items: readonly Item[], write: (item: Item) => Promise<unknown>): Promise<void> {
   const left = [...items];
-  const lanes = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {
+  const writers = Array.from({ length: Math.min(WRITES_AT_ONCE, items.length) }, async () => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) await write(item);
   });
-  const results = await Promise.allSettled(lanes);
+  const results = await Promise.allSettled(writers);
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

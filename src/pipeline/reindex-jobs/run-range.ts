@@ -7,7 +7,7 @@
 import { defined } from '../../domain/defined.ts';
 import { addCounts, noCounts, shownCounts, type ShownCounts } from '../../domain/reindex/counts.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { FRUITLESS_MAX } from '../../domain/reindex/claims.ts';
+import { WITHOUT_PROGRESS_MAX } from '../../domain/reindex/claims.ts';
 import {
   afterTurn,
   answerTo,
@@ -227,7 +227,7 @@ function requestOf({ job, bucket, range }: ClaimedRange): TurnRequest {
 /** Whether the job fails because of this fault of the range. */
 function isGivenUp(code: FaultCode, { fruitless }: RangeRecord): boolean {
   const answer = answerTo(code);
-  return answer === 'fail' || (answer === 'retry' && fruitless >= FRUITLESS_MAX);
+  return answer === 'fail' || (answer === 'retry' && fruitless >= WITHOUT_PROGRESS_MAX);
 }
 
 /** The boundaries that the turn has not passed. */

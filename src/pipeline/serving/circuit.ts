@@ -1,8 +1,8 @@
 /**
  * One circuit: what does not answer now, and who may try it.
  *
- *             opening rule                    time over, or a new key          succeeded                 64 places, or nothing waits
- *   closed ───────────────► open (no place) ─────────────────────────► trial ───────────► 2, 4, 8 … places ─────────────► closed
+ *             opening rule                    time over, or a new key          succeeded                 64 permits, or nothing waits
+ *   closed ───────────────► open (no permit) ────────────────────────► trial ───────────► 2, 4, 8 … permits ────────────► closed
  *                             ▲                        failed: twice the time │                 │ half or more failed
  *                             └───────────────────────────────────────────────┴─────────────────┘
  *
@@ -19,8 +19,8 @@ const TRIAL_MAX_MS = 60_000;
 const NEW_KEY_MS = 1_000;
 /** Opening again within this time is the same outage. */
 const SAME_OUTAGE_MS = 60_000;
-/** More places than one process has for requests: nothing is held back any more. */
-const PLACES_MAX = 64;
+/** More permits than one process has for requests: nothing is held back any more. */
+const PERMITS_MAX = 64;
 
 /** What a circuit stands for: the index store, one index in it, S3 in one region, one bucket there, or the requests that enrich its documents. */
 export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
@@ -38,7 +38,7 @@ export interface Circuit {
   readonly freshAtMs: number;
   /** Opens the circuit. Returns whether it was closed. */
   open(fault: Fault): boolean;
-  /** Whether an attempt may begin. If so, it has a place until it gives it back. `isNewKey`: no attempt for this key failed since the circuit opened. */
+  /** Whether an attempt may begin. If so, it has a permit until it gives it back. `isNewKey`: no attempt for this key failed since the circuit opened. */
   take(isNewKey: boolean): boolean;
   giveBack(): void;
   /**
@@ -72,7 +72,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
   /** When the latest trial began, by the monotonic clock; Infinity before the first, and once its failure was counted. */
   let trialBeganAtMs = Infinity;
   /** 0: no attempt has succeeded yet. */
-  let places = 0;
+  let permits = 0;
   let running = 0;
   let explainedRunning = 0;
   let seenFailingAtMs = -Infinity;
@@ -85,7 +85,7 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     trialAtMs = openedAtMs + intervalMs;
     newKeyAtMs = openedAtMs;
     trialBeganAtMs = Infinity;
-    places = 0;
+    permits = 0;
     succeededCount = 0;
     failedCount = 0;
   }
@@ -137,10 +137,10 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
     take(isNewKey) {
       const nowMs = clock.monotonicMs();
       const isTrialDue = nowMs >= trialAtMs || (isNewKey && nowMs >= newKeyAtMs);
-      const isFree = places > 0 ? running < places : running === 0 && isTrialDue;
+      const isFree = permits > 0 ? running < permits : running === 0 && isTrialDue;
       if (!isFree) return false;
       if (isNewKey) newKeyAtMs = nowMs + NEW_KEY_MS;
-      if (places === 0) {
+      if (permits === 0) {
         trialBeganAtMs = nowMs;
         isEarlyTrial = nowMs < trialAtMs;
       }
@@ -165,17 +165,17 @@ export function createCircuit(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>): Circ
       succeededCount += 1;
       if (fault === undefined) return false;
       // the trials of a long outage say nothing about the recovery: one failure among its first attempts must not end it
-      if (places === 0) failedCount = 0;
-      places = Math.max(2, places * 2);
-      return places >= PLACES_MAX && close();
+      if (permits === 0) failedCount = 0;
+      permits = Math.max(2, permits * 2);
+      return permits >= PERMITS_MAX && close();
     },
     failed(next, sentAtMs) {
       // what was sent before the circuit opened is the same failure once more
       if (fault !== undefined && sentAtMs <= openedAtMs) return;
-      if (fault !== undefined && places === 0) return trialFailed(next, sentAtMs);
+      if (fault !== undefined && permits === 0) return trialFailed(next, sentAtMs);
       failedCount += 1;
       if (fault !== undefined && failedCount >= succeededCount) reopen(next);
     },
-    closeIfIdle: () => fault !== undefined && places > 0 && running === 0 && close(),
+    closeIfIdle: () => fault !== undefined && permits > 0 && running === 0 && close(),
   };
 }

@@ -114,7 +114,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
   }
 
-  /** A request of enrichment has a place in the circuit of its bucket, so it is a trial of that circuit. It never opens it. */
+  /** A request of enrichment has a permit of the circuit of its bucket, so it is a trial of that circuit. It never opens it. */
   function enrichmentTried(bucket: string, fault: Fault | undefined, sentAtMs: number): void {
     if (fault === undefined) circuits.succeeded(`bucket ${bucket}`);
     else circuits.failed(`bucket ${bucket}`, fault, sentAtMs);

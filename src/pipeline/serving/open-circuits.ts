@@ -9,11 +9,11 @@ import { createCircuit, type Circuit, type CircuitLevel } from './circuit.ts';
 import {
   createWaitingLine,
   isExplained,
-  NO_PLACE,
+  NO_PERMIT,
   type Attempt,
   type CircuitId,
   type LineDependencies,
-  type Place,
+  type Permit,
 } from './waiting-line.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -39,10 +39,10 @@ export interface OpenCircuits {
   openOf(ids: readonly CircuitId[]): OpenCircuit | undefined;
   /** All open circuits, without those for which nothing was tried for ten minutes. */
   all(): readonly OpenCircuit[];
-  /** The places in all open circuits that the attempt needs; undefined if it has to wait for one of them. */
-  take(attempt: Attempt): Place | undefined;
+  /** The permits in all open circuits that the attempt needs; undefined if it has to wait for one of them. */
+  take(attempt: Attempt): Permit | undefined;
   /** Waits until the attempt may begin. Resolves to undefined after `forMs`; rejects with the signal's reason. */
-  wait(attempt: Attempt, forMs: number, signal: AbortSignal): Promise<Place | undefined>;
+  wait(attempt: Attempt, forMs: number, signal: AbortSignal): Promise<Permit | undefined>;
   open(id: CircuitId, fault: Fault): void;
   /** Opens the cluster because none of its indices takes anything. Its probe would succeed, so the indices' own trials close it. */
   openByIndices(fault: Fault): void;
@@ -137,7 +137,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
     circuits.delete(id);
   }
 
-  function take({ ids, isNewKey }: Attempt): Place | undefined {
+  function take({ ids, isNewKey }: Attempt): Permit | undefined {
     // the circuits themselves, because an id that was forgotten meanwhile names another one
     const taken = new Map<CircuitId, () => void>();
     for (const id of ids) {
@@ -145,13 +145,13 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
       if (id === 'cluster' && isByIndices) continue;
       const giveBackPlace = id === 'cluster' ? undefined : takeOne(circuitOfId(id), isNewKey, isExplained(id, ids, open));
       if (giveBackPlace === undefined) {
-        // these places were free before as well, so no other attempt may begin because of them
+        // these permits were free before as well, so no other attempt may begin because of them
         giveBack(taken);
         return undefined;
       }
       taken.set(id, giveBackPlace);
     }
-    if (taken.size === 0) return NO_PLACE;
+    if (taken.size === 0) return NO_PERMIT;
     const leave = (): void => {
       giveBack(taken);
       line.startRound();
@@ -190,7 +190,7 @@ export function createOpenCircuits({ clock, telemetry, probeCluster, stopped, fa
       forgetIdle();
       return shownAll();
     },
-    take: (attempt) => (open.size === 0 ? NO_PLACE : take(attempt)),
+    take: (attempt) => (open.size === 0 ? NO_PERMIT : take(attempt)),
     wait: (attempt, forMs, signal) => line.wait(attempt, { forMs, signal }),
     open(id, fault) {
       // what the cluster itself answers counts more than what its indices do
@@ -235,13 +235,13 @@ function createAlarm({ clock, stopped }: Pick<CircuitsDependencies, 'clock' | 's
   };
 }
 
-/** Takes a place. Returns the function that gives it back; undefined if none is free. */
+/** Takes a permit. Returns the function that gives it back; undefined if none is free. */
 function takeOne(circuit: Circuit, isNewKey: boolean, isInnerOpen: boolean): (() => void) | undefined {
   if (isInnerOpen) return circuit.takeExplained() ? () => circuit.giveBackExplained() : undefined;
   return circuit.take(isNewKey) ? () => circuit.giveBack() : undefined;
 }
 
-/** Gives the places back that were taken, once. */
+/** Gives the permits back that were taken, once. */
 function giveBack(taken: Map<CircuitId, () => void>): void {
   for (const giveBackPlace of taken.values()) giveBackPlace();
   taken.clear();

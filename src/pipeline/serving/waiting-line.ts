@@ -4,14 +4,14 @@ import type { CircuitLevel } from './circuit.ts';
 
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 
-/** The places that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
-export interface Place {
+/** The permits that an attempt has in open circuits. It gives them back when it has ended, however it ended. */
+export interface Permit {
   readonly ids: readonly CircuitId[];
   leave(): void;
 }
 
 /** What an attempt has while none of the circuits that it needs is open. */
-export const NO_PLACE: Place = { ids: [], leave: () => undefined };
+export const NO_PERMIT: Permit = { ids: [], leave: () => undefined };
 
 /** What an attempt needs, and whether it is the first for its key since it began to wait. */
 export interface Attempt {
@@ -22,11 +22,11 @@ export interface Attempt {
 interface Waiter {
   /** The number of its arrival. */
   readonly order: number;
-  readonly resolve: (place: Place) => void;
+  readonly resolve: (permit: Permit) => void;
 }
 
 /** The attempts that need the same: if one of them may not begin, none may. */
-interface Lane extends Attempt {
+interface AttemptGroup extends Attempt {
   /** In the order in which they came. */
   readonly waiters: Set<Waiter>;
 }
@@ -41,8 +41,8 @@ function rankOf({ ids, isNewKey }: Attempt, { open, failuresOf }: Pick<LineDepen
   return 2 * (openCount * (FAILURES_MAX + 1) + failures) + (isNewKey ? 0 : 1);
 }
 
-/** When the first of the lane came. */
-function orderOf({ waiters: [first] }: Lane): number {
+/** When the first of the group came. */
+function orderOf({ waiters: [first] }: AttemptGroup): number {
   return first?.order ?? Infinity;
 }
 
@@ -59,7 +59,7 @@ export interface LineDependencies {
   readonly open: ReadonlySet<CircuitId>;
   /** How many requests in a row have failed for what the circuit stands for, whether it is open or not. */
   readonly failuresOf: (id: CircuitId) => number;
-  readonly take: (attempt: Attempt) => Place | undefined;
+  readonly take: (attempt: Attempt) => Permit | undefined;
   /** Called when no other attempt may begin now, with the circuits that are waited for. */
   readonly afterRound: (awaited: ReadonlySet<CircuitId>) => void;
 }
@@ -71,68 +71,68 @@ export interface LineDependencies {
  * message of a bucket that is not served begins one, and thousands may wait.
  */
 export function createWaitingLine({ clock, open, failuresOf, take, afterRound }: LineDependencies) {
-  const lanes = new Map<string, Lane>();
+  const groups = new Map<string, AttemptGroup>();
   let isRoundDue = false;
   let arrivals = 0;
 
   function awaited(): ReadonlySet<CircuitId> {
-    const waiting = [...lanes.values()].filter(({ waiters }) => waiters.size > 0);
+    const waiting = [...groups.values()].filter(({ waiters }) => waiters.size > 0);
     return new Set(waiting.flatMap(({ ids }) => ids.filter((id) => !isExplained(id, ids, open))));
   }
 
   /** Returns the function that leaves the line. */
-  function enter({ ids, isNewKey }: Attempt, resolve: (place: Place) => void): () => void {
+  function enter({ ids, isNewKey }: Attempt, resolve: (permit: Permit) => void): () => void {
     const name = `${ids.join(' ')} ${isNewKey}`;
-    const lane = lanes.get(name) ?? { ids, isNewKey, waiters: new Set() };
-    lanes.set(name, lane);
+    const group = groups.get(name) ?? { ids, isNewKey, waiters: new Set() };
+    groups.set(name, group);
     arrivals += 1;
     const waiter = { order: arrivals, resolve };
-    lane.waiters.add(waiter);
+    group.waiters.add(waiter);
     return () => {
-      lane.waiters.delete(waiter);
-      if (lane.waiters.size === 0 && lanes.get(name) === lane) lanes.delete(name);
+      group.waiters.delete(waiter);
+      if (group.waiters.size === 0 && groups.get(name) === group) groups.delete(name);
     };
   }
 
   function round(): void {
-    const ranks = Map.groupBy(lanes.values(), (lane) => rankOf(lane, { open, failuresOf }));
+    const ranks = Map.groupBy(groups.values(), (group) => rankOf(group, { open, failuresOf }));
     for (const [, alike] of [...ranks].sort(([a], [b]) => a - b)) letGo(alike);
     afterRound(awaited());
     isRoundDue = false;
   }
 
   /** Lets those go that may, the earliest first, until none of them may. */
-  function letGo(alike: readonly Lane[]): void {
+  function letGo(alike: readonly AttemptGroup[]): void {
     let left = alike;
     while (left.length > 0) {
       const next = left.reduce((a, b) => (orderOf(b) < orderOf(a) ? b : a));
       const [waiter] = next.waiters;
-      const place = waiter === undefined ? undefined : take(next);
-      if (waiter !== undefined && place !== undefined) {
+      const permit = waiter === undefined ? undefined : take(next);
+      if (waiter !== undefined && permit !== undefined) {
         next.waiters.delete(waiter);
-        waiter.resolve(place);
-      } else left = left.filter((lane) => lane !== next);
+        waiter.resolve(permit);
+      } else left = left.filter((group) => group !== next);
     }
   }
 
   /** Begins a round soon, once for all that happens until then. */
   function startRound(): void {
-    if (isRoundDue || (lanes.size === 0 && open.size === 0)) return;
+    if (isRoundDue || (groups.size === 0 && open.size === 0)) return;
     isRoundDue = true;
     queueMicrotask(round);
   }
 
-  /** Waits until the attempt has its places. Resolves to undefined after `forMs`; rejects with the signal's reason. */
+  /** Waits until the attempt has its permits. Resolves to undefined after `forMs`; rejects with the signal's reason. */
   async function wait(
     attempt: Attempt,
     { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
-  ): Promise<Place | undefined> {
+  ): Promise<Permit | undefined> {
     signal.throwIfAborted();
     const ended = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
-    let given: Place | undefined;
-    const go = (place: Place): void => {
-      given = place;
+    let given: Permit | undefined;
+    const go = (permit: Permit): void => {
+      given = permit;
       resolve();
     };
     const leaveLine = enter(attempt, go);
@@ -140,7 +140,7 @@ export function createWaitingLine({ clock, open, failuresOf, take, afterRound }:
     const timeout = clock.sleep(forMs, AbortSignal.any([signal, ended.signal]));
     try {
       await Promise.race([promise, timeout]);
-      // a place that was given as the time ended is a place
+      // a permit that was given as the time ended is a permit
       return given;
     } catch (error) {
       given?.leave();

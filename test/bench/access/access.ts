@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Grant } from '../../../src/domain/access/grant.ts';
 import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
 import { createReadableBy } from '../../../src/pipeline/access/readers.ts';
-import { createAccessVerbs } from '../../../src/pipeline/access/verbs.ts';
+import { createAccessOperations } from '../../../src/pipeline/access/operations.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -71,13 +71,13 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
   const id = first?.userId ?? '';
   const everyone = { everyoneReads: false, hasFile: false };
   const readableBy = createReadableBy({ grants: stored, telemetry: createFakeTelemetry(), everyoneReads: false });
-  const verbs = createAccessVerbs({
+  const operations = createAccessOperations({
     grants: stored,
     state,
     users: signIns,
     rules,
     clock,
-    audited: (_, verb) => verb,
+    audited: (_, operation) => operation,
     ...everyone,
     readableBy,
   });
@@ -88,7 +88,7 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
     let cursor: string | undefined;
     do {
       const query = { where: 'bucket-6/folder-6/', limit: 1_000, ...(cursor !== undefined && { cursor }) };
-      const page = await verbs.listReaders({ query }, context);
+      const page = await operations.listReaders({ query }, context);
       found += page.items.length;
       cursor = page.next;
     } while (cursor !== undefined);
@@ -100,7 +100,7 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
   const lengthOf = (readable: Awaited<ReturnType<typeof readableBy>>): number => (readable === 'everything' ? 1 : readable.length);
   const questions: Readonly<Record<string, () => Promise<number>>> = {
     'who reads this part': readers,
-    'what does this person read': async () => (await verbs.getAccess({ params: { id } }, context)).grants.length,
+    'what does this person read': async () => (await operations.getAccess({ params: { id } }, context)).grants.length,
     'a login with groups': async () => (await logIn(0)).groups?.length ?? 0,
     'what the caller reads': async () => lengthOf(await readableBy(actor)),
     'what the caller reads, after a change': async () => lengthOf(await fresh()(actor)),

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { openWindow } from '../../support/identity/chromium.ts';
-import { troubledVerbs } from '../../support/panel/trouble.ts';
+import { troubledOperations } from '../../support/panel/trouble.ts';
 import { openPanel, settled, startPanelWorld } from '../../support/worlds/panel.ts';
 
 /** The bounds of the two lists: as many folders as one answer is asked for, and as many results as are kept to scroll through. */
@@ -23,7 +23,7 @@ interface ScrollRow {
 }
 
 const folders = {
-  ...troubledVerbs(),
+  ...troubledOperations(),
   getUsage: async ({ query: { by, cursor, limit } }: { query: { by: string; cursor?: string; limit: number } }) => {
     if (by !== 'folder') return { items: [] };
     const begin = Number(cursor ?? 0);
@@ -57,7 +57,7 @@ const LISTS: readonly (readonly [list: string, query: string, load: (page: Page)
 
 /** Scrolls both lists, once for each of the factors by which the CPU is slower. */
 export async function scrollLists(browser: Browser, throttles: readonly number[]): Promise<readonly ScrollRow[]> {
-  const world = await startPanelWorld({ verbs: folders });
+  const world = await startPanelWorld({ operations: folders });
   try {
     const rows: ScrollRow[] = [];
     for (const [list, query, load] of LISTS) {

@@ -34,7 +34,7 @@ function faultOfMessage(body: unknown): Fault {
   return unwrapped.fault;
 }
 
-describe('each wrapper', () => {
+describe('each envelope', () => {
   const rows = [
     ['a notification', nativeBody(), 'native'],
     ['an EventBridge event', eventBridgeBody(), 'eventbridge'],

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { failedOf, gapAfterLook, gapAfterOther, gapDueAtMs, waiting, withClockReason } from '../../../src/domain/gaps/closing.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { gapSchema, withSighting, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { gapSchema, withReport, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { jobsOf } from '../../../src/domain/gaps/plan.ts';
 import { jobStates, type JobRecord } from '../../../src/domain/reindex/job.ts';
 import { gapSeenAt, jobMadeAt } from '../../support/fakes/gap-records.ts';
@@ -40,8 +40,8 @@ describe('a gap is due', () => {
       fc.property(fc.array(fc.nat({ max: 2 * HOUR_MS })), (delays) => {
         let gap = gapOf();
         for (const delayMs of delays.toSorted((a, b) => a - b)) {
-          const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
-          gap = withSighting(gap, sighting, { count: 1, toldAtMs: sighting.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' });
+          const report = { bucket: 'photos', kind: 'bulk-delete', reason: 'r', seenAtMs: SEEN_MS + delayMs } as const;
+          gap = withReport(gap, report, { count: 1, toldAtMs: report.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' });
         }
         expect(gapDueAtMs(gap)).toBeLessThanOrEqual(SEEN_MS + 10 * MINUTE_MS);
         expect(gapDueAtMs(gap)).toBeGreaterThanOrEqual(SEEN_MS + MINUTE_MS);
@@ -118,8 +118,8 @@ describe('a gap after a look at its job', () => {
     expect(after).toMatchObject({ state: 'open', held: true, waits: { reason: expect.stringMatching(new RegExp(`${act}$`)) as string } });
     expect(gapDueAtMs(after)).toBe(Infinity);
     // no other job is begun with it, whatever is reported
-    const sighting = { bucket: 'photos', kind, reason: 'again', seenAtMs: NOW_MS } as const;
-    const again = withSighting(after, sighting, { count: 1, toldAtMs: NOW_MS, afterBeginOrder: BEGAN, enrich: 'none' });
+    const report = { bucket: 'photos', kind, reason: 'again', seenAtMs: NOW_MS } as const;
+    const again = withReport(after, report, { count: 1, toldAtMs: NOW_MS, afterBeginOrder: BEGAN, enrich: 'none' });
     const due = gapOf({ kind: 'loss' });
     expect(jobsOf({ due: [due], open: [again, due], requestsOf: () => 1, requestsPerDay: 10 })).toEqual([{ prefix: '', gaps: [due] }]);
     // the job that is resumed closes it
@@ -175,9 +175,9 @@ describe('a gap that a job cannot cover because of the clocks', () => {
     expect(done).toMatchObject({ state: 'open', tooEarlyUntilMs: SEEN_MS + 15 * MINUTE_MS + 1_000, waits: running.waits });
     expect(gapDueAtMs(done)).toBe(SEEN_MS + 15 * MINUTE_MS + 1_000);
     // what is told later waits for nothing
-    const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: SEEN_MS + 5 * MINUTE_MS } as const;
+    const report = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: SEEN_MS + 5 * MINUTE_MS } as const;
     expect(
-      withSighting(done, sighting, { count: 1, toldAtMs: sighting.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' }),
+      withReport(done, report, { count: 1, toldAtMs: report.seenAtMs, afterBeginOrder: BEGAN - 1, enrich: 'none' }),
     ).not.toHaveProperty('tooEarlyUntilMs');
   });
 

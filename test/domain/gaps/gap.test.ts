@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
-import { withKeysReported, withSighting, type GapRecord, type GapSighting } from '../../../src/domain/gaps/gap.ts';
+import { withKeysReported, withReport, type GapRecord, type GapReport } from '../../../src/domain/gaps/gap.ts';
 
 const NOW_MS = 1_800_000_000_000;
 
-const sighting = (more: Partial<GapSighting> = {}): GapSighting => ({
+const report = (more: Partial<GapReport> = {}): GapReport => ({
   bucket: 'photos',
   kind: 'bulk-delete',
   reason: 'DeleteObjects',
@@ -12,7 +12,7 @@ const sighting = (more: Partial<GapSighting> = {}): GapSighting => ({
   ...more,
 });
 const told = { count: 1, toldAtMs: NOW_MS + 5_000, afterBeginOrder: 0, enrich: 'none' } as const;
-const opened = (more: Partial<GapSighting> = {}): GapRecord => withSighting(undefined, sighting(more), told);
+const opened = (more: Partial<GapReport> = {}): GapRecord => withReport(undefined, report(more), told);
 const closed = (more: Partial<GapRecord> = {}): GapRecord => ({
   ...opened(),
   state: 'closed',
@@ -24,33 +24,33 @@ const closed = (more: Partial<GapRecord> = {}): GapRecord => ({
 
 describe('a gap of a bucket whose documents have tags', () => {
   const loss = { bucket: 'photos', kind: 'loss', reason: 'expired', seenAtMs: NOW_MS } as const;
-  const tagsOf = (said: Partial<GapSighting>, enrich: EnrichMode): boolean | undefined =>
-    withSighting(undefined, { ...loss, ...said }, { ...told, enrich }).tags;
+  const tagsOf = (said: Partial<GapReport>, enrich: EnrichMode): boolean | undefined =>
+    withReport(undefined, { ...loss, ...said }, { ...told, enrich }).tags;
 
   it('asks for tags after every loss, since it is not known what was lost', () => {
     expect(tagsOf({}, 'tags')).toBe(true);
     expect(tagsOf({ prefix: 'k' }, 'tags')).toBe(true);
-    expect(withSighting(withSighting(undefined, loss, { ...told, enrich: 'tags' }), loss, told).tags).toBe(true);
+    expect(withReport(withReport(undefined, loss, { ...told, enrich: 'tags' }), loss, told).tags).toBe(true);
   });
 
-  it.each<[string, Partial<GapSighting>, EnrichMode]>([
+  it.each<[string, Partial<GapReport>, EnrichMode]>([
     ['a loss where documents have none', {}, 'head'],
     ['deletes', { kind: 'bulk-delete' }, 'tags'],
     ['expirations', { kind: 'lifecycle' }, 'tags'],
-    ['folded records, which say what they are', { folded: true }, 'tags'],
+    ['records that were handed over, which say what they are', { folded: true }, 'tags'],
   ])('does not after %s', (_, said, enrich) => {
     expect(tagsOf(said, enrich)).toBeUndefined();
   });
 
-  it('does after folded changes of tags', () => {
+  it('does after changes of tags that were handed over', () => {
     expect(tagsOf({ folded: true, tags: true }, 'tags')).toBe(true);
   });
 });
 
-describe('a sighting', () => {
+describe('a report', () => {
   it('of a gap that is closing puts it back to open, and leaves the job that may cover it all the same', () => {
     const closing: GapRecord = { ...opened(), state: 'closing', jobId: 'job-1', failures: 2 };
-    expect(withSighting(closing, sighting({ seenAtMs: NOW_MS + 1 }), told)).toMatchObject({
+    expect(withReport(closing, report({ seenAtMs: NOW_MS + 1 }), told)).toMatchObject({
       state: 'open',
       jobId: 'job-1',
       failures: 2,
@@ -60,7 +60,7 @@ describe('a sighting', () => {
   });
 
   it('opens a closed gap anew, and remembers what is reconciled', () => {
-    const again = withSighting(closed({ failures: 3, count: 7 }), sighting({ seenAtMs: NOW_MS + 60_000 }), {
+    const again = withReport(closed({ failures: 3, count: 7 }), report({ seenAtMs: NOW_MS + 60_000 }), {
       count: 2,
       toldAtMs: 9,
       afterBeginOrder: 0,
@@ -77,20 +77,20 @@ describe('a sighting', () => {
   });
 
   it('of deletes that are told after the reconcile that saw their effect leaves the gap closed', () => {
-    const late = withSighting(closed(), sighting({ seenAtMs: NOW_MS + 59_999 }), told);
+    const late = withReport(closed(), report({ seenAtMs: NOW_MS + 59_999 }), told);
     expect(late).toEqual(closed({ count: 2 }));
   });
 
   it('of a loss opens a closed gap whatever its time: that may be a slow machine’s', () => {
     const gap = closed({ kind: 'loss' });
-    expect(withSighting(gap, sighting({ kind: 'loss', seenAtMs: NOW_MS - 1 }), told).state).toBe('open');
+    expect(withReport(gap, report({ kind: 'loss', seenAtMs: NOW_MS - 1 }), told).state).toBe('open');
   });
 
   it('of changes to come opens a gap that never was, and changes no other', () => {
-    const standing = sighting({ kind: 'lifecycle', standing: true });
-    const gap = withSighting(undefined, standing, told);
+    const standing = report({ kind: 'lifecycle', standing: true });
+    const gap = withReport(undefined, standing, told);
     expect(gap).toMatchObject({ kind: 'lifecycle', state: 'open' });
-    for (const each of [gap, closed({ kind: 'lifecycle' })]) expect(withSighting(each, standing, told)).toBe(each);
+    for (const each of [gap, closed({ kind: 'lifecycle' })]) expect(withReport(each, standing, told)).toBe(each);
   });
 });
 
@@ -107,9 +107,9 @@ describe('keys that are told one by one', () => {
   it('Fix: prove nothing about the bulk deletes after theirs', () => {
     const gap = opened({ calls: [call('r1', true)] });
     expect(gap).toMatchObject({ covered: true });
-    const next = withSighting(gap, sighting({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
+    const next = withReport(gap, report({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
     expect(next).not.toHaveProperty('covered');
-    const reopened = withSighting({ ...gap, state: 'closed' }, sighting({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
+    const reopened = withReport({ ...gap, state: 'closed' }, report({ seenAtMs: NOW_MS + 1_000, calls: [call('r2')] }), told);
     expect(reopened).not.toHaveProperty('covered');
   });
 
@@ -124,13 +124,13 @@ describe('keys that are told one by one', () => {
     expect(withKeysReported({ ...gap, state: 'closed' }, { requestId: 'r1', eventTimeMs: 0 })).toMatchObject({ state: 'closed' });
   });
 
-  it('never cover a gap with a bulk delete of unknown request, with folded deletes, or with too many to remember', () => {
+  it('never cover a gap with a bulk delete of unknown request, with deletes that were handed over, or with too many to remember', () => {
     const reported = { calls: [call('r1', true)] };
     expect(opened({ calls: [{ isReported: false }] })).not.toHaveProperty('covered');
     for (const more of [{}, { folded: true }, { calls: [{ isReported: false }] }] as const) {
-      const gap = withSighting(opened(reported), sighting(more), told);
+      const gap = withReport(opened(reported), report(more), told);
       expect(gap).not.toHaveProperty('covered');
-      expect(withSighting(gap, sighting(reported), told)).not.toHaveProperty('covered');
+      expect(withReport(gap, report(reported), told)).not.toHaveProperty('covered');
     }
     const many = opened({ calls: Array.from({ length: 101 }, (_, number) => call(`r${number}`)) });
     const proven = Array.from({ length: 101 }, (_, number) => `r${number}`).reduce(

@@ -18,7 +18,7 @@ const WRONG_MAX = 10;
 const TURN = 20_000;
 
 /** What happened, over all histories of a mix. */
-const NOTHING: Readonly<Counts> = { joined: 0, exactDeletes: 0, misfits: 0, heldBack: 0, folded: 0 };
+const NOTHING: Readonly<Counts> = { joined: 0, exactDeletes: 0, misfits: 0, heldBack: 0, handedOver: 0 };
 const countNames = Object.keys(NOTHING) as readonly (keyof Counts)[];
 
 interface Plan {

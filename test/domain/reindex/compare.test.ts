@@ -107,7 +107,7 @@ describe('both sides walked together', () => {
     fc.assert(
       fc.property(side, side, (bucket, index) => {
         const slice = compareSides({ ...whole, listed: listedOf(bucket), documents: scannedOf(index) });
-        expect(slice.findings.map(({ kind, key }) => `${kind} ${key}`)).toEqual(expected(bucket, index));
+        expect(slice.comparedKeys.map(({ kind, key }) => `${kind} ${key}`)).toEqual(expected(bucket, index));
         expect(slice.isWhole).toBe(true);
       }),
     );
@@ -143,7 +143,7 @@ describe('both sides walked together', () => {
               enrich: 'none',
               needsHead: whole.needsHead,
             });
-            found.push(...slice.findings.map(({ kind, key }) => `${kind} ${key}`));
+            found.push(...slice.comparedKeys.map(({ kind, key }) => `${kind} ${key}`));
             if (slice.lastKey !== undefined) lastKeys.push(slice.lastKey);
             ({ listedTo: listedFrom, documentsTo: used, isWhole } = slice);
           }
@@ -163,14 +163,14 @@ describe('both sides walked together', () => {
       ]),
     );
     const slice = compareSides({ ...whole, listed: [], documents, through: 'b' });
-    expect(slice.findings.map(({ key }) => key)).toEqual(['a', 'b']);
+    expect(slice.comparedKeys.map(({ key }) => key)).toEqual(['a', 'b']);
     expect([slice.documentsTo, slice.isWhole]).toEqual([2, true]);
   });
 
   it('wait for documents where it cannot be told which key is next', () => {
     const listed = listedOf(new Map([['b', 'x']]));
     const slice = compareSides({ ...whole, listed, documents: [], isDocumentsEnd: false });
-    expect(slice).toMatchObject({ listedTo: 0, documentsTo: 0, isWhole: false, findings: [] });
+    expect(slice).toMatchObject({ listedTo: 0, documentsTo: 0, isWhole: false, comparedKeys: [] });
     expect(slice.lastKey).toBeUndefined();
   });
 

@@ -117,7 +117,7 @@ describe('a turn', () => {
     expect(afterTurn(range, { ...nothing, cursor: 'b' }, 0).error).toBeUndefined();
   });
 
-  it('without progress counts as fruitless by a fault of its own alone', () => {
+  it('without progress counts by a fault of its own alone', () => {
     const by = (code: FaultCode): number => afterTurn(taken(fresh), { ...nothing, fault: { code, reason: 'r' } }, 0).fruitless;
     expect(by('listing.incomplete')).toBe(1);
     expect(by('s3.unavailable')).toBe(0);

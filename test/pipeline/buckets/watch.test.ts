@@ -75,11 +75,11 @@ function agesMs({ telemetry }: World): Readonly<Record<string, number>> {
 describe('the watch of the records', () => {
   it('counts what gaps are open, and how old the oldest is, by kind, every 15 s', async () => {
     const world = await setUp();
-    const sighting = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;
-    await world.gaps.report(sighting);
-    await world.gaps.report({ ...sighting, prefix: 'p/' });
-    await world.gaps.report({ ...sighting, bucket: 'bbb', seenAtMs: 5 });
-    await world.gaps.report({ ...sighting, bucket: 'bbb', kind: 'loss', seenAtMs: 7 });
+    const report = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;
+    await world.gaps.report(report);
+    await world.gaps.report({ ...report, prefix: 'p/' });
+    await world.gaps.report({ ...report, bucket: 'bbb', seenAtMs: 5 });
+    await world.gaps.report({ ...report, bucket: 'bbb', kind: 'loss', seenAtMs: 7 });
     await world.run(15_000);
     expect(countOf(world, 'tally_gaps_open', { kind: 'bulk-delete' })).toBe(3);
     expect(countOf(world, 'tally_gaps_open', { kind: 'loss' })).toBe(1);

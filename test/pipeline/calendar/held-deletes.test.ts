@@ -1,6 +1,6 @@
 /** Deletions that wait for a person, in the whole machinery of jobs and gaps: nothing but that person's consent deletes them, and nothing hides them. */
 import { describe, expect, it } from 'vitest';
-import type { GapSighting } from '../../../src/domain/gaps/gap.ts';
+import type { GapReport } from '../../../src/domain/gaps/gap.ts';
 import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
@@ -35,7 +35,7 @@ async function createWorld(index = 1_205) {
   return {
     ...world,
     calm,
-    async tell(kind: GapSighting['kind'], more: Partial<GapSighting> = {}) {
+    async tell(kind: GapReport['kind'], more: Partial<GapReport> = {}) {
       await world.during(reports.report({ bucket: BUCKET, kind, reason: 'test', seenAtMs: clock.nowMs(), ...more }));
     },
     /** Every gap that is not closed, the number that it holds, and its prefix. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createActivity } from '../../../src/pipeline/control/verbs.ts';
+import { createActivity } from '../../../src/pipeline/control/operations.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { reindexRequest } from '../../support/requests.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { GapRecord, GapSighting } from '../../../src/domain/gaps/gap.ts';
+import type { GapRecord, GapReport } from '../../../src/domain/gaps/gap.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -28,7 +28,7 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState }) };
 }
 
-function sighting(change: Partial<GapSighting> = {}): GapSighting {
+function report(change: Partial<GapReport> = {}): GapReport {
   return { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: 100, ...change };
 }
 
@@ -38,7 +38,7 @@ const isPending = (promise: Promise<unknown>): Promise<boolean> => Promise.race(
 describe('gap reports', () => {
   it('are stored when they resolve', async () => {
     const world = await setUp();
-    await world.gaps.report(sighting());
+    await world.gaps.report(report());
     expect((await world.list({ limit: 100 })).items).toEqual([
       {
         id: 'gap:photos:bulk-delete',
@@ -62,9 +62,9 @@ describe('gap reports', () => {
 
   it('of one gap are summed up into one write a second, and resolve with it', async () => {
     const world = await setUp();
-    await world.gaps.report(sighting({ seenAtMs: 500 }));
-    const waiting = [400, 700, 600].map((seenAtMs) => world.gaps.report(sighting({ seenAtMs, reason: `at ${seenAtMs}` })));
-    const other = world.gaps.report(sighting({ kind: 'loss' }));
+    await world.gaps.report(report({ seenAtMs: 500 }));
+    const waiting = [400, 700, 600].map((seenAtMs) => world.gaps.report(report({ seenAtMs, reason: `at ${seenAtMs}` })));
+    const other = world.gaps.report(report({ kind: 'loss' }));
     expect(await isPending(other)).toBe(false);
     expect(await isPending(Promise.race(waiting))).toBe(true);
     await world.clock.advance(1_000);
@@ -81,24 +81,24 @@ describe('gap reports', () => {
       [{}, standing],
     ]) {
       const world = await setUp();
-      await world.gaps.report(sighting({ kind: 'lifecycle', reason: 'before' }));
+      await world.gaps.report(report({ kind: 'lifecycle', reason: 'before' }));
       const [gap] = (await world.list({ limit: 100 })).items;
       await updateRecord(world.state, refs.gap(gap?.id ?? ''), (current) => current && { ...current, state: 'closed' as const });
-      const reports = others.map((each) => world.gaps.report(sighting({ kind: 'lifecycle', reason: 'real', seenAtMs: 900, ...each })));
+      const reports = others.map((each) => world.gaps.report(report({ kind: 'lifecycle', reason: 'real', seenAtMs: 900, ...each })));
       await world.clock.advance(1_000);
       await Promise.all(reports);
       expect((await world.list({ limit: 100 })).items).toMatchObject([{ state: 'open', reason: 'real', lastSeenMs: 900, count: 1 }]);
     }
   });
 
-  it('of which one needs tags or was folded make a gap that needs and was, whichever comes first', async () => {
+  it('of which one needs tags or was handed over make a gap that needs and was, whichever comes first', async () => {
     for (const reports of [
       [{ folded: true, tags: true }, {}],
       [{}, { folded: true, tags: true }],
     ] as const) {
       const world = await setUp();
-      await world.gaps.report(sighting({ kind: 'loss', reason: 'before' }));
-      const both = reports.map((each) => world.gaps.report(sighting({ kind: 'loss', ...each })));
+      await world.gaps.report(report({ kind: 'loss', reason: 'before' }));
+      const both = reports.map((each) => world.gaps.report(report({ kind: 'loss', ...each })));
       await world.clock.advance(1_000);
       await Promise.all(both);
       expect((await world.list({ limit: 100 })).items).toMatchObject([{ folded: true, tags: true, count: 3 }]);
@@ -109,9 +109,9 @@ describe('gap reports', () => {
     const holding = Promise.withResolvers<void>();
     const interfere = () => holding.promise;
     const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere }));
-    const first = world.gaps.report(sighting());
+    const first = world.gaps.report(report());
     expect(await isPending(first)).toBe(true);
-    const later = [world.gaps.report(sighting()), world.gaps.report(sighting())];
+    const later = [world.gaps.report(report()), world.gaps.report(report())];
     holding.resolve();
     await first;
     expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 1 }]);
@@ -123,7 +123,7 @@ describe('gap reports', () => {
   it('all fail when the write fails, and the next one writes again', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const world = await setUp((state) => racingState(state, { times: 1, matches: () => true, interfere: () => Promise.reject(fault) }));
-    const failing = [world.gaps.report(sighting()), world.gaps.report(sighting())];
+    const failing = [world.gaps.report(report()), world.gaps.report(report())];
     const answers = Promise.allSettled(failing);
     await world.clock.advance(1_000);
     expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
@@ -131,10 +131,10 @@ describe('gap reports', () => {
 
   it('stop waiting when their signal says so, while the others are stored', async () => {
     const world = await setUp();
-    await world.gaps.report(sighting());
+    await world.gaps.report(report());
     const controller = new AbortController();
-    const aborted = world.gaps.report(sighting(), controller.signal);
-    const other = world.gaps.report(sighting());
+    const aborted = world.gaps.report(report(), controller.signal);
+    const other = world.gaps.report(report());
     controller.abort(new Error('stopping'));
     await expect(aborted).rejects.toThrow('stopping');
     await world.clock.advance(1_000);
@@ -144,7 +144,7 @@ describe('gap reports', () => {
 
   it('of a bucket that is not connected are dropped', async () => {
     const world = await setUp();
-    await world.gaps.report(sighting({ bucket: 'elsewhere' }));
+    await world.gaps.report(report({ bucket: 'elsewhere' }));
     expect((await world.list({ limit: 100 })).items).toEqual([]);
   });
 });
@@ -198,10 +198,7 @@ describe('the list of gaps', () => {
     const world = await setUp();
     for (const bucket of ['photos-2', 'photo']) await connect(world.state, bucket);
     for (const bucket of ['photos-2', 'photos', 'photo']) {
-      await Promise.all([
-        world.gaps.report(sighting({ bucket, kind: 'loss' })),
-        world.gaps.report(sighting({ bucket, kind: 'lifecycle' })),
-      ]);
+      await Promise.all([world.gaps.report(report({ bucket, kind: 'loss' })), world.gaps.report(report({ bucket, kind: 'lifecycle' }))]);
     }
     await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) =>
       gap === undefined ? undefined : { ...gap, state: 'closed' as const, closedAtMs: 5 },
@@ -231,7 +228,7 @@ describe('the list of gaps', () => {
   it('shows a gap that was closed and seen again as a new one', async () => {
     const world = await filled();
     await world.clock.advance(1_000);
-    await world.gaps.report(sighting({ kind: 'loss', seenAtMs: 900 }));
+    await world.gaps.report(report({ kind: 'loss', seenAtMs: 900 }));
     const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
     expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
     expect(gap).not.toHaveProperty('closedAtMs');

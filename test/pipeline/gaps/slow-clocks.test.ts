@@ -27,8 +27,8 @@ function reportsOf(world: GapWorld, wrongMs: number): Pick<GapReports, 'report'>
   const { state, clock, telemetry } = world;
   const reports = createGapReports({ state, clock: clockOf(world, wrongMs), telemetry });
   return {
-    async report(sighting, signal) {
-      const stored = reports.report(sighting, signal);
+    async report(report, signal) {
+      const stored = reports.report(report, signal);
       await clock.advance(1_000);
       await stored;
     },

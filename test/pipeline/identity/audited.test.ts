@@ -118,7 +118,7 @@ describe('an audited act', () => {
     const act = audited('ReindexCancel', () => expect.fail('it began'));
     await expect(act({ params: { id: 'job-1' } }, contextOf('request-1', leaving.signal))).rejects.toThrow('closed the connection');
     expect(audit.records.map(({ outcome }) => outcome)).toEqual(['intended', 'failed']);
-    // the next caller of the same verb is not concerned
+    // the next caller of the same operation is not concerned
     const next = createAudited({ audit, clock: createFakeClock(), telemetry: createFakeTelemetry() })(
       'ReindexCancel',
       async () => 'cancelled',

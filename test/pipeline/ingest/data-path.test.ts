@@ -308,7 +308,7 @@ describe('a fault of one object', () => {
     world.queues.failSends(DEAD_LETTERS);
     await world.run(31_500);
     // the gap is there though the letter could not be sent
-    expect(world.folded.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'object.denied' });
+    expect(world.handedOver.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'object.denied' });
     expect(world.messages()).toHaveLength(1);
     world.queues.failSends(undefined);
     await world.run(2 * MINUTE_MS);

@@ -9,7 +9,7 @@ import { runDeadBucket } from '../../support/worlds/dead-bucket.ts';
 const MINUTES = 12;
 /** A tenth of 60,000: half of where SQS stops. */
 const IN_FLIGHT_MAX = 6_000;
-/** Batches of ten that were folded a moment ago, of two workers. */
+/** Batches of ten that were handed over a moment ago, of two workers. */
 const DELETING_MAX = 100;
 
 it('a bucket that is gone never has more messages in flight than SQS and the other buckets can bear', async () => {
@@ -18,12 +18,12 @@ it('a bucket that is gone never has more messages in flight than SQS and the oth
   expect(result).toMatchObject({ letters: 0, sent: 100 * 60 * MINUTES });
   expect(result.inFlightPeak).toBeLessThanOrEqual(IN_FLIGHT_MAX);
   expect(result.receivesMax).toBeLessThanOrEqual(7);
-  // what was sent is folded and then deleted, but for what is in flight
+  // what was sent is handed over and then deleted, but for what is in flight
   expect(result.deleted + result.left).toBe(result.sent);
-  expect(result.folded - result.deleted).toBeGreaterThanOrEqual(0);
-  expect(result.folded - result.deleted).toBeLessThanOrEqual(DELETING_MAX);
+  expect(result.handedOver - result.deleted).toBeGreaterThanOrEqual(0);
+  expect(result.handedOver - result.deleted).toBeLessThanOrEqual(DELETING_MAX);
   expect(result.left).toBeLessThanOrEqual(IN_FLIGHT_MAX);
-  // the peaks do not grow: after the first folds the installation is in a steady state
+  // the peaks do not grow: after the first handovers the installation is in a steady state
   const [early, late] = [result.inFlightPeaks.slice(2, 8), result.inFlightPeaks.slice(9)];
   expect(Math.max(...late)).toBeLessThanOrEqual(Math.max(...early) * 1.1);
   expect(result.healthyReceivesMax).toBeLessThanOrEqual(2);

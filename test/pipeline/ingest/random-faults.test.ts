@@ -122,8 +122,8 @@ describe('random outages', () => {
         fc.array(phase, { minLength: 1, maxLength: 4 }),
         fc.boolean(),
         fc.constantFrom(16, 100),
-        async (phases, folds, heldMax) => {
-          const world = await createIngestWorld({ buckets: [...FAILING, HEALTHY], folds, limits: { heldMax } });
+        async (phases, handsOver, heldMax) => {
+          const world = await createIngestWorld({ buckets: [...FAILING, HEALTHY], handsOver, limits: { heldMax } });
           let count = 0;
           for (const { outages, events, lastsS } of phases) {
             begin(world, outages);
@@ -149,11 +149,11 @@ describe('random outages', () => {
           expect(world.letters()).toEqual([]);
           expect(world.circuits.all()).toEqual([]);
           for (const bucket of FAILING) {
-            const foldedOnes = world.folded.filter((record) => record.bucket === bucket);
-            expect((await wrongKeys(world, bucket)).length).toBeLessThanOrEqual(foldedOnes.length);
+            const handedOver = world.handedOver.filter((record) => record.bucket === bucket);
+            expect((await wrongKeys(world, bucket)).length).toBeLessThanOrEqual(handedOver.length);
           }
-          expect(world.folded.filter((record) => record.bucket === HEALTHY)).toEqual([]);
-          if (!folds) expect(world.folded).toEqual([]);
+          expect(world.handedOver.filter((record) => record.bucket === HEALTHY)).toEqual([]);
+          if (!handsOver) expect(world.handedOver).toEqual([]);
           world.stopping.abort(new Error('the test is over'));
         },
       ),

@@ -60,18 +60,18 @@ describe('a bucket that S3 does not serve', () => {
   const fail = (world: IngestWorld): void => world.storage.failWith(s3Down, { bucket: BUCKET });
 
   it.each([0, -86_400_000, 86_400_000])(
-    'for ten minutes has its records folded, with at most seven receives and no letter, and is asked no more (clock %i ms ahead)',
+    'for ten minutes has its records handed over to a re-index, with at most seven receives and no letter, and is asked no more (clock %i ms ahead)',
     async (skewMs) => {
       const world = await createIngestWorld({ skewMs, limits: { heldMax: 20 } });
       fail(world);
       for (let count = 0; count < 30; count += 1) await world.send(routedPut(world, `k-${count}`));
       await world.send(world.remove('gone', { sequencer: null }));
       await world.run(9 * MINUTE_MS);
-      expect(world.folded).toEqual([]);
+      expect(world.handedOver).toEqual([]);
       expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
       await world.run(7 * MINUTE_MS);
-      expect(world.folded).toHaveLength(31);
-      expect(world.folded.filter(({ change }) => change === 'delete')).toHaveLength(1);
+      expect(world.handedOver).toHaveLength(31);
+      expect(world.handedOver.filter(({ change }) => change === 'delete')).toHaveLength(1);
       expect([world.messages(), world.letters()]).toEqual([[], []]);
       expect(new Set(world.outcomes())).toEqual(new Set(['deferred', 'gap']));
       const observed = world.storage.observed.length;
@@ -80,8 +80,8 @@ describe('a bucket that S3 does not serve', () => {
     },
   );
 
-  it('is waited for where folding is not permitted, and at the last permitted receive in hand', async () => {
-    const world = await createIngestWorld({ folds: false, maxReceiveCount: 6 });
+  it('is waited for where handover is not permitted, and at the last permitted receive in hand', async () => {
+    const world = await createIngestWorld({ handsOver: false, maxReceiveCount: 6 });
     fail(world);
     for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
     await world.run(60 * MINUTE_MS);
@@ -151,7 +151,7 @@ it('what is received while failing indices hold the circuit of the index store o
   expect(world.letters()).toEqual([]);
 });
 
-it('what was received half as often as is permitted while failing indices hold the circuit of the index store open is folded, before restarts or other failures make it a letter', async () => {
+it('what was received half as often as is permitted while failing indices hold the circuit of the index store open is handed over, before restarts or other failures make it a letter', async () => {
   const world = await twoBuckets();
   for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
   for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
@@ -161,7 +161,7 @@ it('what was received half as often as is permitted while failing indices hold t
   // by workers that were killed
   for (let count = 0; count < 10; count += 1) await world.queues.receive(QUEUE, { visibilityS: 0, max: 10 });
   await world.run(30 * SECOND_MS);
-  expect(world.folded).toHaveLength(1);
+  expect(world.handedOver).toHaveLength(1);
   expect(world.letters()).toEqual([]);
 });
 
@@ -200,7 +200,7 @@ it('the index store that pushes one read of a record back is asked again, and no
   expect(opened(world)).toEqual([]);
 });
 
-it('a prefix that is denied does not keep the other keys of its bucket from being served, and none of them is folded', async () => {
+it('a prefix that is denied does not keep the other keys of its bucket from being served, and none of them is handed over', async () => {
   const world = await createIngestWorld({ limits: { heldMax: 1_000 } });
   world.storageHooks.afterHead = async (key) => {
     if (key.startsWith('denied/')) throw denied;
@@ -230,7 +230,7 @@ it('an outage of the index store for longer than a message may be held gives it 
   expect(world.letters()).toEqual([]);
 });
 
-it('after an outage of the index store of an hour, what waited for it is not folded because S3 or an index fails for seconds', async () => {
+it('after an outage of the index store of an hour, what waited for it is not handed over because S3 or an index fails for seconds', async () => {
   const world = await createIngestWorld();
   await world.send(world.put('known'));
   await world.run(SECOND_MS);
@@ -242,7 +242,7 @@ it('after an outage of the index store of an hour, what waited for it is not fol
   await world.run(30 * SECOND_MS);
   world.store.broken.buckets.clear();
   await world.run(6 * MINUTE_MS);
-  expect(world.folded).toEqual([]);
+  expect(world.handedOver).toEqual([]);
   expect(await world.document('k-5')).toBeDefined();
 });
 

@@ -218,7 +218,7 @@ describe('several dead-letter queues', () => {
     expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([[], []]);
   });
 
-  it('have their moved letters sent back where SQS took them from', async () => {
+  it('have the letters that SQS moved sent back where SQS took them from', async () => {
     const world = both();
     await world.queues.send(OTHER, { body: 'moved by SQS', attributes: {} });
     expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });

@@ -149,7 +149,7 @@ export async function startWorld({
       await clock.advance(LEASE_MS);
       return act();
     },
-    /** The verbs of a daemon with other bucket queues in its settings. */
+    /** The operations of a daemon with other bucket queues in its settings. */
     receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
       provisioningOn(aws, { state, storage, clock, ...settings, queueUrl, moreQueueUrls }),
     /** Applies what a person has agreed to. */

@@ -1,6 +1,6 @@
 /** For which jobs deletions were announced, so that their deletion limit has no limit: a person need not consent to those. */
 import { describe, expect, it } from 'vitest';
-import type { GapSighting } from '../../../src/domain/gaps/gap.ts';
+import type { GapReport } from '../../../src/domain/gaps/gap.ts';
 import { gapId } from '../../../src/domain/gaps/gap.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { closesDeletesOf } from '../../../src/pipeline/reindex-jobs/announced-deletes.ts';
@@ -9,7 +9,7 @@ import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;
 
-type Told = Pick<GapSighting, 'kind'> & Partial<GapSighting>;
+type Told = Pick<GapReport, 'kind'> & Partial<GapReport>;
 
 const bulk: Told = { kind: 'bulk-delete' };
 const keyA: Told = { kind: 'bulk-delete', prefix: 'a/1', folded: true };

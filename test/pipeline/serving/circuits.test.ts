@@ -105,15 +105,15 @@ describe('the circuit of an endpoint', () => {
     // the neighbour's messages are hidden, so the only attempts are those of the bucket that does not answer
     for (let trial = 0; trial < 3; trial += 1) {
       await world.run(60_000);
-      const place = world.circuits.take({ ids: observationCircuits(a), isNewKey: false });
-      expect(place).toBeDefined();
+      const permit = world.circuits.take({ ids: observationCircuits(a), isNewKey: false });
+      expect(permit).toBeDefined();
       world.answered(a, 'k', 's3.unavailable');
-      place?.leave();
+      permit?.leave();
     }
     expect(world.circuits.take({ ids: observationCircuits(b), isNewKey: false })).toBeDefined();
   });
 
-  it('Fix: has a place of its own for buckets whose circuit is open: their attempts neither take nor put off a trial', async () => {
+  it('Fix: has a permit of its own for buckets whose circuit is open: their attempts neither take nor put off a trial', async () => {
     const { circuits, answered, open, run } = setUp();
     const c = { ...a, bucket: 'c' };
     for (const target of [a, c]) for (let count = 0; count < 5; count += 1) answered(target, `k-${count}`, 's3.unavailable');
@@ -162,10 +162,10 @@ describe('the circuit of an endpoint', () => {
     expect(open()).toEqual(['enrichment a', 'endpoint us-east-1']);
     for (let trial = 0; trial < 3; trial += 1) {
       await run(60_000);
-      const place = circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
-      expect(place).toBeDefined();
+      const permit = circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
+      expect(permit).toBeDefined();
       enrich('k');
-      place?.leave();
+      permit?.leave();
     }
     const attempt = { ids: observationCircuits(b), isNewKey: false };
     const trial = circuits.take(attempt);
@@ -289,10 +289,10 @@ describe('an attempt that waits', () => {
     for (let count = 0; count < 3; count += 1) world.fail('a');
     const begun: string[] = [];
     const wait = (name: string, ids: ReturnType<typeof observationCircuits>, isNewKey: boolean) =>
-      void world.circuits.wait({ ids, isNewKey }, 600_000, never).then((place) => {
+      void world.circuits.wait({ ids, isNewKey }, 600_000, never).then((permit) => {
         begun.push(name);
         world.answered(b, name);
-        place?.leave();
+        permit?.leave();
       });
     wait('needs both', observationCircuits(a), false);
     wait('failed before', observationCircuits(b), false);
@@ -312,10 +312,10 @@ describe('an attempt that waits', () => {
     expect(world.open()).toEqual(['endpoint us-east-1']);
     const begun: string[] = [];
     const wait = ({ bucket, region }: typeof a, isNewKey: boolean) =>
-      void world.circuits.wait({ ids: observationCircuits({ bucket, region }), isNewKey }, 600_000, never).then((place) => {
+      void world.circuits.wait({ ids: observationCircuits({ bucket, region }), isNewKey }, 600_000, never).then((permit) => {
         begun.push(bucket);
         world.answered(a, 'k');
-        place?.leave();
+        permit?.leave();
       });
     for (const target of buckets) wait(target, true);
     wait(b, false);
@@ -329,7 +329,7 @@ describe('an attempt that waits', () => {
     world.answered(a, 'k', 'bucket.missing');
     const stopping = new AbortController();
     const ends: unknown[] = [];
-    void world.circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 3_000, never).then((place) => ends.push(place));
+    void world.circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 3_000, never).then((permit) => ends.push(permit));
     void world.circuits
       .wait({ ids: observationCircuits(a), isNewKey: false }, 600_000, stopping.signal)
       .catch((error: unknown) => ends.push(error instanceof Error && error.message));
@@ -340,7 +340,7 @@ describe('an attempt that waits', () => {
     expect(ends).toEqual([undefined, 'stop']);
   });
 
-  it('gives its place to the next when it leaves without a result', async () => {
+  it('gives its permit to the next when it leaves without a result', async () => {
     const world = setUp();
     world.answered(a, 'k', 'bucket.missing');
     await world.run(5_000);
@@ -388,7 +388,7 @@ it('a circuit for which nothing was tried for ten minutes is forgotten', async (
   expect(world.open()).toEqual([]);
 });
 
-it('a circuit that is forgotten during a trial, and opens again, does not count that trial’s place as its own', async () => {
+it('a circuit that is forgotten during a trial, and opens again, does not count that trial’s permit as its own', async () => {
   const world = setUp();
   world.answered(a, 'k', 'bucket.missing');
   const hanging = world.circuits.take({ ids: observationCircuits(a), isNewKey: true });
@@ -418,17 +418,17 @@ it('a thousand failures of one outage set one timer', () => {
   expect(world.clock.sleepers()).toBe(1);
 });
 
-it('a request of enrichment that has the place of its bucket’s trial decides it', async () => {
+it('a request of enrichment that has the permit of its bucket’s trial decides it', async () => {
   const world = setUp();
   world.answered(a, 'k', 'bucket.missing');
   await world.run(5_000);
   const enrich = (fault?: Fault) => {
-    const place = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
+    const permit = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
     const sentAtMs = world.clock.monotonicMs();
-    if (place !== undefined)
+    if (permit !== undefined)
       world.circuits.storageAnswered(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
-    place?.leave();
-    return place !== undefined;
+    permit?.leave();
+    return permit !== undefined;
   };
   expect(enrich(faultOf('bucket.missing'))).toBe(true);
   // the next trial is due later

@@ -338,7 +338,7 @@ function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** What verbs need to change this AWS. Waits pass at once if the clock does not wait. */
+/** What operations need to change this AWS. Waits pass at once if the clock does not wait. */
 export function provisioningOn(
   aws: Provisioner,
   world: {

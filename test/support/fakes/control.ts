@@ -7,8 +7,8 @@ import {
   type AnyOperation,
   type Context,
   type Operations,
-  type VerbName,
-  type Verbs,
+  type ControlName,
+  type CheckedOperations,
 } from '../../../src/api/contract.ts';
 import type { PlanView } from '../../../src/api/connections.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
@@ -277,11 +277,11 @@ export const userAnswer: User = {
 
 export interface FakeControl {
   /** For a listener, which checks requests itself. */
-  readonly verbs: Verbs;
+  readonly checked: CheckedOperations;
   /** For callers. */
   readonly operations: Operations;
   /** What was asked, in order: the operation, and the parts of the request that say something. */
-  readonly asked: readonly (readonly [operation: VerbName, request: AnyRequest])[];
+  readonly asked: readonly (readonly [operation: ControlName, request: AnyRequest])[];
   /** Who asked, and with which signals. */
   readonly contexts: readonly Context[];
   /** The next operation of which this was not said yet does this instead. */
@@ -290,10 +290,10 @@ export interface FakeControl {
 
 /** Creates one. Searches have a second page. */
 export function createFakeControl(): FakeControl {
-  const asked: [VerbName, AnyRequest][] = [];
+  const asked: [ControlName, AnyRequest][] = [];
   const contexts: Context[] = [];
   const nexts: ((signal: AbortSignal) => Promise<unknown>)[] = [];
-  const answers: { readonly [Name in VerbName]: (request: AnyRequest) => Awaited<ReturnType<Verbs[Name]>> } = {
+  const answers: { readonly [Name in ControlName]: (request: AnyRequest) => Awaited<ReturnType<CheckedOperations[Name]>> } = {
     searchObjects: ({ query }) => ({
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
@@ -355,20 +355,20 @@ export function createFakeControl(): FakeControl {
     getOwnAccess: () => ({ reads: ['photos/2026/'] }),
   };
 
-  const verbs = Object.fromEntries(
+  const checked = Object.fromEntries(
     Object.entries(answers).map(([name, answer]) => {
-      const verb: AnyOperation = async (request, context) => {
-        asked.push([name as VerbName, saying(request)]);
+      const operation: AnyOperation = async (request, context) => {
+        asked.push([name as ControlName, saying(request)]);
         contexts.push(context);
         const action = nexts.shift();
         return action === undefined ? answer(request) : await action(context.signal);
       };
-      return [name, verb];
+      return [name, operation];
     }),
-  ) as unknown as Verbs;
+  ) as unknown as CheckedOperations;
   return {
-    verbs,
-    operations: checkingRequests(verbs),
+    checked,
+    operations: checkingRequests(checked),
     asked,
     contexts,
     nextDoes: (action) => {

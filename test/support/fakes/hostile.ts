@@ -1,5 +1,5 @@
 /** Answers in which every text that someone else may have chosen is an attack. */
-import type { AnyOperation, Verbs } from '../../../src/api/contract.ts';
+import type { AnyOperation, CheckedOperations } from '../../../src/api/contract.ts';
 
 /** Markup, an address that runs a script, a word wider than a telephone, a turned direction, a control character, and two lines. */
 export const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>javascript:alert(3)${'W'.repeat(80)}\u202egpj\u001b[2J\n'{{3}}`;
@@ -23,11 +23,11 @@ function attacked(name: string, value: unknown, isListed: boolean): unknown {
   return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, attacked(field, inner, isListed)]));
 }
 
-/** The same verbs with such answers. */
-export function hostileVerbs(verbs: Verbs): Verbs {
-  const all = Object.entries(verbs).map(([name, verb]: readonly [string, AnyOperation]) => {
-    const hostile: AnyOperation = async (request, context) => attacked('', await verb(request, context), false);
+/** The same operations with such answers. */
+export function hostileOperations(operations: CheckedOperations): CheckedOperations {
+  const all = Object.entries(operations).map(([name, operation]: readonly [string, AnyOperation]) => {
+    const hostile: AnyOperation = async (request, context) => attacked('', await operation(request, context), false);
     return [name, hostile] as const;
   });
-  return Object.fromEntries(all) as unknown as Verbs;
+  return Object.fromEntries(all) as unknown as CheckedOperations;
 }

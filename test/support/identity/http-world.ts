@@ -1,5 +1,5 @@
 /** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
-import type { Verbs } from '../../../src/api/contract.ts';
+import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
@@ -13,7 +13,7 @@ import { keyActor } from './actors.ts';
 import { createIdentityWorld, logIn } from './world.ts';
 
 interface HttpWorldOptions {
-  readonly verbs?: Verbs;
+  readonly operations?: CheckedOperations;
   readonly store?: Store;
   /** Default: the bound address. */
   readonly publicUrl?: string;
@@ -35,14 +35,24 @@ const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'concepts.ht
 export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));
 
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const { verbs, store, publicUrl, catalogUrl, trustedProxies = [], attempts, clock, strangersBodyMs, loadPanel = someFiles } = options;
+  const {
+    operations,
+    store,
+    publicUrl,
+    catalogUrl,
+    trustedProxies = [],
+    attempts,
+    clock,
+    strangersBodyMs,
+    loadPanel = someFiles,
+  } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
   const failures: { readonly address: string | undefined; readonly reason: string }[] = [];
   const keys = new Map<string, Extract<Actor, { kind: 'api_key' }>>();
   const listener = await listenControlPlane({
-    verbs: verbs ?? fake.verbs,
+    operations: operations ?? fake.checked,
     telemetry: world.telemetry,
     clock: clock ?? world.clock,
     version: '1.67.0',

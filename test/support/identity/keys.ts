@@ -1,4 +1,4 @@
-/** Processes with API keys on one store: each has its own verbs and its own memory of keys, and all share a virtual clock. */
+/** Processes with API keys on one store: each has its own operations and its own memory of keys, and all share a virtual clock. */
 import { checkingRequests, type Context, type Operations } from '../../../src/api/contract.ts';
 import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
@@ -6,7 +6,7 @@ import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
 import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createOperations } from '../../../src/pipeline/control/operations.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
@@ -54,7 +54,7 @@ interface ProcessParts {
   readonly rules?: LoginRules;
 }
 
-/** One process: the verbs for any actor, and the authentication of keys. It counts its reads of the store. */
+/** One process: the operations for any actor, and the authentication of keys. It counts its reads of the store. */
 export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
@@ -71,7 +71,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const operations: Operations = checkingRequests(
-    createVerbs({
+    createOperations({
       store,
       storage,
       clock,

@@ -1,5 +1,5 @@
 /**
- * A registry with grants: its control plane over HTTP with the verbs of the program, on any store, and people who have logged in
+ * A registry with grants: its control plane over HTTP with the operations of the program, on any store, and people who have logged in
  * at an issuer in memory.
  */
 import type { Claims } from '../../../src/domain/identity/claims.ts';
@@ -26,7 +26,7 @@ export async function startReadersWorld(store?: Store) {
   const { operations, storage } = process;
   const context = process.contextOf(localActor);
   const listener = await listenControlPlane({
-    verbs: operations,
+    operations,
     telemetry: world.telemetry,
     clock: world.clock,
     identity: {

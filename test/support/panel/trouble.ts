@@ -4,7 +4,7 @@
  * same each time; times count from the start of the process.
  */
 import type { Bucket } from '../../../src/api/buckets.ts';
-import type { Verbs } from '../../../src/api/contract.ts';
+import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { Diagnosis } from '../../../src/api/connections.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
@@ -274,11 +274,11 @@ function pageFrom(begin: number, size: number) {
 }
 
 /** Answers of the registry with trouble. */
-export function troubledVerbs(): Partial<Verbs> {
-  const { verbs } = createFakeControl();
+export function troubledOperations(): Partial<CheckedOperations> {
+  const { checked } = createFakeControl();
   const bucketOf = (name: string): Bucket => troubledBuckets.find(({ bucket }) => bucket === name) ?? healthy;
   return {
-    ...verbs,
+    ...checked,
     listBuckets: async () => ({
       items: troubledBuckets,
       unconnected: [{ bucket: 'acme-legacy', count: 1_204, first_seen_at: ago(9 * DAY_MS), last_seen_at: ago(6 * MINUTE_MS) }],

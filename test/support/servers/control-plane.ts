@@ -5,7 +5,7 @@ import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 type Parts = Parameters<typeof createControlPlane>[0];
 
 /** `parts` replace what it has. */
-export async function listenControlPlane(parts: Pick<Parts, 'verbs'> & Partial<Parts>) {
+export async function listenControlPlane(parts: Pick<Parts, 'operations'> & Partial<Parts>) {
   const listener = createControlPlane({
     address: { host: '127.0.0.1', port: 0 },
     readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },

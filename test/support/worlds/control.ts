@@ -8,7 +8,7 @@ import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createAddBucket, createChangeBucket } from '../../../src/pipeline/control/add-bucket.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createVerbs } from '../../../src/pipeline/control/verbs.ts';
+import { createOperations } from '../../../src/pipeline/control/operations.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
@@ -90,7 +90,7 @@ export function createControlWorld({
     deadLetters,
     aws,
     provisioning,
-    operations: checkingRequests(createVerbs({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
+    operations: checkingRequests(createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
     add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
     /** Their looks find every part in order. */

@@ -21,13 +21,13 @@ interface DeadBucket {
 
 export interface DeadBucketResult {
   readonly sent: number;
-  readonly folded: number;
-  /** Messages of the dead bucket that are deleted. What was folded a moment ago is not yet. */
+  readonly handedOver: number;
+  /** Messages of the dead bucket that are deleted. What was handed over a moment ago is not yet. */
   readonly deleted: number;
   readonly inFlightPeak: number;
   /** The highest number of each minute. */
   readonly inFlightPeaks: readonly number[];
-  /** Of the dead bucket's messages that were folded, and of the others. */
+  /** Of the dead bucket's messages that were handed over, and of the others. */
   readonly receivesMax: number;
   readonly receivesMean: number;
   readonly healthyReceivesMax: number;
@@ -101,7 +101,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
   world.end();
   return {
     sent,
-    folded: world.counts.get('folded') ?? 0,
+    handedOver: world.counts.get('handedOver') ?? 0,
     deleted: deadReceives.count(),
     inFlightPeak: Math.max(...inFlightPeaks),
     inFlightPeaks,

@@ -1,7 +1,7 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
 import { type BucketSource } from '../../../src/domain/bucket.ts';
 import type { Fault } from '../../../src/domain/fault.ts';
-import { gapId, type GapSighting } from '../../../src/domain/gaps/gap.ts';
+import { gapId, type GapReport } from '../../../src/domain/gaps/gap.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
 import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -66,9 +66,9 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
       await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, { source }));
     },
     /** Tells of a gap now. */
-    async tell(more: Partial<GapSighting> = {}) {
-      const sighting = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: clock.nowMs(), ...more } as const;
-      const told = reports.report(sighting);
+    async tell(more: Partial<GapReport> = {}) {
+      const report = { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects', seenAtMs: clock.nowMs(), ...more } as const;
+      const told = reports.report(report);
       await clock.advance(1_000);
       await told;
     },
@@ -77,7 +77,7 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
       await clock.advance(waitMs);
       await round(never);
     },
-    gap: async (of: Pick<GapSighting, 'bucket' | 'kind' | 'prefix'> = { bucket: 'photos', kind: 'bulk-delete' }) =>
+    gap: async (of: Pick<GapReport, 'bucket' | 'kind' | 'prefix'> = { bucket: 'photos', kind: 'bulk-delete' }) =>
       readRecord(state, refs.gap(gapId(of))),
     lastJob: async () => (await listAllRecords(state, 'job', jobSchema)).at(-1),
     allJobs: () => listAllRecords(state, 'job', jobSchema),

@@ -25,7 +25,7 @@ import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemet
 import { guarded } from '../fakes/guarded.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
-import type { FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
+import type { HandedOverRecord } from '../../../src/pipeline/gaps/handover.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
@@ -53,8 +53,8 @@ interface WorldOptions {
   readonly buckets?: readonly string[];
   readonly bucket?: Partial<BucketRecord>;
   readonly tracing?: Tracing;
-  /** False: records may not be folded. */
-  readonly folds?: boolean;
+  /** False: records may not be handed over. */
+  readonly handsOver?: boolean;
 }
 
 const LIMITS: IngestLimits = {
@@ -119,8 +119,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     probeCluster: () => store.objects.probe(),
     stopped: stopping.signal,
   });
-  const folded: FoldedRecord[] = [];
-  const foldingState = { isPermitted: options.folds ?? true };
+  const handedOver: HandedOverRecord[] = [];
+  const handoverState = { isPermitted: options.handsOver ?? true };
   const receiver = createScriptedReceiver({ queues, clock: workerClock, pollers: options.pollers ?? 1 });
   const role = createIngestRole(
     {
@@ -129,13 +129,13 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       queues,
       receiver,
       circuits,
-      folding: {
+      handover: {
         get isPermitted() {
-          return foldingState.isPermitted;
+          return handoverState.isPermitted;
         },
-        fold: async (record) => {
+        handOver: async (record) => {
           await store.state.get('any');
-          folded.push(record);
+          handedOver.push(record);
         },
       },
       queueWatch,
@@ -212,8 +212,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     queues,
     telemetry,
     circuits,
-    folded,
-    foldingState,
+    handedOver,
+    handoverState,
     role,
     receiver,
     confirmed,

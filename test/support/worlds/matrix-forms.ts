@@ -38,7 +38,7 @@ export const matrixForms: readonly MatrixForm[] = [
   {
     name: 'with three workers that are restarted every five minutes',
     workers: 3,
-    // longer than until the first messages are folded
+    // longer than until the first messages are handed over
     faultMs: (isLong ? 60 : 25) * MINUTE_MS,
     seenBy: 'all',
     laterMs: 0,

@@ -2,7 +2,7 @@
 import { createServer, request as send } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Page } from 'playwright-core';
-import type { Verbs } from '../../../src/api/contract.ts';
+import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
@@ -11,7 +11,7 @@ import { listenControlPlane } from '../servers/control-plane.ts';
 
 interface PanelWorldOptions {
   readonly loadPanel?: LoadFiles;
-  readonly verbs?: Partial<Verbs>;
+  readonly operations?: Partial<CheckedOperations>;
 }
 
 let built: ReturnType<typeof buildPanel> | undefined;
@@ -19,10 +19,10 @@ let built: ReturnType<typeof buildPanel> | undefined;
 /** Builds the panel once for all worlds of this process. */
 export const loadBuiltPanel: LoadFiles = () => (built ??= buildPanel());
 
-export async function startPanelWorld({ loadPanel = loadBuiltPanel, verbs = {} }: PanelWorldOptions = {}) {
+export async function startPanelWorld({ loadPanel = loadBuiltPanel, operations = {} }: PanelWorldOptions = {}) {
   const fake = createFakeControl();
   const { url, close } = await listenControlPlane({
-    verbs: { ...fake.verbs, ...verbs },
+    operations: { ...fake.checked, ...operations },
     readiness: {
       read: () => ({
         ready: false,

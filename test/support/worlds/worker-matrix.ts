@@ -36,7 +36,7 @@ export interface MatrixResult {
   readonly letters: Readonly<Record<Tag, number>>;
   /** From the end of the fault until the last message from before was done, in seconds. What fails alone is deferred for longer, and not counted. */
   readonly healS: number;
-  readonly folded: number;
+  readonly handedOver: number;
   readonly opened: readonly string[];
   readonly wrongKeys: readonly string[];
   /** What is not over an hour later. */
@@ -124,7 +124,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
     receivesMax,
     letters,
     healS: Math.round(healMs / SECOND_MS),
-    folded: world.counts.get('folded') ?? 0,
+    handedOver: world.counts.get('handedOver') ?? 0,
     opened: [...world.opened],
     wrongKeys,
     unfinished,

@@ -1,5 +1,5 @@
 /**
- * Several workers on a virtual clock: each has its own circuits, pollers, queue watch, admission, data path and folding, and
+ * Several workers on a virtual clock: each has its own circuits, pollers, queue watch, admission, data path and handover, and
  * a network of its own that can fail. They share a queue, a store and an S3. A worker that is killed says nothing any more,
  * and what it had in hand comes back after its visibility time-out. A re-index process closes the gaps.
  */
@@ -12,7 +12,7 @@ import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createFolding, createFoldingPermission } from '../../../src/pipeline/gaps/folding.ts';
+import { createHandover, createHandoverPermission } from '../../../src/pipeline/gaps/handover.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
@@ -212,7 +212,7 @@ async function startWorker(shared: Shared, network: Network) {
     deadLetterQueueUrl: undefined,
   });
   const circuits = createTestCircuits({ ...common, probeCluster: () => store.objects.probe(), stopped: stopping.signal });
-  const permission = createFoldingPermission({ ...common, requestsPerDay: 200_000 });
+  const permission = createHandoverPermission({ ...common, requestsPerDay: 200_000 });
   const gaps = createGapReports(common);
   const role = createIngestRole(
     {
@@ -222,7 +222,7 @@ async function startWorker(shared: Shared, network: Network) {
       queues,
       receiver: createPollers({ queue, life, pollers: options.pollers ?? 8 }),
       circuits,
-      folding: createFolding({ ...common, permission }),
+      handover: createHandover({ ...common, permission }),
       queueWatch,
       bucketQueueUrls: [QUEUE],
       connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
@@ -309,7 +309,7 @@ function createNotes() {
       if (circuit !== undefined) opened.add(circuit);
     },
     count(name, _by, ...[labels]) {
-      if (name === 'tally_folded_total') count('folded');
+      if (name === 'tally_handed_over_total') count('handedOver');
       if (labels !== undefined && 'settlement' in labels) count(String(labels.settlement));
     },
     requestFailed: (what) => count(`failed: ${what}`),

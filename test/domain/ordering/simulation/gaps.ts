@@ -1,6 +1,6 @@
 /** The gaps under which records are acknowledged, and the reconciles that close them: what is stored is decided by the product. */
 import { gapAfterLook, gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
-import { withSighting, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
+import { withReport, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
 import { FUTURE_MS } from '../../../../src/domain/ordering/constants.ts';
 import { jobMadeAt } from '../../../support/fakes/gap-records.ts';
 import type { SimMessage } from './history.ts';
@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 
 export interface GapWriter {
   /** Acknowledges the message under an open gap: its record is served by the reconcile that closes the gap. */
-  fold(message: SimMessage): void;
+  handOver(message: SimMessage): void;
 }
 
 export interface Gaps {
@@ -17,26 +17,26 @@ export interface Gaps {
   readonly isAnyOpen: boolean;
 }
 
-type FoldedKind = Extract<GapKind, 'loss' | 'bulk-delete'>;
+type HandedOverKind = Extract<GapKind, 'loss' | 'bulk-delete'>;
 
 /** How often a gap that is not due, or whose job did not close it, is considered. */
 const LOOK_MS = 60_000;
 
 /** Creates the gaps of a bucket. `reconcile` runs one, and says with which moment it ended: what changed before it is covered. */
 export function createGaps(world: World, reconcile: (done: (coversBeforeMs: number) => void) => void): Gaps {
-  const stored = new Map<FoldedKind, GapRecord>();
+  const stored = new Map<HandedOverKind, GapRecord>();
   const { s3AheadMs } = world.history;
   let isReconciling = false;
   /** How many reconciles have begun. */
   let begun = 0;
 
-  function sight(kind: FoldedKind, seenAtMs: number, toldAtMs: number): void {
+  function sight(kind: HandedOverKind, seenAtMs: number, toldAtMs: number): void {
     const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
     stored.set(
       kind,
-      withSighting(
+      withReport(
         stored.get(kind),
-        { bucket: 'b', kind, reason: 'folded', seenAtMs },
+        { bucket: 'b', kind, reason: 'handed over', seenAtMs },
         { count: 1, toldAtMs, afterBeginOrder: begun, enrich: 'none' },
       ),
     );
@@ -62,16 +62,16 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
 
   return {
     writerOf(skewMs) {
-      const storedUpToMs = new Map<FoldedKind, number>();
+      const storedUpToMs = new Map<HandedOverKind, number>();
       return {
-        fold({ record, sentAtMs: sentByS3Ms }) {
-          world.counts.folded += 1;
+        handOver({ record, sentAtMs: sentByS3Ms }) {
+          world.counts.handedOver += 1;
           const sentAtMs = sentByS3Ms - s3AheadMs;
-          const kind: FoldedKind = record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'bulk-delete' : 'loss';
+          const kind: HandedOverKind = record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'bulk-delete' : 'loss';
           const momentMs = Math.max(sentAtMs, Math.min(record.eventTimeMs ?? 0, sentAtMs + FUTURE_MS));
           const upToMs = storedUpToMs.get(kind);
-          if (upToMs !== undefined && world.rules.mayFold(upToMs, momentMs)) return;
-          const seenAtMs = world.rules.foldedUpToMs(world.nowMs + skewMs, momentMs);
+          if (upToMs !== undefined && world.rules.mayHandOver(upToMs, momentMs)) return;
+          const seenAtMs = world.rules.handedOverUpToMs(world.nowMs + skewMs, momentMs);
           sight(kind, seenAtMs, world.nowMs + skewMs);
           storedUpToMs.set(kind, Math.max(seenAtMs, upToMs ?? 0));
         },

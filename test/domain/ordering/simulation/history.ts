@@ -21,7 +21,7 @@ export interface Mix {
   /** S3, the index or the whole store does not answer for a while. */
   readonly outages: boolean;
   /** What waits during an outage may be acknowledged under an open gap instead. */
-  readonly folds: boolean;
+  readonly handsOver: boolean;
   /** S3's clock is ahead of the clocks of the queues and the workers, or behind them, by up to 15 minutes. */
   readonly skewed: boolean;
 }
@@ -226,7 +226,7 @@ function send(
 
 function gapsOf(mix: Mix): readonly number[] {
   if (mix.bursts) return BURST_GAPS;
-  return mix.folds ? SLOW_GAPS : GAPS;
+  return mix.handsOver ? SLOW_GAPS : GAPS;
 }
 
 function delaysOf(mix: Mix | undefined): readonly number[] {

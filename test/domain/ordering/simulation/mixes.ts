@@ -12,7 +12,7 @@ const plain = {
   versioning: 'read-before',
   bursts: false,
   outages: false,
-  folds: false,
+  handsOver: false,
   skewed: false,
 } as const;
 
@@ -23,7 +23,7 @@ export const mixes = {
   sources: { ...plain, name: 'several sources, forged records', sources: 'many', bursts: true },
   deletes: { ...plain, name: 'exact deletes, versioning changes', versioning: 'changes' },
   outages: { ...plain, name: 'outages that hold answers back', outages: true, bursts: true },
-  folded: { ...plain, name: 'outages, then folded under gaps', outages: true, folds: true },
+  handedOver: { ...plain, name: 'outages, then handed over under gaps', outages: true, handsOver: true },
   skewed: { ...plain, name: 'S3’s clock is wrong by up to 15 minutes', bursts: true, skewed: true },
   all: {
     name: 'everything together, and lost events',
@@ -32,7 +32,7 @@ export const mixes = {
     versioning: 'changes',
     bursts: true,
     outages: true,
-    folds: true,
+    handsOver: true,
     skewed: true,
   },
 } as const satisfies Readonly<Record<string, Mix>>;
@@ -78,10 +78,10 @@ export const mutants: readonly Mutant[] = [
   {
     // the clock of every worker is ten minutes slow
     without: 'a gap reaches beyond the records that it stands for, whatever the clocks say',
-    mix: 'folded',
-    rules: { foldedUpToMs: (nowMs) => nowMs - 600_000 },
+    mix: 'handedOver',
+    rules: { handedOverUpToMs: (nowMs) => nowMs - 600_000 },
   },
-  { without: 'a gap stands only for records that it reaches beyond', mix: 'folded', rules: { mayFold: () => true } },
+  { without: 'a gap stands only for records that it reaches beyond', mix: 'handedOver', rules: { mayHandOver: () => true } },
 ];
 
 /** Every observation is taken as settled. */

@@ -36,7 +36,7 @@ export function play(seed: number, mix: Mix, rules: Rules = productRules): Resul
   const random = randomOf(seed ^ 0x5bd1e995);
   const world = createWorld(history, random, rules);
   /** Whether a provisional document may be left without a message that settles it. */
-  let isOrphanPossible = mix.folds;
+  let isOrphanPossible = mix.handsOver;
   const reconcile = createReconcile(world, () => {
     isOrphanPossible = true;
   });

@@ -21,15 +21,15 @@ export interface Rules {
   /** What waits for an outage to end holds no answer and no decision. */
   readonly waitsWithoutAnswer: boolean;
   /** The moment up to which a worker writes a gap ahead when it acknowledges a record under it. */
-  readonly foldedUpToMs: (nowMs: number, momentMs: number) => number;
+  readonly handedOverUpToMs: (nowMs: number, momentMs: number) => number;
   /** Whether a record of this moment may be acknowledged by a worker that has stored the gap up to `storedMs`. */
-  readonly mayFold: (storedMs: number, momentMs: number) => boolean;
+  readonly mayHandOver: (storedMs: number, momentMs: number) => boolean;
 }
 
 /** How far ahead of the record a gap is written, so that one write serves the records of the next seconds too. */
-const FOLD_AHEAD_MS = 10_000;
+const HANDOVER_AHEAD_MS = 10_000;
 /** By how much the stored gap must reach beyond a record: times of queues and events are cut to milliseconds or seconds. */
-const FOLD_MARGIN_MS = 1_000;
+const HANDOVER_MARGIN_MS = 1_000;
 
 export const productRules: Rules = {
   hintOf,
@@ -41,6 +41,6 @@ export const productRules: Rules = {
   ties: true,
   purgesByClock: true,
   waitsWithoutAnswer: true,
-  foldedUpToMs: (nowMs, momentMs) => Math.max(nowMs, momentMs) + FOLD_AHEAD_MS,
-  mayFold: (storedMs, momentMs) => storedMs >= momentMs + FOLD_MARGIN_MS,
+  handedOverUpToMs: (nowMs, momentMs) => Math.max(nowMs, momentMs) + HANDOVER_AHEAD_MS,
+  mayHandOver: (storedMs, momentMs) => storedMs >= momentMs + HANDOVER_MARGIN_MS,
 };

@@ -4,7 +4,7 @@
  *   receive ─► bucket record ─► hint ─► exact: write │ observe: join or wait for a HEAD ─► one write ─► a verdict for each
  *      ▲            ▲                                         │
  *      │            └── in hand, after an outage, a tie ◄─────┤
- *      └── hidden, provisional or after a crash ◄─────────────┴─► folded: acknowledged under an open gap
+ *      └── hidden, provisional or after a crash ◄─────────────┴─► handed over: acknowledged under an open gap
  */
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../../../src/domain/ordering/constants.ts';
 import { hintOfTie, type ExactHint, type ObserveHint, type ResolveHint } from '../../../../src/domain/ordering/hint.ts';
@@ -37,8 +37,8 @@ interface WorkerOptions {
 }
 
 const RETENTION_MS = 14 * 86_400_000;
-/** How long a record waits before it is folded. The product waits for ten minutes; earlier is harder. */
-const FOLDING = [0, 10_000, 100_000, 600_000];
+/** How long a record waits before it is handed over. The product waits for ten minutes; earlier is harder. */
+const HANDOVER_AFTER_MS = [0, 10_000, 100_000, 600_000];
 /** How long HEADs wait for their turn. */
 const TURNS = [0, 0, 50, 3_000];
 const BURST_TURNS = [0, 50, 1_000, 3_000, 15_000, 60_000];
@@ -193,14 +193,14 @@ export function createWorker(world: World, { id, skewMs, gaps, redeliver }: Work
     for (const { message, tie } of members) if (message !== undefined) waitOut(part, { message, tie });
   }
 
-  /** In hand, hidden, or folded; what waits is decided again, without what was decided or answered before. */
+  /** In hand, hidden, or handed over; what waits is decided again, without what was decided or answered before. */
   function waitOut(part: Part, { message, tie }: { readonly message: SimMessage; readonly tie: ObserveHint | undefined }): void {
     const endMs = world.outEndMs(part, id) ?? world.nowMs;
-    if (mix.folds && random.chance(0.8)) {
-      return world.at(Math.min(endMs, world.nowMs + random.pick(FOLDING)), () => {
+    if (mix.handsOver && random.chance(0.8)) {
+      return world.at(Math.min(endMs, world.nowMs + random.pick(HANDOVER_AFTER_MS)), () => {
         // no gap can be stored while the state records cannot be
         if (world.outEndMs('cluster', id) !== undefined || world.outEndMs(part, id) === undefined) return attempt(message, tie);
-        gapWriter.fold(message);
+        gapWriter.handOver(message);
       });
     }
     if (random.chance(0.5)) return world.at(endMs + random.pick([0, 0, 5_000, 60_000]), () => attempt(message, tie));

@@ -59,7 +59,7 @@ export interface Counts {
   /** Answers and decisions that were given up in an outage. */
   heldBack: number;
   /** Records that were acknowledged under a gap. */
-  folded: number;
+  handedOver: number;
 }
 
 export interface World {
@@ -156,7 +156,7 @@ export function createWorld(history: History, random: Random, rules: Rules): Wor
   }
 
   return {
-    counts: { joined: 0, exactDeletes: 0, misfits: 0, heldBack: 0, folded: 0 },
+    counts: { joined: 0, exactDeletes: 0, misfits: 0, heldBack: 0, handedOver: 0 },
     history,
     rules,
     random,

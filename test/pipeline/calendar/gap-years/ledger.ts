@@ -16,7 +16,7 @@
  * The time does not pass while the bucket or S3 refuses, nor while a person must decide: about deletions that are held back, about a
  * bucket that was added with --no-reindex, and about a bucket that is not connected.
  */
-import type { GapRecord, GapSighting } from '../../../../src/domain/gaps/gap.ts';
+import type { GapRecord, GapReport } from '../../../../src/domain/gaps/gap.ts';
 import { gapId, isTimedByAws } from '../../../../src/domain/gaps/gap.ts';
 import { lastBeginOf } from '../../../../src/domain/reindex/covers.ts';
 import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
@@ -72,8 +72,8 @@ export interface Ledger {
   readonly counts: { reported: number; closed: number; jobs: number };
   /** The latest beginning of a job of the bucket, to be asked when a change is noticed. */
   begun(bucket: string): Promise<number>;
-  /** A change was reported by this sighting, which was noticed after this beginning; `keys`: those that it is about. */
-  reported(sighting: GapSighting, afterBeginOrder: number, keys: readonly string[]): Promise<void>;
+  /** This report was made, after this beginning was read; `keys`: those that it is about. */
+  reported(report: GapReport, afterBeginOrder: number, keys: readonly string[]): Promise<void>;
   /** Something was done to the bucket that may cost its gaps an attempt. */
   disturbed(bucket: string): void;
   /** The bucket is no longer connected, or is connected again. */
@@ -190,18 +190,18 @@ export function createLedger(worldOf: () => World): Ledger {
       const record = await readRecord(worldOf().state, refs.bucket(bucket));
       return record === undefined ? 0 : lastBeginOf(record);
     },
-    async reported(sighting, afterBeginOrder, keys) {
-      const { bucket, kind, prefix = '', seenAtMs, calls } = sighting;
+    async reported(report, afterBeginOrder, keys) {
+      const { bucket, kind, prefix = '', seenAtMs, calls } = report;
       const nowMs = worldOf().clock.nowMs();
       const duty: Duty = {
         bucket,
-        gapId: gapId(sighting),
+        gapId: gapId(report),
         kind,
         prefix,
         seenAtMs,
         afterBeginOrder,
         isCovered: calls !== undefined && calls.every(({ isReported }) => isReported),
-        tags: sighting.tags === true,
+        tags: report.tags === true,
         keys,
         sinceMs: Math.max(nowMs, seenAtMs),
         allowanceMs: 0,

@@ -4,7 +4,7 @@ import { createRandom, withChance, type Random } from '../../../support/random/s
 import { awaitsConsent } from '../../../../src/domain/gaps/held-deletes.ts';
 import { reindexRequest } from '../../../support/requests.ts';
 import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
-import type { GapSighting } from '../../../../src/domain/gaps/gap.ts';
+import type { GapReport } from '../../../../src/domain/gaps/gap.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
 import { noteProof } from '../../../../src/pipeline/gaps/connection-gaps.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
@@ -157,14 +157,14 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   const { world, ledger, random } = story;
   const process = random.integer(0, SKEWS_MS.length - 1);
   const trueMs = world.clock.nowMs();
-  // times of loss are those of the machine; those of bulk deletes and of what is folded are of AWS
+  // times of loss are those of the machine; those of bulk deletes and of what is handed over are of AWS
   const lossMs = trueMs + SKEWS_MS[process]!;
   const whole = { bucket, reason: 'simulated' };
   const prefix = burst ?? random.pick(PREFIXES);
   story.requests += 1;
   const requestId = `request-${story.requests}`;
   const key = `a/${random.integer(0, 9)}`;
-  const kinds: readonly (readonly [GapSighting, readonly string[]])[] = [
+  const kinds: readonly (readonly [GapReport, readonly string[]])[] = [
     [
       { ...whole, kind: 'bulk-delete', seenAtMs: trueMs - random.integer(0, 600) * 1_000, calls: [{ requestId, isReported: false }] },
       ['b'],
@@ -176,8 +176,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
     [{ ...whole, kind: 'loss', prefix: key, folded: true, seenAtMs: trueMs + 10_000 }, [key]],
     [{ ...whole, kind: 'loss', folded: true, tags: true, seenAtMs: trueMs + 10_000 }, []],
   ];
-  const [sighting, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
-  const isChanged = sighting.kind === 'bulk-delete' ? false : chance(random, 0.5);
+  const [change, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
+  const isChanged = change.kind === 'bulk-delete' ? false : chance(random, 0.5);
   for (const each of keys) {
     if (isChanged) await world.put(bucket, each, false);
     else world.s3s.get(bucket)?.objects.delete(each);
@@ -185,8 +185,8 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   // the bucket is emptied only where people are to decide
   await world.put(bucket, 'kept', true);
   const begun = await ledger.begun(bucket);
-  await world.report(sighting, process);
-  await ledger.reported(sighting, begun, keys);
+  await world.report(change, process);
+  await ledger.reported(change, begun, keys);
 }
 
 async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
@@ -213,10 +213,10 @@ async function empty(story: Story, bucket: string): Promise<void> {
   const { world, ledger } = story;
   world.s3s.get(bucket)?.objects.clear();
   const seenAtMs = world.clock.nowMs();
-  const sighting = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  const change = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
   const begun = await ledger.begun(bucket);
-  await world.report(sighting, 0);
-  await ledger.reported(sighting, begun, []);
+  await world.report(change, 0);
+  await ledger.reported(change, begun, []);
   decideLater(story, bucket);
 }
 

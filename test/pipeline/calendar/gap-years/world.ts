@@ -6,7 +6,7 @@ import type { BucketSource } from '../../../../src/domain/bucket.ts';
 import { CLOSE_GAPS_NAME } from '../../../../src/domain/calendar/schedule.ts';
 import { documentOf, type PresentState } from '../../../../src/domain/documents/document.ts';
 import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord, type GapSighting } from '../../../../src/domain/gaps/gap.ts';
+import { gapSchema, type GapRecord, type GapReport } from '../../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
 import { isDue } from '../../../../src/domain/reindex/claims.ts';
 import { jobSchema, occupiesBucket, rangeSchema, type JobRecord } from '../../../../src/domain/reindex/job.ts';
@@ -183,7 +183,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     /** One of the processes looks what is due. */
     calendar: (isTidied: boolean) => during(random.pick(processes).calendar(isTidied)),
     /** Reports a gap from the process whose clock is so wrong. */
-    report: (sighting: GapSighting, process: number) => during(processes[process]!.reports.report(sighting)),
+    report: (report: GapReport, process: number) => during(processes[process]!.reports.report(report)),
     /** When a worker can claim something; Infinity if there is nothing. */
     async nextDueAtMs(): Promise<number> {
       const all = [...(await listAllRecords(state, 'job', jobSchema)), ...(await listAllRecords(state, 'range', rangeSchema))];

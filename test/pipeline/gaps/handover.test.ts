@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { gapId, gapSchema } from '../../../src/domain/gaps/gap.ts';
-import { createFolding, type FoldedRecord } from '../../../src/pipeline/gaps/folding.ts';
+import { createHandover, type HandedOverRecord } from '../../../src/pipeline/gaps/handover.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -19,23 +19,23 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   for (const bucket of ['photos', 'videos']) await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
-  const folding = createFolding({ state: wrap(noting), clock, telemetry, permission });
-  const record = (more: Partial<FoldedRecord> = {}): FoldedRecord => {
+  const handover = createHandover({ state: wrap(noting), clock, telemetry, permission });
+  const record = (more: Partial<HandedOverRecord> = {}): HandedOverRecord => {
     const nowMs = clock.nowMs();
     return { bucket: 'photos', change: 'other', sentAtMs: nowMs, eventTimeMs: nowMs, reason: 's3.unavailable', ...more };
   };
   const gap = (of: Partial<Parameters<typeof gapId>[0]> = {}) =>
     readRecord(state, refs.gap(gapId({ bucket: 'photos', kind: 'loss', ...of })));
-  return { state, clock, telemetry, folding, puts, record, gap, gaps: () => listAllRecords(state, 'gap', gapSchema) };
+  return { state, clock, telemetry, handover, puts, record, gap, gaps: () => listAllRecords(state, 'gap', gapSchema) };
 }
 
 /** Whether the promise is still pending after all that can run now has run. */
 const isPending = (promise: Promise<unknown>): Promise<boolean> => Promise.race([promise.then(() => false), setImmediate(true)]);
 
-describe('a folded record', () => {
+describe('a record that is handed over', () => {
   it('has an open gap that was last seen after its change', async () => {
-    const { folding, record, gap, clock } = await setUp();
-    await folding.fold(record());
+    const { handover, record, gap, clock } = await setUp();
+    await handover.handOver(record());
     expect(await gap()).toMatchObject({
       kind: 'loss',
       state: 'open',
@@ -50,8 +50,8 @@ describe('a folded record', () => {
 
   it('costs no write if its change was before what is stored, and is counted by the next one', async () => {
     const world = await setUp();
-    await world.folding.fold(world.record());
-    for (let count = 0; count < 10_000; count += 1) await world.folding.fold(world.record());
+    await world.handover.handOver(world.record());
+    for (let count = 0; count < 10_000; count += 1) await world.handover.handOver(world.record());
     expect(world.puts).toEqual(['gap:photos:loss']);
     await world.clock.advance(5_000);
     expect(world.puts).toHaveLength(2);
@@ -62,44 +62,44 @@ describe('a folded record', () => {
 
   it('waits for the next write if its change is later than what is stored, as on a machine whose clock is slow', async () => {
     const world = await setUp();
-    await world.folding.fold(world.record());
+    await world.handover.handOver(world.record());
     const sentAtMs = world.clock.nowMs() + 600_000;
-    const folded = world.folding.fold(world.record({ sentAtMs, eventTimeMs: undefined }));
-    expect(await isPending(folded)).toBe(true);
+    const handedOver = world.handover.handOver(world.record({ sentAtMs, eventTimeMs: undefined }));
+    expect(await isPending(handedOver)).toBe(true);
     await world.clock.advance(5_000);
-    await folded;
+    await handedOver;
     expect(await world.gap()).toMatchObject({ lastSeenMs: sentAtMs + 10_000, count: 2 });
   });
 
   it('with an event time that is not plausible does not keep its gap open until then', async () => {
-    const { folding, record, gap, clock } = await setUp();
-    await folding.fold(record({ eventTimeMs: clock.nowMs() + 86_400_000 }));
+    const { handover, record, gap, clock } = await setUp();
+    await handover.handOver(record({ eventTimeMs: clock.nowMs() + 86_400_000 }));
     expect(await gap()).toMatchObject({ lastSeenMs: clock.nowMs() + 70_000 });
   });
 
   it('opens a closed gap with its own moment and count', async () => {
     const world = await setUp();
     const ref = refs.gap('gap:photos:bulk-delete');
-    await world.folding.fold(world.record({ change: 'delete' }));
+    await world.handover.handOver(world.record({ change: 'delete' }));
     const reconciledBeforeMs = world.clock.nowMs() + 60_000;
     await updateRecord(world.state, ref, (gap) => gap && { ...gap, state: 'closed' as const, reconciledBeforeMs });
     await world.clock.advance(55_000);
     const firstSeenMs = world.clock.nowMs();
-    await world.folding.fold(world.record({ change: 'delete' }));
+    await world.handover.handOver(world.record({ change: 'delete' }));
     expect(await world.gap({ kind: 'bulk-delete' })).toMatchObject({ state: 'open', count: 1, firstSeenMs, reconciledBeforeMs });
   });
 
   it('that reports tags marks the gap again after it was closed and opened for something else', async () => {
     const world = await setUp();
-    await world.folding.fold(world.record({ change: 'tags' }));
+    await world.handover.handOver(world.record({ change: 'tags' }));
     await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
     await world.clock.advance(20_000);
-    await world.folding.fold(world.record());
+    await world.handover.handOver(world.record());
     expect(await world.gap()).toMatchObject({ state: 'open' });
     expect(await world.gap()).not.toHaveProperty('tags');
-    const folded = world.folding.fold(world.record({ change: 'tags' }));
+    const handedOver = world.handover.handOver(world.record({ change: 'tags' }));
     await world.clock.advance(5_000);
-    await folded;
+    await handedOver;
     expect(await world.gap()).toMatchObject({ state: 'open', tags: true });
   });
 
@@ -107,31 +107,31 @@ describe('a folded record', () => {
     const world = await setUp();
     const entry = await world.state.get('bucket:photos');
     await world.state.put({ id: 'bucket:photos', kind: 'bucket', record: { source: 'of a newer version' } }, entry?.version ?? null);
-    await world.folding.fold(world.record());
+    await world.handover.handOver(world.record());
     expect(await world.gap()).toMatchObject({ state: 'open' });
   });
 
   it('of a bucket that is not connected is dropped, and the next one after it is connected is not', async () => {
     const world = await setUp();
-    await world.folding.fold(world.record({ bucket: 'elsewhere' }));
+    await world.handover.handOver(world.record({ bucket: 'elsewhere' }));
     expect(await world.gaps()).toEqual([]);
     await updateRecord(world.state, refs.bucket('elsewhere'), () => ({ ...bucketRecord, bucket: 'elsewhere' }));
-    const folded = world.folding.fold(world.record({ bucket: 'elsewhere' }));
+    const handedOver = world.handover.handOver(world.record({ bucket: 'elsewhere' }));
     await world.clock.advance(5_000);
-    await folded;
+    await handedOver;
     expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere', state: 'open' }]);
   });
 
-  it('is not folded if the store refuses the gap, while those of another bucket are', async () => {
+  it('is not handed over if the store refuses the gap, while those of another bucket are', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const world = await setUp((state) => ({
       ...state,
       put: (entry, expected, signal) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, expected, signal)),
     }));
-    const refused = world.folding.fold(world.record());
-    await world.folding.fold(world.record({ bucket: 'videos' }));
+    const refused = world.handover.handOver(world.record());
+    await world.handover.handOver(world.record({ bucket: 'videos' }));
     await expect(refused).rejects.toBe(fault);
-    const again = world.folding.fold(world.record());
+    const again = world.handover.handOver(world.record());
     const answer = Promise.allSettled([again]);
     await world.clock.advance(5_000);
     expect(await answer).toMatchObject([{ status: 'rejected' }]);
@@ -140,10 +140,10 @@ describe('a folded record', () => {
 
 describe('an object that fails alone', () => {
   it('shares the gap of the whole bucket once a hundred others have one', async () => {
-    const { folding, record, gaps, clock } = await setUp();
-    for (let number = 0; number < 100; number += 1) await folding.fold(record({ key: `key-${number}` }));
-    await folding.fold(record({ key: 'one-too-many' }));
-    const again = folding.fold(record({ key: 'key-7' }));
+    const { handover, record, gaps, clock } = await setUp();
+    for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
+    await handover.handOver(record({ key: 'one-too-many' }));
+    const again = handover.handOver(record({ key: 'key-7' }));
     await clock.advance(5_000);
     await again;
     const all = await gaps();
@@ -153,11 +153,11 @@ describe('an object that fails alone', () => {
   });
 
   it('has a gap again once those of others are closed', async () => {
-    const { folding, record, gaps, gap, clock, state } = await setUp();
-    for (let number = 0; number < 100; number += 1) await folding.fold(record({ key: `key-${number}` }));
+    const { handover, record, gaps, gap, clock, state } = await setUp();
+    for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
     for (const { id } of await gaps()) await updateRecord(state, refs.gap(id), (open) => open && { ...open, state: 'closed' as const });
     await clock.advance(60_000);
-    await folding.fold(record({ key: 'later' }));
+    await handover.handOver(record({ key: 'later' }));
     expect(await gap({ prefix: 'later' })).toMatchObject({ state: 'open' });
   });
 });

@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { unwrap } from '../../domain/events/envelope.ts';
-import type { GapSighting } from '../../domain/gaps/gap.ts';
+import type { GapReport } from '../../domain/gaps/gap.ts';
 import { deadLetterRecordSchema, letterNotes, type DeadLetterRecord } from '../../domain/messages/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from '../gaps/reports.ts';
 import { LETTERS_MAX, type BrowseLetters } from './browser.ts';
@@ -36,7 +36,7 @@ const RECORD_LIFE_MS = 15 * 86_400_000;
 /** How many letters are remembered, so that their records are not read again each time: several full readings. */
 const KNOWN_MAX = 10_000;
 
-interface MovedLettersDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+interface LettersMovedBySqsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly browse: BrowseLetters;
   readonly gaps: GapReports;
   readonly deadLetterQueues: () => readonly DeadLetterQueue[];
@@ -44,12 +44,12 @@ interface MovedLettersDependencies extends WithPorts<'state' | 'clock' | 'teleme
 }
 
 /**
- * Creates the search for moved letters, which is called often and seldom reads: a dead-letter queue is read by one of all
- * workers when its number of letters has changed, and every ten minutes. Each moved letter is reported once. If a queue has
+ * Creates the search for letters that SQS moved, which is called often and seldom reads: a dead-letter queue is read by one of all
+ * workers when its number of letters has changed, and every ten minutes. Each of them is reported once. If a queue has
  * more than 1,000 letters, a gap of all its buckets is opened instead, at most once a day. The search also removes the records
  * of letters that are gone. A failure is reported, and the rest follows with a later call.
  */
-export function createMovedLetters(dependencies: MovedLettersDependencies): (signal: AbortSignal) => Promise<void> {
+export function createLettersMovedBySqs(dependencies: LettersMovedBySqsDependencies): (signal: AbortSignal) => Promise<void> {
   const { browse, state, gaps, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
   const known = new LRUCache<string, true>({ max: KNOWN_MAX });
   const takeLease = createTakeLease({ state, clock });
@@ -59,7 +59,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
     if (!(await isDue(queue, letters, signal))) return;
     const lease = await takeLease(`letters:${queue.queueUrl}`, signal);
     if (lease === undefined) return;
-    // two readers at once do no harm: each moved letter has one record
+    // two readers at once do no harm: each letter has one record
     try {
       await read(queue, letters, signal);
     } finally {
@@ -133,7 +133,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
       }
   }
 
-  return async function reportMovedLetters(signal) {
+  return async function reportLettersMovedBySqs(signal) {
     for (const queue of deadLetterQueues()) {
       const { attributes } = queue;
       // hidden letters count: another reader has them only for seconds
@@ -149,7 +149,7 @@ export function createMovedLetters(dependencies: MovedLettersDependencies): (sig
 }
 
 /** The losses that a letter stands for which SQS moved: one of each bucket that its body names. */
-export function lossesOf({ body, sentAtMs }: QueueMessage, nowMs: number): readonly GapSighting[] {
+export function lossesOf({ body, sentAtMs }: QueueMessage, nowMs: number): readonly GapReport[] {
   const facts = { kind: 'loss', reason: `dead letter: ${MOVED.fault}`, seenAtMs: Math.max(nowMs, sentAtMs) } as const;
   return [...bucketsIn(body)].map((bucket) => ({ bucket, ...facts }));
 }

@@ -5,7 +5,7 @@ import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
-import { createMovedLetters } from '../../../src/pipeline/letters/moved.ts';
+import { createLettersMovedBySqs } from '../../../src/pipeline/letters/moved-by-sqs.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { fakeDeadLetterQueues, readNow, type FakeDeadLetterQueue } from '../../support/fakes/dead-letter-queues.ts';
@@ -66,7 +66,7 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
   let known = await readNow(queues, ...deadLetterQueues);
   /** One worker of the fleet. */
   const worker = () =>
-    createMovedLetters({
+    createLettersMovedBySqs({
       browse: createLetterBrowser({ queues: counted, telemetry }),
       state,
       gaps,

@@ -1,5 +1,5 @@
 /**
- * The times by which a record is folded: its message is deleted although the index does not have its change, because a gap
+ * The times by which a record is handed over to a re-index: its message is deleted although the index does not have its change, because a gap
  * that is open, or that was closed by a later reconcile, repairs it.
  *
  * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began after it was written
@@ -14,7 +14,7 @@
 import { FUTURE_MS } from '../ordering/constants.ts';
 
 /** The times of a record: when SQS received its message, and when S3 says that the change was made. */
-export interface FoldTimes {
+export interface HandoverTimes {
   readonly sentAtMs: number;
   readonly eventTimeMs: number | undefined;
 }
@@ -29,7 +29,7 @@ const TIME_STEP_MS = 1_000;
  * after the event's own time, by the clock of S3, whichever is later. An event time far after the sending is not plausible
  * (rule 10), and must not keep the gap open until then.
  */
-export function momentOf({ sentAtMs, eventTimeMs = sentAtMs }: FoldTimes): number {
+export function momentOf({ sentAtMs, eventTimeMs = sentAtMs }: HandoverTimes): number {
   return Math.max(sentAtMs, Math.min(eventTimeMs, sentAtMs + FUTURE_MS));
 }
 

@@ -1,5 +1,5 @@
 /**
- * What was folded is repaired: random changes of a bucket, of which some are served and some are folded, over outages, workers
+ * What was handed over is repaired: random changes of a bucket, of which some are served and some are handed over, over outages, workers
  * that are killed and started again, and wrong clocks. When the gaps are closed, the index equals the bucket, tags included.
  */
 import * as fc from 'fast-check';
@@ -10,7 +10,7 @@ import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createAskToRepair } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { createFolding, type FoldedRecord, type Folding } from '../../../src/pipeline/gaps/folding.ts';
+import { createHandover, type HandedOverRecord, type Handover } from '../../../src/pipeline/gaps/handover.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -52,7 +52,7 @@ const stepOf: fc.Arbitrary<Step> = fc.oneof(
 /** A record whose message was not deleted yet. */
 interface Delivered {
   readonly key: Key;
-  readonly change: FoldedRecord['change'];
+  readonly change: HandedOverRecord['change'];
   readonly sentAtMs: number;
 }
 
@@ -82,15 +82,15 @@ async function createWorld(skewsMs: readonly number[]) {
   const closeGaps = closeGapsOf({ ...world, store }, { askToRepair });
   let worker = world.startWorker();
   let restarts = 0;
-  let folding = startFolding();
+  let handover = startHandover();
   let queue: Delivered[] = [];
-  let foldedInAll = 0;
+  let handedOverInAll = 0;
   let versions = 0;
 
-  function startFolding(): Folding {
+  function startHandover(): Handover {
     const skewMs = skewsMs[restarts % skewsMs.length] ?? 0;
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
-    return createFolding({ state, clock: own, telemetry: createFakeTelemetry(), permission: { isPermitted: true } });
+    return createHandover({ state, clock: own, telemetry: createFakeTelemetry(), permission: { isPermitted: true } });
   }
 
   /** The change is made, and its record is delivered at once. */
@@ -106,11 +106,11 @@ async function createWorld(skewsMs: readonly number[]) {
     queue.push({ key, change: kind === 'delete' ? 'delete' : isTags ? 'tags' : 'other', sentAtMs: clock.nowMs() });
   }
 
-  /** What the data path does with what is in the queue: it serves the record, or has it folded while it cannot. */
+  /** What the data path does with what is in the queue: it serves the record, or hands it over while it cannot. */
   async function deliver(): Promise<void> {
     for (const record of queue) {
       if (outage === undefined) await serve(record);
-      else fold(record);
+      else handOver(record);
     }
   }
 
@@ -124,17 +124,17 @@ async function createWorld(skewsMs: readonly number[]) {
     queue = queue.filter((each) => each !== record);
   }
 
-  /** The message is deleted when the folding says so; the answer to a worker that was killed deletes nothing. */
-  function fold(record: Delivered): void {
+  /** The message is deleted when the handover says so; the answer to a worker that was killed deletes nothing. */
+  function handOver(record: Delivered): void {
     const by = restarts;
     const { key, ...told } = record;
     // some objects fail alone
     const alone = key === 'c' ? { key } : {};
-    folding.fold({ bucket: BUCKET, eventTimeMs: record.sentAtMs, reason: 'bucket.missing', ...told, ...alone }).then(
+    handover.handOver({ bucket: BUCKET, eventTimeMs: record.sentAtMs, reason: 'bucket.missing', ...told, ...alone }).then(
       () => {
         if (by !== restarts || !queue.includes(record)) return;
         queue = queue.filter((each) => each !== record);
-        foldedInAll += 1;
+        handedOverInAll += 1;
       },
       () => undefined,
     );
@@ -167,7 +167,7 @@ async function createWorld(skewsMs: readonly number[]) {
         return;
       case 'crash':
         restarts += 1;
-        folding = startFolding();
+        handover = startHandover();
         return;
       case 'kill':
         worker.kill();
@@ -197,12 +197,12 @@ async function createWorld(skewsMs: readonly number[]) {
     };
   }
 
-  return { take, repaired, sides, folded: () => foldedInAll, stop: () => worker.stop() };
+  return { take, repaired, sides, handedOver: () => handedOverInAll, stop: () => worker.stop() };
 }
 
-describe('what was folded', () => {
+describe('what was handed over', () => {
   it('is repaired: deletes, tags and puts, over random outages, workers, restarts and wrong clocks', async () => {
-    let folded = 0;
+    let handedOver = 0;
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom(0, -DAY_MS, -5_000, 60_000), { minLength: 3, maxLength: 3 }),
@@ -215,13 +215,13 @@ describe('what was folded', () => {
           await world.repaired();
           const { index, bucket } = await world.sides();
           expect(index).toEqual(bucket);
-          folded += world.folded();
+          handedOver += world.handedOver();
           await world.stop();
         },
       ),
       { numRuns: 60 },
     );
-    // the histories are not trivial: sixty fold 161 records on average, with a standard deviation of 25
-    expect(folded).toBeGreaterThan(30);
+    // the histories are not trivial: sixty hand over 161 records on average, with a standard deviation of 25
+    expect(handedOver).toBeGreaterThan(30);
   }, 300_000);
 });

@@ -1,6 +1,6 @@
 /** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
 import { grantView, type AccessView, type GrantView, type ReaderView } from '../../api/access.ts';
-import type { Verbs } from '../../api/contract.ts';
+import type { CheckedOperations } from '../../api/contract.ts';
 import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
 import type { Policy } from '../../domain/access/policy.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
@@ -17,7 +17,7 @@ import type { StoredGrants } from './policy.ts';
 import type { ReadableBy } from './readers.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-type AccessVerbs = Pick<Verbs, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess' | 'getOwnAccess'>;
+type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess' | 'getOwnAccess'>;
 
 interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly grants: StoredGrants;
@@ -30,7 +30,7 @@ interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly readableBy: ReadableBy;
 }
 
-export function createAccessVerbs({
+export function createAccessOperations({
   grants,
   state,
   users,
@@ -40,7 +40,7 @@ export function createAccessVerbs({
   everyoneReads,
   hasFile,
   readableBy,
-}: AccessDependencies): AccessVerbs {
+}: AccessDependencies): AccessOperations {
   return {
     async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A week has every usual rhythm once: nights, weekends, a weekly export. Earlier, no silence is known to be unusual. */
+/** A week has every usual interval once: nights, weekends, a weekly export. Earlier, no silence is known to be unusual. */
 const LEARNING_MS = 7 * DAY_MS;
 /** How fast a shorter interval replaces a longer one: what was usual a fortnight ago counts for a third. */
 const MEMORY_MS = 14 * DAY_MS;
@@ -16,19 +16,22 @@ const SILENCE_MIN_MS = HOUR_MS;
 /** When the silence has lasted for this much longer, the bucket counts as one that is not written any more: people have seen the status by then. */
 const DORMANT_MS = 30 * DAY_MS;
 
-export const rhythmSchema = z.object({
+export const usualIntervalSchema = z.object({
   /** When the first event arrived that is known. */
   sinceMs: z.number(),
   /** The longest interval between two events, of those that still count. */
   usualIntervalMs: z.number(),
 });
-export type Rhythm = z.infer<typeof rhythmSchema>;
+export type UsualInterval = z.infer<typeof usualIntervalSchema>;
 
 /**
- * The rhythm after an event. A longer interval counts at once. A shorter one counts by its length, so that a bucket that is busy by
+ * The usual interval after an event. A longer interval counts at once. A shorter one counts by its length, so that a bucket that is busy by
  * day keeps the nights, and one that has become busy loses them within some weeks.
  */
-export function rhythmAfter(known: Rhythm | undefined, event: { readonly atMs: number; readonly beforeMs: number | undefined }): Rhythm {
+export function usualIntervalAfter(
+  known: UsualInterval | undefined,
+  event: { readonly atMs: number; readonly beforeMs: number | undefined },
+): UsualInterval {
   const { atMs, beforeMs = atMs } = event;
   const { sinceMs, usualIntervalMs } = known ?? { sinceMs: beforeMs, usualIntervalMs: 0 };
   const intervalMs = Math.max(0, atMs - beforeMs);
@@ -37,7 +40,7 @@ export function rhythmAfter(known: Rhythm | undefined, event: { readonly atMs: n
 }
 
 /** Whether a silence of this length is unusual. */
-export function isUnusuallyLong(silenceMs: number, { sinceMs, usualIntervalMs }: Rhythm, lastEventAtMs: number): boolean {
+export function isUnusuallyLong(silenceMs: number, { sinceMs, usualIntervalMs }: UsualInterval, lastEventAtMs: number): boolean {
   const usualMs = Math.max(SILENCE_MIN_MS, INTERVALS_MAX * usualIntervalMs);
   return lastEventAtMs - sinceMs >= LEARNING_MS && silenceMs > usualMs && silenceMs <= usualMs + DORMANT_MS;
 }

@@ -1,6 +1,6 @@
 import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
 import { describe, expect, it } from 'vitest';
-import { rowsOfVerbs, type AnyOperation, type VerbName } from '../../../src/api/contract.ts';
+import { rowsOfControlPlane, type AnyOperation, type ControlName } from '../../../src/api/contract.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
@@ -20,7 +20,7 @@ const JOBS = { queued: 'job-0mk3x1a2b-0123456789ab', paused: 'job-0mk3x1a2b-0123
 const BOB = '0aB1cD2eF3gH4iJ5kL6mN7';
 
 interface Act {
-  readonly verb: VerbName;
+  readonly operation: ControlName;
   /** Default: alice, at the machine. */
   readonly by?: Actor;
   readonly event: AuditEvent;
@@ -36,51 +36,56 @@ const bob = sessionActor({ address: '127.0.0.1' });
 const KEYS = { own: `k${'1'.repeat(22)}`, none: `k${'0'.repeat(22)}` };
 const revokedKey = { name: 'ci', user_email: 'bob@example.com', fingerprint: expect.stringMatching(/^qk_/) };
 
-/** It is audited as an act of the key that it revokes, and only if there is one: its own tests are those of its verb. */
-const triedElsewhere: readonly VerbName[] = ['revokeApiKeyBySecret'];
+/** It is audited as an act of the key that it revokes, and only if there is one: its own tests are those of its operation. */
+const triedElsewhere: readonly ControlName[] = ['revokeApiKeyBySecret'];
 
 const acts: readonly Act[] = [
   {
-    verb: 'createApiKey',
+    operation: 'createApiKey',
     by: bob,
     event: 'ApiKeyCreate',
     request: { body: { name: 'ci' } },
     names: { name: 'ci', expires_in_days: 90 },
     came: { id: expect.stringMatching(/^k/), fingerprint: expect.stringMatching(/^qk_/), scopes: ['read'] },
   },
-  { verb: 'revokeApiKey', by: bob, event: 'ApiKeyRevoke', request: { params: { id: KEYS.own } }, came: revokedKey },
-  { verb: 'revokeAnyApiKey', event: 'ApiKeyRevoke', request: { params: { id: KEYS.own } }, came: revokedKey },
-  { verb: 'addBucket', event: 'BucketConnect', request: { body: { bucket: 'videos' } }, came: { job_id: expect.stringMatching(/^job-/) } },
-  { verb: 'addBucket', event: 'BucketChange', request: { body: { bucket: 'photos', enrich: 'head' } } },
-  { verb: 'changeBucket', event: 'BucketChange', request: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } } },
-  { verb: 'removeBucket', event: 'BucketRemove', request: { params: { bucket: 'photos' } } },
+  { operation: 'revokeApiKey', by: bob, event: 'ApiKeyRevoke', request: { params: { id: KEYS.own } }, came: revokedKey },
+  { operation: 'revokeAnyApiKey', event: 'ApiKeyRevoke', request: { params: { id: KEYS.own } }, came: revokedKey },
   {
-    verb: 'applyBucket',
+    operation: 'addBucket',
+    event: 'BucketConnect',
+    request: { body: { bucket: 'videos' } },
+    came: { job_id: expect.stringMatching(/^job-/) },
+  },
+  { operation: 'addBucket', event: 'BucketChange', request: { body: { bucket: 'photos', enrich: 'head' } } },
+  { operation: 'changeBucket', event: 'BucketChange', request: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } } },
+  { operation: 'removeBucket', event: 'BucketRemove', request: { params: { bucket: 'photos' } } },
+  {
+    operation: 'applyBucket',
     event: 'BucketApply',
     request: { params: { bucket: 'photos' }, body: { enrich: 'head' } },
     came: { state: 'applied' },
   },
-  { verb: 'cleanBucket', event: 'BucketChange', request: { params: { bucket: 'applied' } } },
-  { verb: 'pauseNotification', event: 'BucketPause', request: { params: { bucket: 'applied' } } },
-  { verb: 'resumeNotification', event: 'BucketResume', request: { params: { bucket: 'paused' } } },
+  { operation: 'cleanBucket', event: 'BucketChange', request: { params: { bucket: 'applied' } } },
+  { operation: 'pauseNotification', event: 'BucketPause', request: { params: { bucket: 'applied' } } },
+  { operation: 'resumeNotification', event: 'BucketResume', request: { params: { bucket: 'paused' } } },
   {
-    verb: 'startReindex',
+    operation: 'startReindex',
     event: 'ReindexStart',
     request: { params: { bucket: 'photos' }, body: { prefix: 'a/', allow_deletes: 7 } },
     came: { job_id: expect.stringMatching(/^job-/) },
   },
-  { verb: 'pauseJob', event: 'ReindexPause', request: { params: { id: JOBS.queued } } },
-  { verb: 'resumeJob', event: 'ReindexResume', request: { params: { id: JOBS.paused }, body: { allow_deletes: 20 } } },
-  { verb: 'cancelJob', event: 'ReindexCancel', request: { params: { id: JOBS.queued } } },
-  { verb: 'replayDeadLetters', event: 'DeadLettersReplay', request: { body: { all: true } }, came: { replayed: 1, remaining: 0 } },
-  { verb: 'discardDeadLetters', event: 'DeadLettersDiscard', request: { body: { all: true } }, came: { discarded: 1, remaining: 0 } },
-  { verb: 'disableUser', event: 'UserDisable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
-  { verb: 'enableUser', event: 'UserEnable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
-  { verb: 'exportState', event: 'StateExport', request: { body: { limit: 1 } }, came: { records: 1 } },
-  { verb: 'appointAdmin', event: 'UserGrant', request: { body: { email: 'carol@example.com' } } },
-  { verb: 'withdrawAppointment', event: 'UserGrantWithdraw', request: { body: { email: 'dave@example.com' } } },
-  { verb: 'addGrant', event: 'GrantAdd', request: { body: { who: 'everyone', where: 'photos' } } },
-  { verb: 'removeGrant', event: 'GrantRemove', request: { body: { who: 'everyone', where: 'spare' } } },
+  { operation: 'pauseJob', event: 'ReindexPause', request: { params: { id: JOBS.queued } } },
+  { operation: 'resumeJob', event: 'ReindexResume', request: { params: { id: JOBS.paused }, body: { allow_deletes: 20 } } },
+  { operation: 'cancelJob', event: 'ReindexCancel', request: { params: { id: JOBS.queued } } },
+  { operation: 'replayDeadLetters', event: 'DeadLettersReplay', request: { body: { all: true } }, came: { replayed: 1, remaining: 0 } },
+  { operation: 'discardDeadLetters', event: 'DeadLettersDiscard', request: { body: { all: true } }, came: { discarded: 1, remaining: 0 } },
+  { operation: 'disableUser', event: 'UserDisable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
+  { operation: 'enableUser', event: 'UserEnable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
+  { operation: 'exportState', event: 'StateExport', request: { body: { limit: 1 } }, came: { records: 1 } },
+  { operation: 'appointAdmin', event: 'UserGrant', request: { body: { email: 'carol@example.com' } } },
+  { operation: 'withdrawAppointment', event: 'UserGrantWithdraw', request: { body: { email: 'dave@example.com' } } },
+  { operation: 'addGrant', event: 'GrantAdd', request: { body: { who: 'everyone', where: 'photos' } } },
+  { operation: 'removeGrant', event: 'GrantRemove', request: { body: { who: 'everyone', where: 'spare' } } },
 ];
 
 /** Two buckets, of which `spare` is for the neighbour; a queued and a paused job; a dead letter. */
@@ -121,8 +126,8 @@ async function startWorld() {
   return {
     audit,
     telemetry,
-    ask: (verb: VerbName, request: AnyRequest = {}, actor: Actor = alice): Promise<unknown> =>
-      (operations[verb] as AnyOperation)(request, { actor, signal }),
+    ask: (operation: ControlName, request: AnyRequest = {}, actor: Actor = alice): Promise<unknown> =>
+      (operations[operation] as AnyOperation)(request, { actor, signal }),
     refuse: (which: (record: AuditRecord) => boolean): void => {
       refuses = which;
     },
@@ -145,25 +150,25 @@ async function startWorld() {
 
 const outcomesOf = (records: readonly AuditRecord[]) => records.map(({ eventname, outcome }) => [eventname, outcome]);
 
-describe('verbs of the control plane', () => {
+describe('operations of the control plane', () => {
   it('that change something are all tried below', () => {
-    const changing = rowsOfVerbs.filter(({ method }) => method !== 'GET').map(({ operation }) => operation);
-    expect(new Set([...acts.map(({ verb }) => verb), ...triedElsewhere])).toEqual(new Set(changing));
+    const changing = rowsOfControlPlane.filter(({ method }) => method !== 'GET').map(({ operation }) => operation);
+    expect(new Set([...acts.map(({ operation }) => operation), ...triedElsewhere])).toEqual(new Set(changing));
   });
 
   it('that only read are not audited, the audit itself among them', async () => {
     const { ask, audit } = await startWorld();
-    for (const verb of ['listBuckets', 'listDeadLetters', 'listAudit'] as const) await ask(verb);
+    for (const operation of ['listBuckets', 'listDeadLetters', 'listAudit'] as const) await ask(operation);
     expect(audit.records).toEqual([]);
   });
 });
 
-describe.each(acts.map((act) => [act.event, act.verb, act] as const))(
+describe.each(acts.map((act) => [act.event, act.operation, act] as const))(
   '%s of %s',
-  (event, verb, { by, request, came = {}, names = Object.assign({}, request.params, request.body) }) => {
+  (event, operation, { by, request, came = {}, names = Object.assign({}, request.params, request.body) }) => {
     it('has a record before it and one after it, by the same actor and request', async () => {
       const { ask, audit, telemetry } = await startWorld();
-      await ask(verb, request, by);
+      await ask(operation, request, by);
       const facts = {
         eventname: event,
         useridentity: {
@@ -190,7 +195,7 @@ describe.each(acts.map((act) => [act.event, act.verb, act] as const))(
         code: 'audit.unavailable',
         reason: expect.stringMatching(`^the audit record of ${event} could not be stored.*disk is full`),
       };
-      await expect(ask(verb, request, by)).rejects.toMatchObject(refusal);
+      await expect(ask(operation, request, by)).rejects.toMatchObject(refusal);
       expect(await everything()).toEqual(before);
       expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
       await ask('removeBucket', { params: { bucket: 'spare' } });

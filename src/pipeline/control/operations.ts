@@ -1,4 +1,4 @@
-/** The verbs of the control plane, one for each operation that it answers. Parts that ingest uses too (connecting, dead letters) are created outside. */
+/** The operations of the control plane. Parts that ingest uses too (connecting, dead letters) are created outside. */
 import {
   applyAdvice,
   bucketView,
@@ -9,7 +9,7 @@ import {
   type ShownBucket,
   type Activity,
 } from '../../api/buckets.ts';
-import type { Verbs } from '../../api/contract.ts';
+import type { CheckedOperations } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView } from '../../api/jobs.ts';
 import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
@@ -21,13 +21,13 @@ import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants } from '../access/policy.ts';
 import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts';
-import { createAccessVerbs } from '../access/verbs.ts';
+import { createAccessOperations } from '../access/operations.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.ts';
 import { createGapReports, createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
-import { createKeyVerbs } from '../identity/key-verbs.ts';
+import { createKeyOperations } from '../identity/key-operations.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
@@ -53,7 +53,7 @@ import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-interface VerbDependencies extends WithPorts<'clock' | 'telemetry'> {
+interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
   readonly storage: ObjectStorage;
   /** Called when a job has something to do, for a worker in this process. */
@@ -79,15 +79,18 @@ interface VerbDependencies extends WithPorts<'clock' | 'telemetry'> {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
-type ReadVerbs = Pick<
-  Verbs,
+type ReadOperations = Pick<
+  CheckedOperations,
   'searchObjects' | 'getFacets' | 'listChanges' | 'getUsage' | 'getSeries' | 'getGrowth' | 'explainObject' | 'listBuckets' | 'getBucket'
 >;
-type LetterVerbs = Pick<Verbs, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
-type PeopleVerbs = Pick<Verbs, 'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'>;
+type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
+type PeopleOperations = Pick<
+  CheckedOperations,
+  'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'
+>;
 
-/** Creates the verbs. They throw RequestError for mistakes that the caller can correct, and faults. Every verb that changes something is audited. */
-export function createVerbs(dependencies: VerbDependencies): Verbs {
+/** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
+export function createOperations(dependencies: OperationDependencies): CheckedOperations {
   const {
     store,
     storage,
@@ -126,7 +129,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });
-  const keys = createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });
+  const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -134,7 +137,7 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readVerbs({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, activity, statuses, readableBy }),
+    ...readOperations({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, activity, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -192,11 +195,11 @@ export function createVerbs(dependencies: VerbDependencies): Verbs {
     pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
     resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
     cancelJob: audited('ReindexCancel', async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal))),
-    ...letterVerbs(deadLetters, audited),
+    ...letterOperations(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessVerbs({ grants, state, users, rules, clock, audited, everyoneReads, hasFile, readableBy }),
-    ...peopleVerbs(createPeople({ state, clock, rules, liveKeys }), audited),
+    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, hasFile, readableBy }),
+    ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
     exportState: audited(
       'StateExport',
       ({ body }, { signal }) => exportState(body, signal),
@@ -220,7 +223,7 @@ interface ReadParts {
 }
 
 /** What everyone who may read anything asks: answers are of what the caller may read. */
-function readVerbs({
+function readOperations({
   state,
   search,
   getFacets,
@@ -232,7 +235,7 @@ function readVerbs({
   activity,
   statuses,
   readableBy,
-}: ReadParts): ReadVerbs {
+}: ReadParts): ReadOperations {
   return {
     async searchObjects({ query }, { actor, signal }) {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
@@ -288,7 +291,7 @@ function shownPage<Item, View, Rest extends object>(
 }
 
 /** What people do with dead letters. */
-function letterVerbs(deadLetters: VerbDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterVerbs {
+function letterOperations(deadLetters: OperationDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
   return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
@@ -312,7 +315,7 @@ function letterVerbs(deadLetters: VerbDependencies['deadLetters'], audited: Retu
 }
 
 /** What administrators do with the users. */
-function peopleVerbs(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleVerbs {
+function peopleOperations(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleOperations {
   return {
     listUsers: ({ query }, { signal }) => people.list(query, signal),
     disableUser: audited(

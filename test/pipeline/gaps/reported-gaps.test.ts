@@ -11,7 +11,7 @@ const singleDelete = (world: IngestWorld, key: string, { agoMs, requestID }: { r
 });
 
 describe('a bulk delete of a routed bucket', () => {
-  it('whose keys are told one by one is a covered gap, in whatever order the events come', async () => {
+  it('whose keys are reported one by one makes a gap that says so, in whatever order the events come', async () => {
     for (const isBulkFirst of [true, false]) {
       const world = await createIngestWorld({ bucket: { source: 'routed' } });
       const requestID = 'A1B2C3D4E5F60708';
@@ -25,7 +25,7 @@ describe('a bulk delete of a routed bucket', () => {
     }
   });
 
-  it('is not covered by S3’s own events, which are of single deletes', async () => {
+  it('has no such report by S3’s own events, which are of single deletes', async () => {
     const world = await createIngestWorld({ bucket: { source: 'routed' } });
     const atMs = world.clock.nowMs() - 60_000;
     await world.send(nativeRecord('a', { eventName: 'ObjectRemoved:Delete', eventTimeMs: atMs }));

@@ -1,5 +1,5 @@
 /**
- * Random interleavings of workers that fold, reconciles that close gaps, crashes and wrong clocks. Whatever the order, a
+ * Random interleavings of workers that hand records over, reconciles that close gaps, crashes and wrong clocks. Whatever the order, a
  * record that was acknowledged has an open gap that a reconcile will close, or a reconcile has run that began after its change.
  */
 import { setImmediate } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { gapAfterOther } from '../../../src/domain/gaps/closing.ts';
 import { gapId, gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import { createFolding, type FoldedRecord, type Folding } from '../../../src/pipeline/gaps/folding.ts';
+import { createHandover, type HandedOverRecord, type Handover } from '../../../src/pipeline/gaps/handover.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -23,7 +23,7 @@ const WORKERS = 3;
 
 /** A record that a worker was allowed to acknowledge. */
 interface Acknowledged {
-  readonly change: FoldedRecord['change'];
+  readonly change: HandedOverRecord['change'];
   readonly key: string | undefined;
   /** When S3 made the change, by S3's clock. */
   readonly changedAtMs: number;
@@ -37,18 +37,18 @@ interface Reconcile {
   readonly tags: boolean;
 }
 
-const foldOf = fc.record({
+const handoverOf = fc.record({
   worker: fc.nat({ max: WORKERS - 1 }),
   change: fc.constantFrom('delete' as const, 'tags' as const, 'other' as const),
   key: fc.option(fc.constantFrom('a', 'ab', 'b'), { nil: undefined, freq: 4 }),
-  /** How long before it is folded the change was made, and how long after the change the message was sent. */
+  /** How long before it is handed over the change was made, and how long after the change the message was sent. */
   agoMs: fc.constantFrom(0, 900, 30_000, 700_000, DAY_MS),
   sentAfterMs: fc.constantFrom(0, 1_500, 120_000),
   eventTime: fc.constantFrom('whole second' as const, 'absent' as const, 'far ahead' as const, 'long ago' as const),
 });
 
 type Step =
-  | { readonly kind: 'fold'; readonly fold: typeof foldOf extends fc.Arbitrary<infer Fold> ? Fold : never }
+  | { readonly kind: 'handOver'; readonly handOver: typeof handoverOf extends fc.Arbitrary<infer Drawn> ? Drawn : never }
   | { readonly kind: 'wait'; readonly forMs: number }
   | { readonly kind: 'reconcile begins'; readonly prefix: string; readonly tags: boolean }
   | { readonly kind: 'reconcile ends' }
@@ -56,7 +56,7 @@ type Step =
   | { readonly kind: 'store fails'; readonly puts: number };
 
 const stepOf: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('fold' as const), fold: foldOf }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('handOver' as const), handOver: handoverOf }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 5_000, 12_000, 90_000) }) },
   {
     weight: 3,
@@ -89,16 +89,16 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
   let failingPuts = 0;
   let workers = skewsMs.map(startWorker);
 
-  function startWorker(skewMs: number): { readonly folding: Folding; readonly crash: () => void } {
+  function startWorker(skewMs: number): { readonly handover: Handover; readonly crash: () => void } {
     const dead = new AbortController();
     const own = { ...clock, nowMs: () => clock.nowMs() + skewMs };
-    const folding = createFolding({
+    const handover = createHandover({
       state: leftAt(dead.signal),
       clock: own,
       telemetry: createFakeTelemetry(),
       permission: { isPermitted: true },
     });
-    return { folding, crash: () => dead.abort(new Error('crashed')) };
+    return { handover, crash: () => dead.abort(new Error('crashed')) };
   }
 
   /** The store as a worker sees it until it crashes: a put may be its last act, whose answer it never gets. */
@@ -118,7 +118,7 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
     };
   }
 
-  function fold({ worker, change, key, agoMs, sentAfterMs, eventTime }: Extract<Step, { kind: 'fold' }>['fold']): void {
+  function handOver({ worker, change, key, agoMs, sentAfterMs, eventTime }: Extract<Step, { kind: 'handOver' }>['handOver']): void {
     const changedAtMs = clock.nowMs() - agoMs;
     const eventTimes = {
       'whole second': Math.floor(changedAtMs / 1_000) * 1_000,
@@ -128,7 +128,7 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
     };
     const sentAtMs = changedAtMs + sentAfterMs + sqsSkewMs;
     const record = { bucket: BUCKET, change, sentAtMs, eventTimeMs: eventTimes[eventTime], reason: 's3.unavailable' };
-    workers[worker]?.folding.fold({ ...record, ...(key !== undefined && { key }) }).then(
+    workers[worker]?.handover.handOver({ ...record, ...(key !== undefined && { key }) }).then(
       () => acknowledged.push({ change, key, changedAtMs }),
       () => undefined,
     );
@@ -157,8 +157,8 @@ async function createWorld({ skewsMs, sqsSkewMs }: Clocks) {
 
   async function take(step: Step): Promise<void> {
     switch (step.kind) {
-      case 'fold':
-        return fold(step.fold);
+      case 'handOver':
+        return handOver(step.handOver);
       case 'wait':
         return clock.advance(step.forMs);
       case 'reconcile begins':
@@ -189,7 +189,7 @@ function isWaiting({ change, key, changedAtMs }: Acknowledged, gaps: readonly Ga
   return gap !== undefined && gap.state !== 'closed' && gap.lastSeenMs >= changedAtMs && (change !== 'tags' || gap.tags === true);
 }
 
-describe('a record that was folded', () => {
+describe('a record that was handed over', () => {
   it('is waited for by an open gap, or was covered by a reconcile that began after its change: in every history', async () => {
     let acknowledgedInAll = 0;
     let repairedEarly = 0;

@@ -1,18 +1,18 @@
 /**
- * Folding: a record that cannot be served for long is left to the gap of its bucket, and its message is deleted.
+ * Handover: a record that cannot be served for long is left to the gap of its bucket, and its message is deleted.
  *
- *   fold ──► is its change before a lastSeen that this worker has stored? ──yes──► folded (counted with the next write)
+ *   handed over ──► is its change before a lastSeen that this worker has stored? ──yes──► stored (counted with the next write)
  *                              │ no
  *                              ▼
- *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► folded
+ *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► stored
  *
- * src/domain/gaps/folding.ts says why this is safe. Thousands of records a second cost one write every five seconds for each
+ * src/domain/gaps/handover.ts says why this is safe. Thousands of records a second cost one write every five seconds for each
  * of the two gaps of a bucket, and few of them wait for it.
  */
 import { LRUCache } from 'lru-cache';
-import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/folding.ts';
+import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/handover.ts';
 import type { LostChange } from '../../domain/messages/outcome.ts';
-import { gapId, gapSchema, withSighting, type GapKind, type GapSighting } from '../../domain/gaps/gap.ts';
+import { gapId, gapSchema, withReport, type GapKind, type GapReport } from '../../domain/gaps/gap.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { factsOf, warnOfGap } from './reports.ts';
 import type { StateEntry, StateVersion } from '../ports/state.ts';
@@ -27,7 +27,7 @@ const INTERVAL_MS = 5_000;
 const REMEMBERED_MAX = 10_000;
 
 /** A record whose message is going to be deleted although the index does not have its change. */
-export interface FoldedRecord {
+export interface HandedOverRecord {
   readonly bucket: string;
   /** What the record reports: a delete, a change of tags of a bucket whose enrichment is `tags`, or anything else. */
   readonly change: LostChange;
@@ -40,23 +40,23 @@ export interface FoldedRecord {
   readonly key?: string;
 }
 
-export interface Folding {
-  /** Whether gaps are closed, so that a folded record is going to be repaired. Read from memory. */
+export interface Handover {
+  /** Whether gaps are closed, so that a record that is handed over is going to be repaired. Read from memory. */
   readonly isPermitted: boolean;
   /**
    * Resolves when an open gap stands for the record durably, or a later reconcile has seen its change, so that its message may
    * be deleted. A record of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws
    * the store's fault, or the signal's reason; then the message must be kept.
    */
-  fold(record: FoldedRecord, signal?: AbortSignal): Promise<void>;
+  handOver(record: HandedOverRecord, signal?: AbortSignal): Promise<void>;
 }
 
-interface FoldingDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly permission: Pick<FoldingPermission, 'isPermitted'>;
+interface HandoverDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly permission: Pick<HandoverPermission, 'isPermitted'>;
 }
 
-/** Folded records that one write stores. */
-interface FoldSum {
+/** Records that one write stores. */
+interface HandoverSum {
   readonly bucket: string;
   readonly kind: GapKind;
   readonly prefix?: string;
@@ -67,67 +67,67 @@ interface FoldSum {
   readonly count: number;
 }
 
-/** What this worker has stored of a gap, and what it has folded since. */
-interface Lane {
-  /** Records whose change was made before this may be folded without a write. */
+/** What this worker has stored of a gap, and what was handed over since. */
+interface Memory {
+  /** Records whose change was made before this may be handed over without a write. */
   storedLastSeenMs: number;
   /** The same for changes of tags: the gap had `tags` when this lastSeen was stored. */
   storedTagsMs: number;
-  /** Records that were folded without a write. The next write counts them. */
-  uncounted: FoldSum | undefined;
+  /** Records that were handed over without a write. The next write counts them. */
+  uncounted: HandoverSum | undefined;
 }
 
-/** Creates the folding of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
-export function createFolding({ state, clock, telemetry, permission }: FoldingDependencies): Folding {
-  const lanes = new LRUCache<string, Lane>({ max: REMEMBERED_MAX });
+/** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
+export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
+  const memories = new LRUCache<string, Memory>({ max: REMEMBERED_MAX });
   const keyGaps = createKeyGaps({ state, clock });
-  const write = createCoalescingWriter<FoldSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
+  const write = createCoalescingWriter<HandoverSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
-  function laneOf(id: string): Lane {
-    const known = lanes.get(id);
+  function memoryOf(id: string): Memory {
+    const known = memories.get(id);
     if (known !== undefined) return known;
-    const lane: Lane = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
-    lanes.set(id, lane);
-    return lane;
+    const memory: Memory = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
+    memories.set(id, memory);
+    return memory;
   }
 
-  async function writeGap(id: string, asked: FoldSum): Promise<void> {
-    const lane = laneOf(id);
-    const sum = lane.uncounted === undefined ? asked : mergeSums(lane.uncounted, asked);
-    lane.uncounted = undefined;
+  async function writeGap(id: string, asked: HandoverSum): Promise<void> {
+    const memory = memoryOf(id);
+    const sum = memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
+    memory.uncounted = undefined;
     const facts = await factsOf(state, sum.bucket);
-    if (facts === undefined) return forget(lane);
+    if (facts === undefined) return forget(memory);
     const nowMs = clock.nowMs();
     const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
     const gap = await updateRecord(state, refs.gap(id), (current) => {
-      // a folded record says itself whether it is of tags
-      const next = withSighting(current, sightingOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
+      // a record that is handed over says itself whether it is of tags
+      const next = withReport(current, reportOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
       // lastSeen is ahead of the changes; firstSeen is not
       return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
     });
-    lane.storedLastSeenMs = Math.max(lane.storedLastSeenMs, seenAtMs);
-    if (gap.tags === true) lane.storedTagsMs = Math.max(lane.storedTagsMs, seenAtMs);
+    memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
+    if (gap.tags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
     warnOfGap(telemetry, sum);
   }
 
   /** The records that come next ask again whether the bucket is connected. */
-  function forget(lane: Lane): void {
-    lane.storedLastSeenMs = 0;
-    lane.storedTagsMs = 0;
+  function forget(memory: Memory): void {
+    memory.storedLastSeenMs = 0;
+    memory.storedTagsMs = 0;
   }
 
   /** Counts a record that is stored already. The first of them asks for the write that counts them all, and does not wait for it. */
-  function countLater(id: string, lane: Lane, sum: FoldSum): void {
-    const isFirst = lane.uncounted === undefined;
-    lane.uncounted = isFirst || lane.uncounted === undefined ? sum : mergeSums(lane.uncounted, sum);
+  function countLater(id: string, memory: Memory, sum: HandoverSum): void {
+    const isFirst = memory.uncounted === undefined;
+    memory.uncounted = isFirst || memory.uncounted === undefined ? sum : mergeSums(memory.uncounted, sum);
     // if it fails only the count is too low: a lastSeen that is later than their changes is stored
     if (isFirst) write(id, { ...sum, count: 0 }).catch(() => undefined);
   }
 
-  async function foldInto(id: string, sum: FoldSum, signal: AbortSignal | undefined): Promise<void> {
-    const lane = laneOf(id);
-    const storedMs = sum.hasTags ? lane.storedTagsMs : lane.storedLastSeenMs;
-    if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, lane, sum);
+  async function handOverTo(id: string, sum: HandoverSum, signal: AbortSignal | undefined): Promise<void> {
+    const memory = memoryOf(id);
+    const storedMs = sum.hasTags ? memory.storedTagsMs : memory.storedLastSeenMs;
+    if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, memory, sum);
     else await write(id, sum, signal);
   }
 
@@ -135,18 +135,18 @@ export function createFolding({ state, clock, telemetry, permission }: FoldingDe
     get isPermitted() {
       return permission.isPermitted;
     },
-    async fold(record, signal) {
+    async handOver(record, signal) {
       signal?.throwIfAborted();
       const kind = kindOf(record);
       const prefix = record.key === undefined ? undefined : await keyGaps.prefixFor(record.bucket, kind, record.key);
       const sum = sumOf(record, kind, prefix);
-      await foldInto(gapId(sum), sum, signal);
+      await handOverTo(gapId(sum), sum, signal);
     },
   };
 }
 
 /** Deletes are kept apart: the deletion limit of a re-index does not hold back what such a gap exists to delete. */
-function kindOf({ change }: FoldedRecord): GapKind {
+function kindOf({ change }: HandedOverRecord): GapKind {
   switch (change) {
     case 'delete':
       return 'bulk-delete';
@@ -156,7 +156,7 @@ function kindOf({ change }: FoldedRecord): GapKind {
   }
 }
 
-function sumOf({ bucket, change, reason, ...times }: FoldedRecord, kind: GapKind, prefix: string | undefined): FoldSum {
+function sumOf({ bucket, change, reason, ...times }: HandedOverRecord, kind: GapKind, prefix: string | undefined): HandoverSum {
   const momentMs = momentOf(times);
   return {
     bucket,
@@ -170,7 +170,7 @@ function sumOf({ bucket, change, reason, ...times }: FoldedRecord, kind: GapKind
   };
 }
 
-function mergeSums(earlier: FoldSum, later: FoldSum): FoldSum {
+function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
   return {
     ...later,
     firstMomentMs: Math.min(earlier.firstMomentMs, later.firstMomentMs),
@@ -180,7 +180,7 @@ function mergeSums(earlier: FoldSum, later: FoldSum): FoldSum {
   };
 }
 
-function sightingOf({ bucket, kind, prefix, reason, hasTags }: FoldSum, seenAtMs: number): GapSighting {
+function reportOf({ bucket, kind, prefix, reason, hasTags }: HandoverSum, seenAtMs: number): GapReport {
   return {
     bucket,
     kind,
@@ -245,14 +245,14 @@ function isOpenKeyGap({ record }: StateEntry): boolean {
   return data !== undefined && data.state !== 'closed' && data.folded === true && data.prefix !== undefined;
 }
 
-// ── whether records may be folded: only where gaps are closed ──────────────────────────────────────────────────────
+// ── whether records may be handed over: only where gaps are closed ──────────────────────────────────────────────────────
 
 /** A worker that was not seen for this long may never come back; a restart or an upgrade takes minutes. */
 const ABSENT_MS = 3_600_000;
 /** How often the record is read. */
 const READ_MS = 60_000;
 
-export interface FoldingPermission {
+export interface HandoverPermission {
   /** The budget is not 0, and a re-index worker was seen within the last hour. From memory. */
   readonly isPermitted: boolean;
   /** Reads now and then each minute until the signal is aborted. Resolves after the first reading, which may fail: then nothing is permitted yet. */
@@ -268,7 +268,7 @@ interface PermissionDependencies extends WithPorts<'state' | 'clock' | 'telemetr
  * Creates the permission; nothing is permitted before watch(). A re-index worker stores the record of the schedule that closes
  * gaps several times a minute, so that record shows that one is there; no process has to store anything else.
  */
-export function createFoldingPermission(dependencies: PermissionDependencies): FoldingPermission {
+export function createHandoverPermission(dependencies: PermissionDependencies): HandoverPermission {
   const { state, clock, telemetry, requestsPerDay } = dependencies;
   const areGapsClosed = requestsPerDay > 0;
   /** When a worker was there, by this process's monotonic clock. */

@@ -1,6 +1,6 @@
-/** The verbs about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
+/** The operations about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../../api/api-keys.ts';
-import type { Verbs } from '../../api/contract.ts';
+import type { CheckedOperations } from '../../api/contract.ts';
 import { partOf, textOfPart } from '../../domain/access/grant.ts';
 import { readsAll, type Readable } from '../../domain/access/readable.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
@@ -29,8 +29,8 @@ import { newKeySecret } from './random-texts.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-type KeyVerbs = Pick<
-  Verbs,
+type KeyOperations = Pick<
+  CheckedOperations,
   | 'createApiKey'
   | 'listApiKeys'
   | 'getApiKey'
@@ -41,7 +41,7 @@ type KeyVerbs = Pick<
   | 'revokeAnyApiKey'
 >;
 
-interface KeyVerbsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+interface KeyOperationsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly users: Users;
   readonly audited: Audited;
   readonly rule: ExpiryRule;
@@ -53,7 +53,16 @@ interface KeyVerbsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-export function createKeyVerbs({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys }: KeyVerbsDependencies): KeyVerbs {
+export function createKeyOperations({
+  state,
+  users,
+  clock,
+  telemetry,
+  audited,
+  rule,
+  readableBy,
+  liveKeys,
+}: KeyOperationsDependencies): KeyOperations {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
   const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });

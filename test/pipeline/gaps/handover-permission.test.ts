@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createFoldingPermission } from '../../../src/pipeline/gaps/folding.ts';
+import { createHandoverPermission } from '../../../src/pipeline/gaps/handover.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -14,7 +14,7 @@ function setUp({ requestsPerDay = 200_000, wrap = (state: StateStore) => state }
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  const permission = createFoldingPermission({ state: wrap(state), clock, telemetry, requestsPerDay });
+  const permission = createHandoverPermission({ state: wrap(state), clock, telemetry, requestsPerDay });
   const ref = refs.schedule('close-gaps');
   /** A re-index worker begins a round; its clock is this far ahead. */
   const round = (aheadMs = 0) =>
@@ -28,7 +28,7 @@ function setUp({ requestsPerDay = 200_000, wrap = (state: StateStore) => state }
   return { permission, clock, telemetry, round };
 }
 
-describe('folding is permitted', () => {
+describe('handover is permitted', () => {
   it('while a re-index worker was there within an hour', async () => {
     const { permission, clock, round } = setUp();
     expect(permission.isPermitted).toBe(false);
