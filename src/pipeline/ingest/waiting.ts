@@ -177,7 +177,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
-    telemetry.count('tally_handed_over_total', 1, { fault: fault.code });
+    telemetry.count('tally_folded_total', 1, { fault: fault.code });
     return { kind: 'gap' };
   }
 

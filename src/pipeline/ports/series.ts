@@ -325,7 +325,7 @@ export const seriesTable = {
     help: 'Shows how many circuits are open: of the index store or of S3, and whether the whole of it (S3: of a region) or one bucket’s part does not answer. Records that need it wait.',
     alert: '> 0 for 10 min',
   },
-  tally_handed_over_total: {
+  tally_folded_total: {
     type: 'counter',
     unit: 'records',
     labels: { fault: faultCodes },
