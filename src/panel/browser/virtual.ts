@@ -31,6 +31,7 @@ export function useVirtualRows({ count, rowPx, body }: Wishes): VirtualRows {
   const slots = useRef<Slots>(new Map());
   const drawn = useRef<readonly number[]>([]);
   const beyond = useRef(BEYOND);
+  const topPx = (): number => (body.current === null ? 0 : Math.round(body.current.getBoundingClientRect().top + scrollY));
   const options = {
     count,
     estimateSize: () => rowPx,
@@ -44,8 +45,10 @@ export function useVirtualRows({ count, rowPx, body }: Wishes): VirtualRows {
     initialOffset: () => (place.read().isReturn ? scrollOf(place.read().href) : scrollY),
     rangeExtractor: rowsOf,
     onChange(changed: Virtualizer<Window, HTMLElement>) {
-      // of a jump only what is seen is drawn, until it ends: there may be one in each frame
-      beyond.current = changed.isScrolling && isJump(changed.range, drawn.current) ? 0 : BEYOND;
+      const jumps = changed.isScrolling && isJump(changed.range, drawn.current);
+      // of a jump only what is seen is drawn, until it ends: there may be one in each frame. So no rows make up for what came above.
+      beyond.current = jumps ? 0 : BEYOND;
+      if (jumps) setMargin(topPx());
       changed.options.overscan = beyond.current;
       if (changed.getVirtualIndexes().join() !== drawn.current.join()) draw({});
     },
@@ -55,10 +58,7 @@ export function useVirtualRows({ count, rowPx, body }: Wishes): VirtualRows {
   useLayoutEffect(() => virtualizer._didMount(), []);
   useLayoutEffect(() => virtualizer._willUpdate());
   // rows beyond what is seen make up for what grows above the list
-  useLayoutEffect(() => {
-    const top = body.current === null ? 0 : Math.round(body.current.getBoundingClientRect().top + scrollY);
-    if (top !== marginPx) setMargin(top);
-  }, [count, rowPx]);
+  useLayoutEffect(() => setMargin(topPx()), [count, rowPx]);
   useLayoutEffect(() => virtualizer.measure(), [rowPx]);
   const rows = virtualizer.getVirtualIndexes();
   drawn.current = rows;
