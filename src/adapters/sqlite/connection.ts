@@ -140,7 +140,10 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number, read
         mkdirSync(dirname(path), { recursive: true });
         const database = openDatabase({ path, mode: 'rwc', busyTimeoutMs });
         try {
-          createSchema(database);
+          if (!hasSchema(database)) {
+            storeWriteAheadMode(database, busyTimeoutMs);
+            createSchema(database);
+          }
         } finally {
           database.close();
         }
@@ -219,6 +222,26 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   return database;
 }
 
+/** SQLite's own wait between two attempts to get a lock is at most ten times as long. */
+const LOCK_POLL_MS = 10;
+
+/**
+ * With write-ahead logging, readers and the one writer do not wait for each other; the mode is stored in the file. While another
+ * process writes the file, SQLite refuses the change at once, whatever the time-out of the connection: so it is repeated until then.
+ */
+function storeWriteAheadMode(database: DatabaseSync, busyTimeoutMs: number): void {
+  const untilMs = performance.now() + busyTimeoutMs;
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL');
+      return;
+    } catch (error) {
+      if (primaryCodeOf(error) !== BUSY || performance.now() > untilMs) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
+    }
+  }
+}
+
 /** Searches have texts of many shapes. More than these are compiled again, which takes some 50 µs each. */
 const STATEMENTS_MAX = 500;
 
@@ -250,12 +273,14 @@ function createSession(database: DatabaseSync, fileId: string): SqliteSession {
   return { fileId, statement, transaction };
 }
 
+/** The primary result code while another process has the lock. */
+const BUSY = 5;
 /** The primary result code of a write for which the disk has no room. */
 const FULL = 13;
 
 /** The faults of SQLite's primary result codes (https://www.sqlite.org/rescode.html); any other is `internal.unexpected`. */
 const faultCodes: ReadonlyMap<number, FaultCode> = new Map([
-  [5, 'index.overloaded'], // BUSY: another process held the write lock for longer than the busy time-out
+  [BUSY, 'index.overloaded'], // another process held the write lock for longer than the busy time-out
   [6, 'index.overloaded'], // LOCKED
   [8, 'index.blocked'], // READONLY
   [10, 'index.unreachable'], // IOERR

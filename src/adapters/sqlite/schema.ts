@@ -116,9 +116,6 @@ export function hasSchema(database: DatabaseSync): boolean {
 
 /** Gives a new file the schema, in one transaction. Several processes may call it at the same time. */
 export function createSchema(database: DatabaseSync): void {
-  if (hasSchema(database)) return;
-  // with WAL, readers and the one writer do not wait for each other; the mode is stored in the file
-  database.exec('PRAGMA journal_mode = WAL');
   database.exec('BEGIN IMMEDIATE');
   try {
     // read again under the write lock, because another process may have been faster

@@ -259,6 +259,19 @@ describe('several processes on one file', () => {
     expect(await open().objects.write(writesOf([live('a')]))).toEqual([{ kind: 'written' }]);
   });
 
+  it('wait for one that writes the new file before it has the schema', async () => {
+    const child = run(`
+      import { DatabaseSync } from 'node:sqlite';
+      const database = new DatabaseSync(path);
+      database.exec('BEGIN IMMEDIATE');
+      process.stdout.write('begun\\n');
+      // the parent stands still while it waits, so nothing but time can end this
+      setTimeout(() => database.exec('COMMIT'), 200);`);
+    expect(await firstLine(child)).toBe('begun');
+    await prepared();
+    expect(await ended(child)).toBe(0);
+  });
+
   it('never lose an update that was compared and swapped', async () => {
     const store = await prepared();
     await store.state.put({ id: 'counter', kind: 'lock', record: { count: 0 } }, null);
