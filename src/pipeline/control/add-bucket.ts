@@ -2,7 +2,7 @@
 import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
 import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { type ConnectBucket, topicAfter } from '../buckets/connect.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Look } from '../provision/watch.ts';
 import { readRecord, refs } from '../records/stored.ts';
@@ -121,11 +121,5 @@ function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
   if (typeof topicArn === 'string' && source === undefined && before.source !== 'topic') {
     const detail = `topic_arn: ${before.bucket} has the source ${before.source}, so say which source the topic is for: "source": "topic"`;
     throw new RequestError('request.invalid', detail);
-  }
-  if ((source ?? before.source) === 'topic' && topicAfter(before, request) === undefined) {
-    throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
-  }
-  if (topicArn?.endsWith('.fifo') === true) {
-    throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   }
 }
