@@ -34,7 +34,7 @@ import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
-import { createUnreceived } from '../pipeline/queues/unreceived.ts';
+import { createUnreceived, type Unreceived } from '../pipeline/queues/unreceived.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -221,6 +221,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
+  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls: queues.bucket });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -229,7 +230,11 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       circuits,
       ingest,
       prepared: () => prepared,
-      others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }],
+      others: [
+        ...reindexing.checks,
+        { name: 'jobs', neededBy: [], check: unclaimed.check },
+        { name: 'messages', neededBy: [], check: unreceived.check },
+      ],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
@@ -302,7 +307,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, unreceived, series }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
@@ -332,12 +337,12 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
+  readonly unreceived: Unreceived;
   readonly series: SeriesRecorder;
-  readonly bucketQueueUrls: readonly string[];
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, unreceived, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = {
     ...watching,
@@ -349,8 +354,11 @@ function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...w
     series,
   };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
-  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
-  repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);
+  repeat(
+    { clock, telemetry },
+    { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal },
+    unreceived.look,
+  );
   if (settings.TALLY_SERIES)
     repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }
