@@ -44,7 +44,7 @@ import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline
 import { MINUTE_MS } from '../domain/series/hour.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
-import { servingChecks } from './readiness-checks.ts';
+import { servingChecks, warningOf } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
@@ -230,11 +230,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       circuits,
       ingest,
       prepared: () => prepared,
-      others: [
-        ...reindexing.checks,
-        { name: 'jobs', neededBy: [], check: unclaimed.check },
-        { name: 'messages', neededBy: [], check: unreceived.check },
-      ],
+      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', unreceived)],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });

@@ -21,7 +21,7 @@ interface UnreceivedDependencies extends WithPorts<'state' | 'clock'> {
 
 export interface Unreceived {
   /** Looks at all bucket queues; to be repeated as often as open circuits are stored. Throws the store's fault. */
-  look(): Promise<void>;
+  readonly look: () => Promise<void>;
   readonly check: () => ReadinessCheck;
 }
 
