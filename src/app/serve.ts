@@ -36,7 +36,7 @@ import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
 import { createUnreceived, type Unreceived } from '../pipeline/queues/unreceived.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
-import { createIngestRole } from '../pipeline/ingest/role.ts';
+import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
@@ -314,12 +314,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
-      const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
-      const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
-      const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, queues.bucket, telemetry));
+      startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls: queues.bucket }, stopping.signal);
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -327,6 +322,24 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       return servedAt;
     },
   };
+}
+
+interface IngestRecordParts {
+  readonly core: Core;
+  readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
+  readonly ingest: IngestRole;
+  readonly bucketQueueUrls: readonly string[];
+}
+
+/** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */
+function startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
+  const clock = systemClock;
+  const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal };
+  repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
+  repeat({ clock, telemetry }, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
+  const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
+  repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, bucketQueueUrls, telemetry));
 }
 
 interface RecordParts extends Pick<ServingParts, 'settings'> {
