@@ -103,8 +103,9 @@ type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
 function choiceOf(request: WishRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
   const enrich = request.enrich ?? record?.enrich ?? 'none';
-  if (source === 'topic') return { source, enrich, topicArn: usableTopic(request.topic_arn ?? storedTopic(record, source)) };
-  if (source === 'routed') return { source, enrich, ...ownTopic(request.topic_arn ?? storedTopic(record, source), installation) };
+  const topicArn = request.topic_arn ?? storedTopic(record, source);
+  if (source === 'topic') return { source, enrich, topicArn: usableTopic(topicArn) };
+  if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
   refuseTopic(source, request);
   return { source, enrich };
 }
