@@ -1,6 +1,7 @@
 /** What a search asks, as conditions of SQL. Values are bound, never written into the text. */
 import type { SQLInputValue } from 'node:sqlite';
 import type { BucketPart } from '../../domain/access/readable.ts';
+import { fold } from '../../domain/documents/fold.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
@@ -16,7 +17,7 @@ export interface SqlCondition {
 /** The expression of the index of tombstones, written exactly as there. */
 export const DELETED_AT = `json_extract(document, '$.deleted_at')`;
 
-/** Whether the folded key is like a pattern. LIKE folds ASCII itself; the folded form of another key is stored. */
+/** Whether the folded key is like a pattern. */
 const FOLDED_LIKE = String.raw`(ifnull(folded, key) LIKE ? ESCAPE '\')`;
 
 /** Whether a row is in one of the parts, which are in order and do not overlap: a search among them, not one test for each. */
@@ -96,10 +97,25 @@ function patternSql({ parts, anywhere }: Pattern): SqlCondition {
   return { sql: `(${whole.sql} OR ${below.sql})`, values: [...whole.values, ...below.values] };
 }
 
+/**
+ * LIKE stops at a NUL, and reads U+FFFE and U+FFFF as U+FFFD. Others stand for them, which are no characters either and which no
+ * program writes.
+ */
+const STAND_INS: Readonly<Record<string, string>> = { '\0': '\u{1fffe}', '\ufffe': '\u{2fffe}', '\uffff': '\u{2ffff}' };
+
+function withStandIns(text: string): string {
+  return text.replaceAll(/[\0\ufffe\uffff]/g, (character) => STAND_INS[character] ?? character);
+}
+
+/** The column `folded` of a key: what LIKE reads instead of it; null: LIKE reads the key itself, since it folds ASCII. */
+export function foldedColumn(key: string): string | null {
+  return /^[\x01-\x7f]*$/.test(key) ? null : withStandIns(fold(key));
+}
+
 /** LIKE compares whole texts. */
 function foldedLike(parts: Pattern['parts']): SqlCondition {
   const like = parts.map((part) => ('wild' in part ? LIKE_WILD[part.wild] : part.literal.replaceAll(/[%_\\]/g, String.raw`\$&`)));
-  return { sql: FOLDED_LIKE, values: [like.join('')] };
+  return { sql: FOLDED_LIKE, values: [withStandIns(like.join(''))] };
 }
 
 const LIKE_WILD = { '*': '%', '?': '_' } as const;

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
-import { fold, isAscii } from '../../domain/documents/fold.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
 import { latestChanges } from './changes.ts';
+import { foldedColumn } from './conditions.ts';
 import { countFiltered, searchFiltered, type ShareRanges } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
 import { createSumChanges, deleteSums, type SumChanges } from './sums.ts';
@@ -153,7 +153,7 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
   return statement(
     'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-  ).run(document.bucket, document.key, isAscii(document.key) ? null : fold(document.key), ...columnsOf(document)).lastInsertRowid;
+  ).run(document.bucket, document.key, foldedColumn(document.key), ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {

@@ -22,8 +22,8 @@ const SCHEMA_VERSION = 1;
  * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
  *   all that searches filter, sort and sum by. They are columns and not expressions of the document, which every index would
  *   read again at each write.
- * - `folded` is the folded form of a key that is not ASCII. LIKE folds ASCII itself, and a call to this process for each key takes
- *   twenty times as long.
+ * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and a call to this process for
+ *   each key takes twenty times as long.
  * - What only the calendar reads is indexed by expressions of the document.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
  */
