@@ -11,7 +11,7 @@ import { get } from '../support/identity/browser.ts';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
 import { bearer, jsonOf } from '../support/identity/http-world.ts';
 import { people, startRegistryWorld, visitorsOf, type RegistryWorld } from '../support/identity/registry-world.ts';
-import { startTlsProxy, type TlsProxy } from '../support/servers/tls-proxy.ts';
+import { startFront, type Front } from '../support/servers/front.ts';
 
 const serviceSchema = z.object({
   image: z.string(),
@@ -114,12 +114,13 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
   const OUTSIDER = '127.0.0.8';
   const FORGED = '203.0.113.9';
 
-  let proxy: TlsProxy;
+  let proxy: Front;
   let world: RegistryWorld;
 
   beforeAll(async () => {
-    proxy = await startTlsProxy(() => world.daemon.controlUrl);
+    proxy = await startFront({ isTls: true });
     world = await startRegistryWorld({ TALLY_PUBLIC_URL: proxy.url, TALLY_TRUSTED_PROXIES: '127.0.0.1/32' });
+    proxy.leadsTo(world.daemon.controlUrl);
   });
   afterAll(async () => {
     await world?.close();

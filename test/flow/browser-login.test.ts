@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, Page, Response } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { listen } from '../../src/client/login.ts';
@@ -13,7 +13,7 @@ import { people, startRegistryWorld, type RegistryWorld } from '../support/ident
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { follow, openMenu, openPanel, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, logInAtPanel, openMenu, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
 
 const never = new AbortController().signal;
 /** An address without a space, as an address must be. */
@@ -232,17 +232,9 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
   });
 
   describe('the panel of a person who logs in', () => {
-    /** Logs the person in from the panel. Collects the answers that refuse something. */
     async function logIn(person: Person, query = '') {
       const window = await open(person);
-      const refused: string[] = [];
-      window.context.on('response', (response: Response) => {
-        if (response.status() === 403) refused.push(response.url());
-      });
-      await openPanel(window.page, world.url, query);
-      await window.page.getByRole('button', { name: 'Log in' }).click();
-      await window.page.locator('.rail').waitFor();
-      await settled(window.page);
+      const refused = await logInAtPanel(window, world.url, query);
       // Chromium reports the answer 401 before the login itself
       return { ...window, refused, complaintsOf: () => window.complaints.filter((text) => !text.includes('status of 401')) };
     }

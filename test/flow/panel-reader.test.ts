@@ -1,9 +1,9 @@
 /** The panel of a person who reads a part of a bucket: what is not granted is nowhere in it. An administrator grants it in two tabs, and the daemon is killed under them. */
-import type { Browser, Page, Response } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { people, startRegistryWorld, type PersonName, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
-import { openPanel, settled } from '../support/worlds/panel.ts';
+import { logInAtPanel, openPanel, settled } from '../support/worlds/panel.ts';
 
 describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who reads a part of a bucket', () => {
   let world: RegistryWorld;
@@ -20,14 +20,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
   async function logIn(person: PersonName, query: string) {
     world.issuer.personIs(people[person]);
     const window = await openWindow(browser);
-    const refused: string[] = [];
-    window.context.on('response', (response: Response) => {
-      if (response.status() === 403) refused.push(response.url());
-    });
-    await openPanel(window.page, world.url, query);
-    await window.page.getByRole('button', { name: 'Log in' }).click();
-    await window.page.locator('.rail').waitFor();
-    return { ...window, refused };
+    return { ...window, refused: await logInAtPanel(window, world.url, query) };
   }
 
   const textOf = (page: Page): Promise<string> => page.locator('main').innerText();
