@@ -75,7 +75,7 @@ export const bucket = z
             '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `paused`: its notification was taken away on request.',
           ),
         since: time.describe('Since when.'),
-        checked_at: time.describe('When it was last looked at.'),
+        checked_at: time.describe('When it was last checked.'),
         findings: z
           .array(z.object({ code: z.string(), what: z.string() }))
           .readonly()

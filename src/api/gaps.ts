@@ -21,11 +21,7 @@ export const gap = z
       .optional()
       .describe('The job that closes it or has closed it; of an open gap, one that began too early to close it.'),
     closed_at: time.optional(),
-    opened_at: time,
-    reported_at: time.describe('When it was last reported. The quiet time before its re-index counts from there.'),
-    reconciled_before: time.optional().describe('Changes before this time are covered by a re-index that is done.'),
     covered: z.boolean().optional().describe('The keys of all its bulk deletes are reported one by one as well.'),
-    keys_reported_at: time.optional().describe('The time of the latest bulk delete whose keys were reported one by one.'),
     failures: count.optional().describe('How many jobs in a row did not close it.'),
     waits: z
       .object({ reason: z.string(), until: time.optional() })
@@ -85,11 +81,7 @@ export function gapView(record: GapRecord): Gap {
     state: record.state,
     job_id: record.jobId,
     closed_at: timeOfMaybe(record.closedAtMs),
-    opened_at: timeOf(record.openedAtMs),
-    reported_at: timeOf(record.toldAtMs),
-    reconciled_before: timeOfMaybe(record.reconciledBeforeMs),
     covered: record.covered,
-    keys_reported_at: timeOfMaybe(record.keysToldMs),
     failures: record.failures,
     waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
     not_before: timeOfMaybe(record.notBeforeMs),

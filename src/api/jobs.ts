@@ -87,7 +87,6 @@ export const job = z
     waits_until: time.optional().describe('When the wait for late events ends.'),
     covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),
     paused_because: z.enum(pauseReasons).optional(),
-    paused_at: time.optional(),
     paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
     deletions: z
       .object({
@@ -98,7 +97,6 @@ export const job = z
       .optional()
       .describe('How many documents the job may delete, and how many it has.'),
     allow_deletes: count.optional().describe('How many deletions the request allowed whatever the deletion limit says.'),
-    documents_at_start: count.optional().describe('Live documents under the prefix when it began.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
     examples: examples
@@ -294,11 +292,9 @@ export function jobView(shown: JobView): Job {
     waits_until: timeOfMaybe(shown.waitUntilMs),
     covers_before: timeOfMaybe(shown.coversBeforeMs),
     paused_because: shown.pausedBecause,
-    paused_at: timeOfMaybe(shown.pausedAtMs),
     paused_ms: shown.pausedMs,
     deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved, waiting: deletions.waiting },
     allow_deletes: shown.allowDeletes,
-    documents_at_start: shown.documentsAtStart,
     comparing_at: timeOfMaybe(shown.comparingAtMs),
     counts: shown.counts && countsView(shown.counts),
     examples: shown.examples && examplesView(shown.examples),

@@ -42,7 +42,7 @@ export const storedObject = objectDocumentSchema
     deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
     deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
     clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
-    settled: z.boolean().describe('False: the answer is provisional and is looked at again.'),
+    settled: z.boolean().describe('False: the answer is provisional and is checked again.'),
     source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
     event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
     event_time: time.exactOptional().describe('The time of that event.'),

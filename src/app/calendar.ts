@@ -27,7 +27,7 @@ import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
 import { createObserving } from '../pipeline/observing/observer.ts';
 import { withPlainFallback } from '../pipeline/observing/enricher.ts';
-import { createConnectionsDue, createLook, createVisitConnection } from '../pipeline/provision/watch.ts';
+import { createConnectionsDue, createCheckConnection, createVisitConnection } from '../pipeline/provision/watch.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
 
@@ -46,7 +46,7 @@ const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HO
 const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
 /** As long as a login lasts, so that logins that no one finished are few. */
 const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
-/** Looks for buckets whose hourly look is due, or whose connection was changed some seconds ago. */
+/** Looks for buckets whose hourly check is due, or whose connection was changed some seconds ago. */
 const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
 /** One request for all buckets. */
 const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
@@ -105,11 +105,16 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   );
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    const looking = { state, gaps: core.gaps, clock, telemetry };
-    const look = createLook({ ...looking, provisioning });
+    const checking = { state, gaps: core.gaps, clock, telemetry };
+    const checkConnection = createCheckConnection({ ...checking, provisioning });
     const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
-    const lookSharing = createLook({ ...looking, provisioning: sharing });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ state, clock, look, lookSharing }), createConnectionsDue({ state, clock }));
+    const checkSharing = createCheckConnection({ ...checking, provisioning: sharing });
+    sweep(
+      CONNECTIONS,
+      'connections',
+      createVisitConnection({ state, clock, checkConnection, checkSharing }),
+      createConnectionsDue({ state, clock }),
+    );
   }
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
   const startJob: StartJob = (request, each) => jobs.start(request, each);

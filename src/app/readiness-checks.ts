@@ -84,3 +84,8 @@ const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
   detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or GetQueueUrl of its target is denied',
   advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 20.',
 };
+
+/** The check of what no process works on, which keeps this one from nothing. */
+export function warningOf(name: string, { check }: Pick<CheckSource, 'check'>): CheckSource {
+  return { name, neededBy: [], check };
+}

@@ -34,9 +34,9 @@ import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
-import { createUnreceived } from '../pipeline/queues/unreceived.ts';
+import { createUnreceived, type Unreceived } from '../pipeline/queues/unreceived.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
-import { createIngestRole } from '../pipeline/ingest/role.ts';
+import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
@@ -44,7 +44,7 @@ import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline
 import { MINUTE_MS } from '../domain/series/hour.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
-import { servingChecks } from './readiness-checks.ts';
+import { servingChecks, warningOf } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
@@ -221,6 +221,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
+  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls: queues.bucket });
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -229,7 +230,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       circuits,
       ingest,
       prepared: () => prepared,
-      others: [...reindexing.checks, { name: 'jobs', neededBy: [], check: unclaimed.check }],
+      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', unreceived)],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
@@ -302,7 +303,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, series, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, unreceived, series }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
@@ -313,12 +314,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
-      const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
-      const storing = { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, storing, () => ingest.storeLastEvents());
-      const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, queues.bucket, telemetry));
+      startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls: queues.bucket }, stopping.signal);
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -328,16 +324,34 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   };
 }
 
+interface IngestRecordParts {
+  readonly core: Core;
+  readonly telemetry: Telemetry;
+  readonly circuits: Circuits;
+  readonly ingest: IngestRole;
+  readonly bucketQueueUrls: readonly string[];
+}
+
+/** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */
+function startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
+  const clock = systemClock;
+  const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal };
+  repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
+  repeat({ clock, telemetry }, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
+  const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
+  repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, bucketQueueUrls, telemetry));
+}
+
 interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
+  readonly unreceived: Unreceived;
   readonly series: SeriesRecorder;
-  readonly bucketQueueUrls: readonly string[];
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...watching }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, unreceived, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = {
     ...watching,
@@ -349,8 +363,11 @@ function startRecords({ settings, core, telemetry, bucketQueueUrls, series, ...w
     series,
   };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
-  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls });
-  repeat({ clock, telemetry }, { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal }, unreceived);
+  repeat(
+    { clock, telemetry },
+    { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal },
+    unreceived.look,
+  );
   if (settings.TALLY_SERIES)
     repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }

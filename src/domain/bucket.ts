@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { RequestError } from './request-error.ts';
 import { usualIntervalSchema } from './usual-interval.ts';
 
 /** How a bucket's events reach the bucket queue. */
@@ -198,6 +199,17 @@ export function mayBeFedBy(
 ): boolean {
   const recent = eventQueues.filter(({ atMs }) => at.nowMs - atMs <= EVENT_QUEUE_LIFE_MS).map(({ queueUrl }) => queueUrl);
   return recent.some((url) => at.queueUrls.includes(url)) || !recent.some((url) => at.others.includes(url));
+}
+
+/** The topic that a request names or a record keeps. Throws `request.invalid` where there is none, or one that nothing can be published to. */
+export function usableTopic(topicArn: string | undefined): string {
+  if (topicArn?.endsWith('.fifo') === false) return topicArn;
+  throw new RequestError(
+    'request.invalid',
+    topicArn === undefined
+      ? 'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the bucket’s events'
+      : 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics',
+  );
 }
 
 /** Events that arrived for a bucket that is not connected. They are counted and shown, but never indexed. */

@@ -102,13 +102,13 @@ it('changes the series that is meant, whatever the order of its labels', async (
 
 it('counts what has the labels of a gauge, whatever else it has, and forgets what was counted before', async () => {
   const { telemetry, value } = createWorld();
-  const gap = { kind: 'loss', state: 'open', bucket: 'photos' } as const;
-  telemetry.setCounts('tally_gaps', [gap, gap, { ...gap, state: 'closed' }]);
-  expect(await value('tally_gaps{kind="loss",state="open"}')).toBe(2);
-  expect(await value('tally_gaps{kind="loss",state="closed"}')).toBe(1);
-  telemetry.setCounts('tally_gaps', [gap]);
-  expect(await value('tally_gaps{kind="loss",state="open"}')).toBe(1);
-  expect(await value('tally_gaps{kind="loss",state="closed"}')).toBe(0);
+  const circuit = { system: 's3', level: 'bucket', bucket: 'photos' } as const;
+  telemetry.setCounts('tally_circuit_open', [circuit, circuit, { ...circuit, level: 'whole' }]);
+  expect(await value('tally_circuit_open{system="s3",level="bucket"}')).toBe(2);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(1);
+  telemetry.setCounts('tally_circuit_open', [circuit]);
+  expect(await value('tally_circuit_open{system="s3",level="bucket"}')).toBe(1);
+  expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
 });
 
 it('shows a pause by whatever fault of a probe', async () => {

@@ -92,7 +92,7 @@ describe('tally reindex', () => {
 
   it('--wait names all that an emptied bucket would lose', async () => {
     const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
-    const emptied: Job = { ...held, documents_at_start: 1_000, counts, deletions: { limit: 0, reserved: 0, waiting: 1_000 } };
+    const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0, waiting: 1_000 } };
     const { stderr } = await worldOf(emptied).run('reindex photos --wait');
     expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
     expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');

@@ -347,7 +347,7 @@ function WiringDetails({ bucket: { bucket, wiring } }: { readonly bucket: Bucket
   return (
     <>
       {wiring === undefined ? (
-        <p class="quiet">The hourly watch has not looked at it yet.</p>
+        <p class="quiet">The hourly watch has not checked it yet.</p>
       ) : (
         <p>
           <Severity of={wiring.state} /> since <Time at={wiring.since} />, as the hourly watch saw <Time at={wiring.checked_at} />

@@ -314,7 +314,7 @@ function Way({ of: bucket }: { readonly of: Bucket }) {
       <p class="links">
         <small class="quiet">
           {wiring === undefined ? (
-            'The hourly watch has not looked at it yet.'
+            'The hourly watch has not checked it yet.'
           ) : (
             <>
               As the hourly watch saw it <Time at={wiring.checked_at} />

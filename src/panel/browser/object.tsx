@@ -150,7 +150,7 @@ function writtenFacts(index: NonNullable<Explanation['index']>) {
   return [
     ['Written', <Time at={index.indexed_at} />],
     ['Written because of', <Text>{index.event_name ?? index.source}</Text>],
-    ['Settled', index.settled ? 'yes' : 'no: it is looked at again'],
+    ['Settled', index.settled ? 'yes' : 'no: it is checked again'],
     ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
   ] as const;
 }

@@ -5,7 +5,7 @@
  */
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { dialects, isFormOf } from '../../domain/events/record.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -106,9 +106,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   async function refuse({ bucket, topic_arn: topicArn }: ConnectRequest, signal: AbortSignal | undefined): Promise<void> {
     if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
     if (topicArn === undefined || topicArn === null) return;
-    if (topicArn.endsWith('.fifo')) {
-      throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
-    }
+    usableTopic(topicArn);
     if ((await topics?.isMissing(topicArn, signal)) === true) {
       throw new RequestError('request.invalid', `topic_arn: there is no topic ${topicArn}`);
     }
@@ -224,7 +222,7 @@ function isOtherWay(before: BucketRecord, { source, topicArn }: Way): boolean {
 }
 
 /** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */
-export function topicAfter(
+function topicAfter(
   record: BucketRecord,
   { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
 ): string | undefined {
@@ -233,11 +231,8 @@ export function topicAfter(
 }
 
 function requireTopic(record: BucketRecord): BucketRecord {
-  if (record.source !== 'topic' || record.topicArn !== undefined) return record;
-  throw new RequestError(
-    'request.invalid',
-    'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the bucket’s events',
-  );
+  if (record.source === 'topic') usableTopic(record.topicArn);
+  return record;
 }
 
 /** Keeps the later reading: `unknown` has the moment 0, and a slower reader may have sent its request earlier. */

@@ -38,7 +38,6 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
     const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
-    telemetry.setCounts('tally_gaps', gaps);
     telemetry.setCounts('tally_gaps_open', gaps.filter(isOpen));
     for (const kind of gapKinds) {
       const ages = open.get(kind)?.map(({ firstSeenMs }) => clock.nowMs() - firstSeenMs) ?? [];

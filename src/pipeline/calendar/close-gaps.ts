@@ -217,14 +217,12 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   }
 }
 
-/** Counts and logs that the gap closed, or that a job did not close it or could not begin. */
+/** Logs that the gap closed, or that a job did not close it or could not begin. */
 function report(telemetry: Telemetry, before: GapRecord, { bucket, kind, prefix, jobId, waits, state, failures = 0 }: GapRecord): void {
   if (state === 'closed') {
-    telemetry.count('tally_gaps_closed_total', 1, { kind });
     telemetry.info('gap closed', { bucket, kind, prefix, jobId });
   }
   if (failures > (before.failures ?? 0)) {
-    telemetry.count('tally_gap_failures_total', 1, { kind });
     telemetry.warn('gap stays open', { bucket, kind, prefix, ...waits });
   }
 }

@@ -63,8 +63,6 @@ export function createSweep(
   /** `objects`: how many objects the sweep read, or how many tombstones it purged. */
   function reportEnd(bucket: string, result: 'ok' | FaultCode, objects: number): void {
     telemetry.count('tally_sweeps_total', 1, { sweep, result });
-    if (sweep === 'tombstones') telemetry.count('tally_purged_tombstones_total', objects);
-    else if (sweep === 'unsettled' || sweep === 'lifecycle') telemetry.count('tally_swept_objects_total', objects, { sweep });
     if (result !== 'ok' || objects > 0) telemetry.info('sweep ended', { sweep, bucket, result, objects });
   }
 

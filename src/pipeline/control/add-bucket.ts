@@ -2,9 +2,9 @@
 import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
 import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { type ConnectBucket, topicAfter } from '../buckets/connect.ts';
+import type { ConnectBucket } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { Look } from '../provision/watch.ts';
+import type { CheckConnection } from '../provision/watch.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { requireBucket } from '../buckets/list.ts';
@@ -12,7 +12,7 @@ import type { WithPorts } from '../ports/ports.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly look: Look;
+  readonly checkConnection: CheckConnection;
   readonly jobs: Pick<ReindexJobs, 'request'>;
 }
 
@@ -29,13 +29,13 @@ interface Added {
 /** Throws as ConnectBucket.connect() does. */
 export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
 
-export function createAddBucket({ state, connectBucket, look, jobs, telemetry }: AddBucketDependencies): AddBucket {
+export function createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
     const isNew = before === undefined;
     const record = await connectBucket.connect(request, by, signal);
-    // an apply makes the parts that a look would miss
-    if (record.provenAtMs === undefined && request.apply !== true) await lookAt(record, signal);
+    // an apply makes the parts that a check would miss
+    if (record.provenAtMs === undefined && request.apply !== true) await checkNow(record, signal);
     const jobId = isNew && request.reindex !== false ? await startFirst(request, by, signal) : undefined;
     return {
       record,
@@ -45,15 +45,15 @@ export function createAddBucket({ state, connectBucket, look, jobs, telemetry }:
     };
   };
 
-  /** Whether its events arrive is known before the first job begins, if AWS shows it; the watch looks again soon. */
-  async function lookAt(record: BucketRecord, signal?: AbortSignal): Promise<void> {
+  /** Whether its events arrive is known before the first job begins, if AWS shows it; the watch checks again soon. */
+  async function checkNow(record: BucketRecord, signal?: AbortSignal): Promise<void> {
     try {
-      await look(record, signal);
+      await checkConnection(record, signal);
     } catch (error) {
       signal?.throwIfAborted();
       // the embedded storage has no parts in AWS
       if (error instanceof RequestError) return;
-      telemetry.requestFailed('look at the connection of a new bucket', error);
+      telemetry.requestFailed('check the connection of a new bucket', error);
     }
   }
 
@@ -82,7 +82,7 @@ function isSameWay(before: BucketRecord, after: BucketRecord): boolean {
 
 /**
  * Changes the record of a connected bucket. Its parts in AWS are left alone: the earlier ones deliver until an apply has made
- * others, and what comes by another way than the source says is looked at instead of believed, so that nothing is missed.
+ * others, and what comes by another way than the source says is observed instead of believed, so that nothing is missed.
  */
 
 interface ChangeBucketDependencies {
@@ -121,11 +121,5 @@ function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
   if (typeof topicArn === 'string' && source === undefined && before.source !== 'topic') {
     const detail = `topic_arn: ${before.bucket} has the source ${before.source}, so say which source the topic is for: "source": "topic"`;
     throw new RequestError('request.invalid', detail);
-  }
-  if ((source ?? before.source) === 'topic' && topicAfter(before, request) === undefined) {
-    throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
-  }
-  if (topicArn?.endsWith('.fifo') === true) {
-    throw new RequestError('request.invalid', 'topic_arn: S3 publishes to standard topics only, not to FIFO topics');
   }
 }

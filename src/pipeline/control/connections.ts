@@ -16,7 +16,7 @@ import type { ConnectBucket } from '../buckets/connect.ts';
 import { requireBucket } from '../buckets/list.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
-import type { Look } from '../provision/watch.ts';
+import type { CheckConnection } from '../provision/watch.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -24,7 +24,7 @@ import type { WithPorts } from '../ports/ports.ts';
 interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly look: Look;
+  readonly checkConnection: CheckConnection;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -33,7 +33,7 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly adopt?: 'true' | 'false';
 }
 
-export function createConnections({ state, provisioning, connectBucket, look, clock }: ConnectionDependencies) {
+export function createConnections({ state, provisioning, connectBucket, checkConnection, clock }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
@@ -48,17 +48,17 @@ export function createConnections({ state, provisioning, connectBucket, look, cl
     );
   }
 
-  /** What a look found before the apply is over. */
-  async function lookAgain(bucket: string, signal: AbortSignal): Promise<void> {
+  /** What a check found before the apply is over. */
+  async function checkAgain(bucket: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
-    if (record !== undefined) await look(record, signal);
+    if (record !== undefined) await checkConnection(record, signal);
   }
 
   async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
     const { wish, applied } = await provisioning.apply(request, options, signal);
     if (applied.state === 'applied') {
       await follow(wish, by, signal);
-      await lookAgain(wish.bucket, signal);
+      await checkAgain(wish.bucket, signal);
     }
     return appliedView(request.bucket, applied);
   }
@@ -91,7 +91,7 @@ export function createConnections({ state, provisioning, connectBucket, look, cl
     },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
-      const found = await look(record, signal);
+      const found = await checkConnection(record, signal);
       return diagnosisView(bucket, [...waitingFindings(record, await listCircuits(state, clock.nowMs())), ...found]);
     },
     /**

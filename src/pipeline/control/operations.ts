@@ -39,7 +39,7 @@ import type { StateStore } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
-import { createLook } from '../provision/watch.ts';
+import { createCheckConnection } from '../provision/watch.ts';
 import { createAddBucket, createChangeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
@@ -113,8 +113,8 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
-  const look = createLook({ state, provisioning, gaps, clock, telemetry });
-  const addBucket = createAddBucket({ state, connectBucket, look, jobs, telemetry });
+  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
+  const addBucket = createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state, clock, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
@@ -125,7 +125,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const listBuckets = createListBuckets({ state, statuses });
   const activity = createActivity({ state, deadLetters });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
-  const connections = createConnections({ state, provisioning, connectBucket, look, clock });
+  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });

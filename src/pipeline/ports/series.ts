@@ -4,9 +4,9 @@ import { bucketStates } from '../../domain/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { circuitOf, faults, isFaultCode } from '../../domain/fault.ts';
-import { gapKinds, gapSchema } from '../../domain/gaps/gap.ts';
+import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
-import { jobModes, jobStates, type JobState } from '../../domain/reindex/job.ts';
+import { jobStates } from '../../domain/reindex/job.ts';
 
 export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -27,7 +27,6 @@ const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(mis
 const indexFaults = faultCodes.filter((code) => code.includes('index'));
 /** What the circuit of the cluster can open with: faults of the cluster, and those of an index where all indices fail together. */
 const pausingFaults = faultCodes.filter((code) => ['cluster', 'index'].includes(circuitOf(code)) || code === 'internal.unexpected');
-const endStates: readonly JobState[] = jobStates.filter((state) => state === 'done' || state === 'failed' || state === 'cancelled');
 
 /** The label value of an outcome or an answer. A superseded write is `stale`: the store refused it because it holds something newer, or the same. */
 export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superseded'> | 'stale' {
@@ -197,24 +196,6 @@ export const seriesTable = {
     help: 'Shows how many re-index jobs are stored, by state.',
     alert: 'state="failed" increases',
   },
-  tally_reindex_objects_total: {
-    type: 'counter',
-    unit: 'objects',
-    labels: { mode: jobModes, kind: ['equal', 'incomplete', 'missing', 'stale', 'phantom', 'in-flight'] },
-    help: 'Counts the keys that re-index jobs and reports compared, by what was found.',
-  },
-  tally_reindex_writes_total: {
-    type: 'counter',
-    unit: 'documents',
-    labels: { kind: ['document', 'tombstone'] },
-    help: 'Counts the documents and tombstones that re-index jobs wrote.',
-  },
-  tally_reindex_requests_total: {
-    type: 'counter',
-    unit: 'requests',
-    labels: { request: ['list', 'head'] },
-    help: 'Counts the requests to S3 that turns of re-index jobs made.',
-  },
   tally_reindex_turns_total: {
     type: 'counter',
     unit: 'turns',
@@ -235,31 +216,7 @@ export const seriesTable = {
     help: 'Counts the attempts to split a range because a worker had a free slot.',
   },
   tally_reindex_ranges: { type: 'gauge', unit: 'ranges', help: 'Shows how many ranges this process compares now.' },
-  tally_jobs_ended_total: {
-    type: 'counter',
-    unit: 'jobs',
-    labels: { state: endStates },
-    help: 'Counts the re-index jobs whose end this process recorded, by final state.',
-  },
   // ── the calendar ──
-  tally_gaps: {
-    type: 'gauge',
-    unit: 'gaps',
-    labels: { kind: gapKinds, state: gapSchema.shape.state.options },
-    help: 'Shows how many gaps are stored, by kind and state: open, closing (a job is running for it), or closed and kept to be shown.',
-  },
-  tally_gaps_closed_total: {
-    type: 'counter',
-    unit: 'gaps',
-    labels: { kind: gapKinds },
-    help: 'Counts the gaps that this process recorded as closed by a re-index job.',
-  },
-  tally_gap_failures_total: {
-    type: 'counter',
-    unit: 'jobs',
-    labels: { kind: gapKinds },
-    help: 'Counts the jobs that did not close their gap or could not begin. Each gap shows the reason and is tried again.',
-  },
   tally_buckets: {
     type: 'gauge',
     unit: 'buckets',
@@ -292,17 +249,6 @@ export const seriesTable = {
     labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections', 'growth'], result: ['ok', ...faultCodes] },
     help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts the checks of the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
-  },
-  tally_swept_objects_total: {
-    type: 'counter',
-    unit: 'objects',
-    labels: { sweep: ['unsettled', 'lifecycle'] },
-    help: 'Counts the objects that sweeps asked S3 about.',
-  },
-  tally_purged_tombstones_total: {
-    type: 'counter',
-    unit: 'tombstones',
-    help: 'Counts the tombstones that were deleted after seven days.',
   },
   // ── the state of the process ──
   tally_paused: {

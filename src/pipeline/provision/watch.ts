@@ -1,10 +1,10 @@
-/** Looks at the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
+/** Checks the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { afterLook, isBeingMade, lookDue, type AfterLook } from '../../domain/provisioning/planning/watch.ts';
+import { afterCheck, isBeingMade, checkDue, type AfterCheck } from '../../domain/provisioning/planning/watch.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -19,19 +19,19 @@ interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
-/** Looks at the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
-export type Look = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
+/** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
+export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
 
-/** Creates the look. What follows from it is stored first: a process that is killed in between opens the gap again. */
-export function createLook({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): Look {
-  return async function look(record, signal, known) {
+/** Creates the check. What follows from it is stored first: a process that is killed in between opens the gap again. */
+export function createCheckConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
+  return async function checkConnection(record, signal, known) {
     const { bucket } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
     const findings = await provisioning.diagnose(record, signal, connection);
     const nowMs = clock.nowMs();
     // parts are missing rightfully
     if (isBeingMade(connection, nowMs)) return findings;
-    const after = afterLook(record.connectionCheck, { findings, connection, nowMs });
+    const after = afterCheck(record.connectionCheck, { findings, connection, nowMs });
     await openGap(record, after, signal);
     if (after.isProof) await noteProof({ state, clock }, record);
     const { check } = after;
@@ -42,13 +42,13 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
     return findings;
   };
 
-  function report(bucket: string, { state: found, findings }: AfterLook['check']): void {
+  function report(bucket: string, { state: found, findings }: AfterCheck['check']): void {
     const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
     if (found === 'ok') telemetry.info('the connection of the bucket is in order', fields);
     else telemetry.warn('the connection of the bucket is not in order', fields);
   }
 
-  async function openGap(record: BucketRecord, { check, gap }: AfterLook, signal?: AbortSignal): Promise<void> {
+  async function openGap(record: BucketRecord, { check, gap }: AfterCheck, signal?: AbortSignal): Promise<void> {
     const { bucket } = record;
     switch (gap) {
       case undefined:
@@ -64,11 +64,11 @@ export function createLook({ state, provisioning, gaps, clock, telemetry }: Watc
   }
 }
 
-/** Creates the function that decides, by one list of all connections, which buckets are to be looked at in a run. */
+/** Creates the function that decides, by one list of all connections, which buckets are to be checked in a run. */
 export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'clock'>): DueOf {
   return async () => {
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
-    return (record) => lookDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';
+    return (record) => checkDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';
   };
 }
 
@@ -76,22 +76,22 @@ export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'cloc
 export function createVisitConnection({
   state,
   clock,
-  look,
-  lookSharing,
+  checkConnection,
+  checkSharing,
 }: {
   readonly state: StateStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly look: Look;
-  /** For the looks that come each hour: what buckets share may have been read up to a minute ago. */
-  readonly lookSharing: Look;
+  readonly checkConnection: CheckConnection;
+  /** For the checks that come each hour: what buckets share may have been read up to a minute ago. */
+  readonly checkSharing: CheckConnection;
 }): Visit {
   return async function visitConnection({ bucket }, signal) {
     // the sweep may have read the bucket some minutes ago
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const due = record === undefined ? 'no' : lookDue(record, connection, clock.nowMs());
+    const due = record === undefined ? 'no' : checkDue(record, connection, clock.nowMs());
     if (record === undefined || due === 'no') return undefined;
-    const findings = await (due === 'hourly' ? lookSharing : look)(record, signal, connection);
+    const findings = await (due === 'hourly' ? checkSharing : checkConnection)(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
     return 0;

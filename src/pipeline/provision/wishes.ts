@@ -1,7 +1,7 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined, omit } from '../../domain/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
@@ -103,8 +103,9 @@ type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
 function choiceOf(request: WishRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
   const enrich = request.enrich ?? record?.enrich ?? 'none';
-  if (source === 'topic') return { source, enrich, topicArn: foreignTopic(request, record) };
-  if (source === 'routed') return { source, enrich, ...ownTopic(request.topic_arn ?? storedTopic(record, source), installation) };
+  const topicArn = request.topic_arn ?? storedTopic(record, source);
+  if (source === 'topic') return { source, enrich, topicArn: usableTopic(topicArn) };
+  if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
   refuseTopic(source, request);
   return { source, enrich };
 }
@@ -126,24 +127,12 @@ function ownTopic(named: string | undefined, installation: string): Pick<Wish, '
       'request.invalid',
       'topic_arn: Tally makes this topic for itself or for another registry: name a topic of your own, or leave it out',
     );
-  return { topicArn: standardTopic(topicArn) };
+  return { topicArn: usableTopic(topicArn) };
 }
 
 /** A topic belongs to its source. */
 function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
   return record?.source === source ? record.topicArn : undefined;
-}
-
-/** The topic of the source `topic`: that of the request, else the stored one. */
-function foreignTopic(request: WishRequest, record: BucketRecord | undefined): string {
-  const topicArn = request.topic_arn ?? storedTopic(record, 'topic');
-  if (topicArn === undefined) throw new RequestError('request.invalid', 'topic_arn: must be given for the source topic');
-  return standardTopic(topicArn);
-}
-
-function standardTopic(topicArn: string): string {
-  if (!topicArn.endsWith('.fifo')) return topicArn;
-  throw new RequestError('request.invalid', 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics');
 }
 
 /** The wish that a connection was made with. */

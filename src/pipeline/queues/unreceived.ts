@@ -1,11 +1,14 @@
 /**
  * Notices that messages wait in a bucket queue from which no worker receives, in every process that serves: where none has the role
- * ingest, no worker could say so. It is stored like an open circuit, so that the status of each bucket has it.
+ * ingest, no worker could say so. It is stored like an open circuit, so that the status of each bucket has it, and is a warning of
+ * the readiness of each process.
  */
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { QueueWatch } from './watch.ts';
+import { adviceWhileServing } from '../../domain/fault.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { OK, type ReadinessCheck } from '../serving/readiness.ts';
+import type { QueueWatch } from './watch.ts';
 
 const MINUTE_MS = 60_000;
 /** A worker that receives says so once a minute. One that starts again, or is replaced, needs some minutes. */
@@ -16,9 +19,17 @@ interface UnreceivedDependencies extends WithPorts<'state' | 'clock'> {
   readonly bucketQueueUrls: readonly string[];
 }
 
-/** Creates the look at all bucket queues, to be repeated as often as open circuits are stored. Throws the store's fault. */
-export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: UnreceivedDependencies): () => Promise<void> {
-  const stored = new Set<string>();
+export interface Unreceived {
+  /** Looks at all bucket queues; to be repeated as often as open circuits are stored. Throws the store's fault. */
+  readonly look: () => Promise<void>;
+  readonly check: () => ReadinessCheck;
+}
+
+const CODE = 'queue.not-received';
+
+export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: UnreceivedDependencies): Unreceived {
+  /** What is stored of each queue, by its URL. */
+  const stored = new Map<string, CircuitRecord>();
   /** What the worker that received last had noted when it was first seen so, and when that was on this process's monotonic clock. */
   const watched = new Map<string, { readonly receivedAtMs: number | undefined; readonly firstMs: number }>();
 
@@ -46,7 +57,7 @@ export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: 
     return {
       level: 'queue',
       name: queueUrl,
-      code: 'queue.not-received',
+      code: CODE,
       reason: `${count === 1 ? '1 message waits' : `${count} messages wait`} in the bucket queue, and no worker has received for ${Math.floor(lastedMs / MINUTE_MS)} minutes`,
       sinceMs: nowMs - lastedMs,
       seenAtMs: nowMs,
@@ -54,14 +65,22 @@ export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: 
     };
   }
 
-  return async function lookAtQueues() {
-    for (const queueUrl of bucketQueueUrls) {
-      const lastedMs = await silentMs(queueUrl);
-      const ref = refs.circuit('queue', queueUrl);
-      if (lastedMs !== undefined) {
-        await updateRecord(state, ref, () => recordOf(queueUrl, lastedMs));
-        stored.add(queueUrl);
-      } else if (stored.delete(queueUrl)) await removeRecord(state, ref.id);
-    }
+  return {
+    async look() {
+      for (const queueUrl of bucketQueueUrls) {
+        const lastedMs = await silentMs(queueUrl);
+        const ref = refs.circuit('queue', queueUrl);
+        if (lastedMs !== undefined) {
+          const record = recordOf(queueUrl, lastedMs);
+          stored.set(queueUrl, record);
+          await updateRecord(state, ref, () => record);
+        } else if (stored.delete(queueUrl)) await removeRecord(state, ref.id);
+      }
+    },
+    check() {
+      if (stored.size === 0) return OK;
+      const detail = [...stored.values()].map(({ name, reason }) => `${name}: ${reason}`).join('; ');
+      return { status: 'warning', code: CODE, detail, advice: adviceWhileServing(CODE) };
+    },
   };
 }

@@ -164,9 +164,8 @@ function numbersOf({ rangesCut = 0 }: JobRecord): readonly number[] {
   return Array.from({ length: rangesCut }, (_, number) => number);
 }
 
-/** Counts and logs the end of a job. */
+/** Logs the end of a job. */
 export function reportJobEnd(telemetry: Telemetry, { id, bucket, mode, requestedBy, state, counts, error }: JobRecord): void {
-  telemetry.count('tally_jobs_ended_total', 1, { state });
   const fields = { id, bucket, mode, requestedBy, state, counts };
   if (error === undefined) telemetry.info('job ended', fields);
   else telemetry.error('job ended', { ...fields, ...error, advice: faults[error.code].advice });

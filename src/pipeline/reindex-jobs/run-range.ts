@@ -258,17 +258,9 @@ interface TurnFacts {
   readonly durationMs: number;
 }
 
-/** Counts what a turn did, and logs its end. */
+/** Counts the end of a turn, and logs it. */
 function reportTurn(telemetry: Telemetry, { mode, counts, result, durationMs }: TurnFacts): void {
   telemetry.count('tally_reindex_turns_total', 1, { result });
-  for (const kind of ['equal', 'incomplete', 'missing', 'stale', 'phantom'] as const) {
-    telemetry.count('tally_reindex_objects_total', counts[kind], { mode, kind });
-  }
-  telemetry.count('tally_reindex_objects_total', counts.inFlight, { mode, kind: 'in-flight' });
-  telemetry.count('tally_reindex_writes_total', counts.written, { kind: 'document' });
-  telemetry.count('tally_reindex_writes_total', counts.tombstones, { kind: 'tombstone' });
-  telemetry.count('tally_reindex_requests_total', counts.listRequests, { request: 'list' });
-  telemetry.count('tally_reindex_requests_total', counts.headRequests, { request: 'head' });
   telemetry.debug('range turn ended', { mode, result, durationMs: Math.round(durationMs), listed: counts.listed });
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectionCheck } from '../../../src/domain/bucket.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
-import { afterLook, lookDue } from '../../../src/domain/provisioning/planning/watch.ts';
+import { afterCheck, checkDue } from '../../../src/domain/provisioning/planning/watch.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 1_800_000_000_000;
@@ -20,9 +20,9 @@ function checked(state: ConnectionCheck['state'], more: Partial<ConnectionCheck>
   return { state, atMs: NOW - HOUR_MS, sinceMs: NOW - HOUR_MS, findings: [], ...more };
 }
 
-describe('a look at a connection is due', () => {
-  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof lookDue>[1], nowMs = NOW) =>
-    lookDue({ createdAtMs: NOW - 100 * HOUR_MS, ...(last && { connectionCheck: last }) }, connection, nowMs);
+describe('a check of a connection is due', () => {
+  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof checkDue>[1], nowMs = NOW) =>
+    checkDue({ createdAtMs: NOW - 100 * HOUR_MS, ...(last && { connectionCheck: last }) }, connection, nowMs);
 
   it('at once, then every hour', () => {
     expect(due(undefined, applied)).toBe('soon');
@@ -42,7 +42,7 @@ describe('a look at a connection is due', () => {
 
   it('at once where it is new, and each minute while it may be wired by hand, until its events are known to arrive', () => {
     const last = checked('broken', { atMs: NOW - 60_000 });
-    const isDue = (fresh: Partial<Parameters<typeof lookDue>[0]>) => lookDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
+    const isDue = (fresh: Partial<Parameters<typeof checkDue>[0]>) => checkDue({ createdAtMs: NOW - 599_999, ...fresh }, undefined, NOW);
     expect(isDue({})).toBe('soon');
     expect(isDue({ connectionCheck: last })).toBe('soon');
     expect(isDue({ connectionCheck: { ...last, atMs: NOW - 59_999 } })).toBe('no');
@@ -68,16 +68,19 @@ describe('a look at a connection is due', () => {
   });
 });
 
-describe('after a look', () => {
-  const look = (before: ConnectionCheck | undefined, findings: readonly Finding[], connection: Parameters<typeof lookDue>[1] = applied) =>
-    afterLook(before, { findings, connection, nowMs: NOW });
+describe('after a check', () => {
+  const checkedAfter = (
+    before: ConnectionCheck | undefined,
+    findings: readonly Finding[],
+    connection: Parameters<typeof checkDue>[1] = applied,
+  ) => afterCheck(before, { findings, connection, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
-    const first = look(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
+    const first = checkedAfter(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
     expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
-    const second = look(first.check, [finding('broken')]);
+    const second = checkedAfter(first.check, [finding('broken')]);
     expect(second.gap).toBeUndefined();
-    expect(look(second.check, [])).toEqual({
+    expect(checkedAfter(second.check, [])).toEqual({
       gap: 'restored',
       isProof: true,
       check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
@@ -85,12 +88,12 @@ describe('after a look', () => {
   });
 
   it('proves that events arrive only where every part was found', () => {
-    expect(look(undefined, []).isProof).toBe(true);
-    expect(look(undefined, [finding('degraded')]).isProof).toBe(true);
-    expect(look(undefined, [finding('unknown')]).isProof).toBe(false);
-    expect(look(undefined, [finding('broken')]).isProof).toBe(false);
-    expect(look(undefined, [{ ...finding('degraded'), code: 'connect.trail-unchecked' }]).isProof).toBe(false);
-    expect(look(undefined, [], { state: 'paused' }).isProof).toBe(false);
+    expect(checkedAfter(undefined, []).isProof).toBe(true);
+    expect(checkedAfter(undefined, [finding('degraded')]).isProof).toBe(true);
+    expect(checkedAfter(undefined, [finding('unknown')]).isProof).toBe(false);
+    expect(checkedAfter(undefined, [finding('broken')]).isProof).toBe(false);
+    expect(checkedAfter(undefined, [{ ...finding('degraded'), code: 'connect.trail-unchecked' }]).isProof).toBe(false);
+    expect(checkedAfter(undefined, [], { state: 'paused' }).isProof).toBe(false);
   });
 
   it('that stays broken opens its gap again each day, also while it cannot be read, and a last one when it is in order', () => {
@@ -98,43 +101,43 @@ describe('after a look', () => {
     const gaps: string[] = [];
     for (let hours = 0; hours <= 72; hours += 1) {
       const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
-      const after = afterLook(check, { findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
+      const after = afterCheck(check, { findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
       ({ check } = after);
       if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
     }
     expect(gaps).toEqual(['lost 0', 'lost 24', 'lost 48', 'lost 72']);
-    const after = afterLook(check, { findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
+    const after = afterCheck(check, { findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
     expect(after.gap).toBe('restored');
     expect(after.check).not.toHaveProperty('lossToldAtMs');
   });
 
   it('opens a last gap also after an apply, which others may have completed later', () => {
     const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true });
-    expect(look(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
+    expect(checkedAfter(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
   });
 
   it('what cannot be read opens none, and hides none', () => {
-    expect(look(checked('ok', { wasInOrder: true }), [finding('unknown')]).gap).toBeUndefined();
-    const hidden = look(checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true }), [finding('unknown')]);
+    expect(checkedAfter(checked('ok', { wasInOrder: true }), [finding('unknown')]).gap).toBeUndefined();
+    const hidden = checkedAfter(checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true }), [finding('unknown')]);
     expect(hidden).toMatchObject({ check: { state: 'unknown', brokenSinceMs: NOW - HOUR_MS } });
-    expect(look(hidden.check, []).gap).toBe('restored');
+    expect(checkedAfter(hidden.check, []).gap).toBe('restored');
   });
 
   it('a pause is no loss, and its time is that of the pause', () => {
-    const paused = look(checked('ok'), [finding('broken')], { state: 'paused', pausedAtMs: NOW - 5 });
+    const paused = checkedAfter(checked('ok'), [finding('broken')], { state: 'paused', pausedAtMs: NOW - 5 });
     expect(paused).toMatchObject({ check: { state: 'paused', sinceMs: NOW - 5 } });
     expect(paused.gap).toBeUndefined();
   });
 
   it('a bucket that was wired by hand and never found in order is shown, and opens no gap', () => {
-    const alone = afterLook(undefined, { findings: [finding('broken')], connection: undefined, nowMs: NOW });
+    const alone = afterCheck(undefined, { findings: [finding('broken')], connection: undefined, nowMs: NOW });
     expect(alone.gap).toBeUndefined();
-    const good = afterLook(alone.check, { findings: [], connection: undefined, nowMs: NOW });
-    expect(afterLook(good.check, { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBe('lost');
+    const good = afterCheck(alone.check, { findings: [], connection: undefined, nowMs: NOW });
+    expect(afterCheck(good.check, { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBe('lost');
   });
 
   it('keeps since when, and the first findings only', () => {
-    const { check } = look(
+    const { check } = checkedAfter(
       checked('degraded'),
       Array.from({ length: 9 }, () => finding('degraded')),
     );

@@ -18,7 +18,7 @@ import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts
 import { keepHeld } from '../../../src/pipeline/gaps/stored-gaps.ts';
 import { openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { isLong } from '../../support/breadth.ts';
@@ -92,8 +92,8 @@ async function createWorld() {
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs: WEEK_MS });
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
-  const look = createLook({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });
-  const visitConnection = createVisitConnection({ state, clock, look, lookSharing: look });
+  const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });
+  const visitConnection = createVisitConnection({ state, clock, checkConnection, checkSharing: checkConnection });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
   let isHeldBack = false;

@@ -83,14 +83,12 @@ describe('the watch of the records', () => {
     await world.run(15_000);
     expect(countOf(world, 'tally_gaps_open', { kind: 'bulk-delete' })).toBe(3);
     expect(countOf(world, 'tally_gaps_open', { kind: 'loss' })).toBe(1);
-    expect(countOf(world, 'tally_gaps', { kind: 'loss', state: 'open' })).toBe(1);
     expect(agesMs(world)).toEqual({ 'bulk-delete': world.clock.nowMs() - 1, loss: world.clock.nowMs() - 7 });
     const close = (gap: GapRecord | undefined): GapRecord | undefined => gap && { ...gap, state: 'closed' };
     await updateRecord(world.store.plainState, refs.gap('gap:bbb:loss'), close);
     await world.run(15_000);
     expect(countOf(world, 'tally_gaps_open', { kind: 'bulk-delete' })).toBe(3);
     expect(countOf(world, 'tally_gaps_open', { kind: 'loss' })).toBe(0);
-    expect(countOf(world, 'tally_gaps', { kind: 'loss', state: 'closed' })).toBe(1);
     expect(agesMs(world)).toEqual({ 'bulk-delete': world.clock.nowMs() - 1 });
     expect(countOf(world, 'tally_jobs', {})).toBe(0);
   });

@@ -18,7 +18,7 @@ async function startIdle(buckets: number) {
   const world = await createGapWorld();
   const { clock, telemetry, jobs } = world;
   const state = guarded(world.state, (method) => (reads[method as keyof typeof reads] += 1), ['get', 'list', 'ids']);
-  const looked: string[] = [];
+  const checked: string[] = [];
   for (let at = 0; at < buckets; at += 1) {
     const bucket = `bucket-${String(at).padStart(4, '0')}`;
     await world.connect(bucket);
@@ -48,15 +48,15 @@ async function startIdle(buckets: number) {
     telemetry,
     requestsPerDay: 1_000,
   });
-  const look = (record: { readonly bucket: string }) => {
-    looked.push(record.bucket);
+  const checkConnection = (record: { readonly bucket: string }) => {
+    checked.push(record.bucket);
     return Promise.resolve([]);
   };
   const sweepParts = { state, clock, telemetry, runMaxMs: HOUR_MS };
   const connections = createSweep(
     sweepParts,
     'connections',
-    createVisitConnection({ state, clock, look, lookSharing: look }),
+    createVisitConnection({ state, clock, checkConnection, checkSharing: checkConnection }),
     createConnectionsDue({ state, clock }),
   );
   const intervalMs = COMPARE_INTERVAL_MS;
@@ -73,12 +73,12 @@ async function startIdle(buckets: number) {
     await full(never);
     return { get: reads.get - before.get, list: reads.list - before.list, ids: reads.ids - before.ids };
   }
-  return { ...world, round, looked };
+  return { ...world, round, checked };
 }
 
 it('at idle the calendar reads as often for 60 buckets with an open gap each as for 20', async () => {
   const [few, many] = [await startIdle(20), await startIdle(60)];
-  // the first round looks at what is new to this process
+  // the first round checks what is new to this process
   for (const { round } of [few, many]) await round();
   const [ofFew, ofMany] = [await few.round(), await many.round()];
   expect(ofMany).toEqual(ofFew);
@@ -86,9 +86,9 @@ it('at idle the calendar reads as often for 60 buckets with an open gap each as 
   // whether a bucket is connected is known without its record
   expect(ofFew.ids).toBe(1);
   // a bucket that is due is read by its id, and only that one
-  many.looked.length = 0;
+  many.checked.length = 0;
   await updateRecord(many.state, refs.bucket('bucket-0007'), (record) => record && { ...record, connectionCheck: undefined });
   const due = await many.round();
-  expect(many.looked).toEqual(['bucket-0007']);
+  expect(many.checked).toEqual(['bucket-0007']);
   expect(due.get - ofMany.get).toBeLessThan(6);
 });

@@ -56,7 +56,7 @@ describe('adding a bucket', () => {
   it('while the job cannot be stored, leaves that to the calendar', async () => {
     const world = createControlWorld();
     const request = () => Promise.reject(new FaultError('index.blocked', 'disk full'));
-    const add = createAddBucket({ ...world, look: async () => [], jobs: { request } });
+    const add = createAddBucket({ ...world, checkConnection: async () => [], jobs: { request } });
     expect(await add({ bucket: 'photos' }, 'someone')).not.toHaveProperty('jobId');
     expect(world.telemetry.recorded('requestFailed')).toEqual([['start the first re-index', 'index.blocked', 'disk full']]);
     await world.after(60_000);

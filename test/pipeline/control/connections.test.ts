@@ -12,7 +12,10 @@ const signal = new AbortController().signal;
 async function startWorld() {
   const world = createControlWorld();
   await world.connectBucket.connect({ bucket: 'photos' }, 'test');
-  return { ...world, connections: createConnections({ ...world, look: (record, during) => world.provisioning.diagnose(record, during) }) };
+  return {
+    ...world,
+    connections: createConnections({ ...world, checkConnection: (record, during) => world.provisioning.diagnose(record, during) }),
+  };
 }
 
 describe('the doctor', () => {

@@ -7,7 +7,7 @@ import { noteIndex } from '../../../src/pipeline/buckets/index-identity.ts';
 import { noteProof, openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports, type GapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import { createLook } from '../../../src/pipeline/provision/watch.ts';
+import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
@@ -129,7 +129,7 @@ const reporters: readonly (readonly [string, (world: GapWorld, wrongMs: number) 
         blocks: true,
       } as const;
       const { state, telemetry } = world;
-      const look = createLook({
+      const checkConnection = createCheckConnection({
         state,
         telemetry,
         clock: clockOf(world, wrongMs),
@@ -140,7 +140,7 @@ const reporters: readonly (readonly [string, (world: GapWorld, wrongMs: number) 
       // it was in order, and was found broken a day ago
       const nowMs = world.clock.nowMs();
       const check = { state: 'broken' as const, atMs: 0, sinceMs: 0, findings: [], wasInOrder: true, brokenSinceMs: nowMs - 86_400_000 };
-      if (record !== undefined) await look({ ...record, connectionCheck: check });
+      if (record !== undefined) await checkConnection({ ...record, connectionCheck: check });
     },
   ],
   [

@@ -3,7 +3,7 @@ import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createLook, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -17,15 +17,15 @@ async function startWatched() {
   const telemetry = createFakeTelemetry();
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
-  const look = createLook({ state, provisioning, gaps, clock, telemetry });
+  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
   const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
-  const lookSharing = createLook({ state, provisioning: sharing, gaps, clock, telemetry });
-  const visit = createVisitConnection({ state, clock, look, lookSharing });
+  const checkSharing = createCheckConnection({ state, provisioning: sharing, gaps, clock, telemetry });
+  const visit = createVisitConnection({ state, clock, checkConnection, checkSharing });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
     telemetry,
-    look: (): Promise<void> => sweep(new AbortController().signal),
+    watch: (): Promise<void> => sweep(new AbortController().signal),
     check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
     /** As after its re-index. */
     closeGap: (bucket = 'photos') =>
@@ -33,30 +33,30 @@ async function startWatched() {
   };
 }
 
-it('tells the sweep of a look that AWS did not answer, so that other buckets of the region are visited later', async () => {
+it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
   const { state, clock } = await startWatched();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
   const visit = (findings: readonly (typeof finding)[]) =>
-    createVisitConnection({ state, clock, look: async () => findings, lookSharing: async () => findings });
+    createVisitConnection({ state, clock, checkConnection: async () => findings, checkSharing: async () => findings });
   await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
   expect(await visit([])(record!, new AbortController().signal)).toBe(0);
 });
 
 describe('the watch of the connections', () => {
-  it('never writes, whatever it finds, and looks again every hour', async () => {
+  it('never writes, whatever it finds, and checks again every hour', async () => {
     const world = await startWatched();
     await world.apply();
     const [made, parts] = [world.aws.writes.length, world.aws.snapshot()];
     await world.clock.advance(60_000);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'ok' });
     world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     await world.clock.advance(HOUR_MS - 60_000);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'ok' });
     await world.clock.advance(60_000);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.notification-missing' }] });
     expect(world.aws.writes).toHaveLength(made);
     expect(world.aws.snapshot()).not.toEqual(parts);
@@ -66,21 +66,21 @@ describe('the watch of the connections', () => {
     const world = await startWatched();
     await world.apply();
     await world.clock.advance(60_000);
-    await world.look();
+    await world.watch();
     await world.closeGap();
     const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
     const subscription = subscriptions.get(QUEUE_ARN)!;
     subscriptions.clear();
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.gap()).toMatchObject({ state: 'open', reason: expect.stringContaining('connect.subscription-missing'), count: 1 });
     await world.closeGap();
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.gap()).toMatchObject({ state: 'closed' });
     subscriptions.set(QUEUE_ARN, subscription);
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     const restored = await world.gap();
     // the configuration takes effect some minutes after it was restored
     expect(restored).toMatchObject({ state: 'open', lastSeenMs: world.clock.nowMs() + 360_000 });
@@ -105,12 +105,12 @@ describe('the watch of the connections', () => {
       if (call === 'queueOf') throw new FaultError('connect.unavailable', 'denied');
     };
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.unavailable' }] });
     world.aws.before = () => undefined;
     await world.pause();
     // at once: a pause is not found by reading
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
     expect(await world.gap()).toMatchObject({ state: 'closed' });
   });
@@ -134,7 +134,7 @@ describe('the watch of the connections', () => {
     world.populate();
     await world.agree();
     await world.clock.advance(5_000);
-    await world.look();
+    await world.watch();
     const check = await world.check();
     expect(check?.findings).toEqual([]);
     const configuration = world.aws.parts.notifications.get('photos');
@@ -144,7 +144,7 @@ describe('the watch of the connections', () => {
       entries: configuration.entries.filter(({ id }) => id !== 'thumbnails'),
     });
     await world.clock.advance(25_000);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'degraded', findings: [{ code: 'connect.changed-meanwhile' }] });
     const record = await readRecord(world.state, refs.bucket('photos'));
     const [finding] = await world.provisioning.diagnose(record!);
@@ -155,7 +155,7 @@ describe('the watch of the connections', () => {
     expect(finding?.fix).toBe('aws s3api get-bucket-notification-configuration --bucket photos');
     // what others change later is their own affair
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.check()).toMatchObject({ state: 'ok' });
   });
 
@@ -165,19 +165,19 @@ describe('the watch of the connections', () => {
     const entry = { id: 'mine', events, filter: [] } as const;
     world.aws.parts.notifications.set('videos', { entries: [{ ...entry, kind: 'queue', arn: QUEUE_ARN }], eventBridge: false });
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.check('videos')).toMatchObject({ state: 'ok' });
     // through a topic that the bucket was not added with, and to which the queue is not subscribed
     world.populate();
     world.aws.parts.notifications.set('videos', { entries: [{ ...entry, kind: 'topic', arn: THEIR_TOPIC }], eventBridge: false });
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.check('videos')).toMatchObject({ state: 'broken' });
     expect((await world.check('videos'))?.findings.map(({ code }) => code)).toContain('connect.subscription-missing');
     // a rule of any name may lead to the queue
     await world.setBucket({ source: 'routed' }, 'videos');
     await world.clock.advance(HOUR_MS);
-    await world.look();
+    await world.watch();
     expect(await world.check('videos')).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.by-hand' }] });
   });
 });

@@ -16,7 +16,7 @@ async function startWorld() {
   const clock = createFakeClock();
   const visible = new Map<string, number>();
   const queueWatch = { visibleIn: (url: string) => visible.get(url) ?? 0 };
-  const look = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS, OTHER] });
+  const unreceived = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS, OTHER] });
   const record = { ...bucketRecord, lastComparedAtMs: clock.nowMs(), provenAtMs: 1 };
   const fedBy = (queueUrl: string) => ({ ...record, eventQueues: [{ queueUrl, atMs: clock.nowMs() }] });
   const statuses = createBucketStatuses({ state, clock, compareIntervalMs: 0 });
@@ -24,7 +24,7 @@ async function startWorld() {
     state,
     clock,
     visible,
-    look,
+    check: unreceived.check,
     record,
     neighbour: fedBy(OTHER),
     /** A worker asks the queue, as each does all the time. */
@@ -32,7 +32,7 @@ async function startWorld() {
       updateRecord(state, refs.queue(EVENTS), () => ({ queueUrl: EVENTS, receivedAtMs: clock.nowMs() + aheadMs })),
     pass: async (minutes: number) => {
       await clock.advance(minutes * MINUTE_MS);
-      await look();
+      await unreceived.look();
     },
     statusOf: async (bucket = fedBy(EVENTS)) => statuses.of(bucket, 'everything'),
   };
@@ -40,12 +40,13 @@ async function startWorld() {
 
 describe('messages that no worker receives', () => {
   it('are said of each bucket that the queue feeds, with their number, and not of one that another queue feeds', async () => {
-    const { visible, receive, pass, statusOf, record, neighbour } = await startWorld();
+    const { visible, receive, pass, check, statusOf, record, neighbour } = await startWorld();
     await receive();
     visible.set(EVENTS, 162);
     await pass(0);
     await pass(9);
     expect(await statusOf()).toMatchObject({ state: 'ok' });
+    expect(check()).toEqual({ status: 'ok' });
     await pass(3);
     const sentence =
       'Its events wait: queue.not-received: 162 messages wait in the bucket queue, and no worker has received for 12 minutes';
@@ -53,6 +54,12 @@ describe('messages that no worker receives', () => {
     // where its events come from is not known
     expect(await statusOf({ ...record, eventQueues: [] })).toMatchObject({ state: 'waiting' });
     expect(await statusOf(neighbour)).toMatchObject({ state: 'ok' });
+    expect(check()).toMatchObject({
+      status: 'warning',
+      code: 'queue.not-received',
+      detail: `${EVENTS}: 162 messages wait in the bucket queue, and no worker has received for 12 minutes`,
+      advice: expect.stringContaining('Start a process with the role ingest'),
+    });
   });
 
   it('are the reason that is given for an object that is not found', async () => {
@@ -82,7 +89,7 @@ describe('messages that no worker receives', () => {
   });
 
   it('are no more said of the bucket as soon as a worker receives, or the queue is empty', async () => {
-    const { state, visible, receive, pass, statusOf } = await startWorld();
+    const { state, visible, receive, pass, check, statusOf } = await startWorld();
     visible.set(EVENTS, 3);
     await pass(0);
     await pass(11);
@@ -91,6 +98,7 @@ describe('messages that no worker receives', () => {
     await pass(1);
     expect(await statusOf()).toMatchObject({ state: 'ok' });
     expect(await readRecord(state, refs.circuit('queue', EVENTS))).toBeUndefined();
+    expect(check()).toEqual({ status: 'ok' });
   });
 
   it.each([-60, 60])('are not concluded from a worker whose clock is wrong by %i minutes', async (minutes) => {

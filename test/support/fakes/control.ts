@@ -117,8 +117,6 @@ export const gap: Gap = {
   reason: 'dead letter: record.key-missing',
   first_seen_at: AT,
   last_seen_at: AT,
-  opened_at: AT,
-  reported_at: AT,
   count: 2,
   state: 'open',
 };
@@ -141,7 +139,6 @@ export const runningJob: Job = {
   phase: 'comparing',
   started_at: AT,
   covers_before: AT,
-  documents_at_start: 4_000,
   counts: {
     ...zeroCounts,
     listed: 1_000,

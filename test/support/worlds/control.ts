@@ -18,7 +18,7 @@ import { createFakeAws, provisioningOn, REGION } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues, type FakeDeadLetterQueue } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../fakes/ports.ts';
-import { createProvingLook } from '../fakes/proving-look.ts';
+import { createProvingCheck } from '../fakes/proving-check.ts';
 import { beginOrderNow } from './begin-order.ts';
 
 export const QUEUE = 'http://queues/events';
@@ -57,7 +57,7 @@ export function createControlWorld({
   const deadLetters = createDeadLetters({ queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [QUEUE] });
   const aws = createFakeAws();
   const provisioning = provisioningOn(aws, { state, storage, clock });
-  const look = createProvingLook({ state, clock });
+  const checkConnection = createProvingCheck({ state, clock });
   const closeGaps = createCloseGaps({
     state,
     scan: { countLive: async () => 0 },
@@ -91,10 +91,10 @@ export function createControlWorld({
     aws,
     provisioning,
     operations: checkingRequests(createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
-    add: createAddBucket({ state, connectBucket, look, jobs, telemetry }),
+    add: createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
-    /** Their looks find every part in order. */
-    connections: createConnections({ state, provisioning, connectBucket, look, clock }),
+    /** Their checks find every part in order. */
+    connections: createConnections({ state, provisioning, connectBucket, checkConnection, clock }),
     allJobs,
     allGaps: () => listAllRecords(state, 'gap', gapSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),
@@ -103,7 +103,7 @@ export function createControlWorld({
     async run(minutes: number): Promise<void> {
       for (let minute = 0; minute < minutes; minute += 1) {
         await clock.advance(60_000);
-        for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await look(record);
+        for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) await checkConnection(record);
         for (const { id, bucket, now } of (await allJobs()).filter((job) => job.state === 'queued')) {
           const nowMs = clock.nowMs();
           const covers = now === true ? {} : { coversBeforeMs: nowMs, beginOrder: await beginOrderNow(state, bucket, nowMs) };

@@ -1,5 +1,5 @@
 /**
- * The watch of a connection: when it looks, and what follows from what it finds. It only reads, because a watch that repairs
+ * The watch of a connection: when it checks, and what follows from what it finds. It only reads, because a watch that repairs
  * would wage war with whatever else manages the same parts.
  *
  *   ok, degraded ──found broken──► broken: a gap at once, and again each day
@@ -13,16 +13,16 @@ import { statusOf, type Finding } from '../checks/finding.ts';
 import type { ConnectionRecord } from '../connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
-const LOOK_MS = 3_600_000;
+const CHECK_MS = 3_600_000;
 /** A write of others that crossed ours shows soon after it. */
 const AFTER_CHANGE_MS = [5_000, 30_000] as const;
 /** While a connection stays broken, the index is repaired this often: each repair is a re-index of the whole bucket. */
 const LOSS_MS = 86_400_000;
-/** An apply that no one continues is looked at after this time: until then parts are missing because they are being made. */
+/** An apply that no one continues is checked after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
-/** A bucket that is wired by hand is connected before or after its wiring: for so long the watch looks each minute, until events are known to arrive. */
+/** A bucket that is wired by hand is connected before or after its wiring: for so long the watch checks it each minute, until events are known to arrive. */
 const WIRING_MS = 600_000;
-const WIRING_LOOK_MS = 60_000;
+const WIRING_CHECK_MS = 60_000;
 /** Enough to show the kind of trouble. The doctor shows all. */
 const FINDINGS_MAX = 3;
 const WHAT_LENGTH_MAX = 500;
@@ -40,10 +40,10 @@ export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {
 }
 
 /**
- * Whether the watch looks at the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
- * as it looks at every bucket.
+ * Whether the watch checks the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
+ * as it checks every bucket.
  */
-export function lookDue(record: Seen, connection: Watched | undefined, nowMs: number): 'no' | 'soon' | 'hourly' {
+export function checkDue(record: Seen, connection: Watched | undefined, nowMs: number): 'no' | 'soon' | 'hourly' {
   const { connectionCheck: last } = record;
   if (isBeingMade(connection, nowMs)) return 'no';
   if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
@@ -52,7 +52,7 @@ export function lookDue(record: Seen, connection: Watched | undefined, nowMs: nu
   const intervalMs = intervalOf(record, nowMs);
   // a clock that was set back must not stop the watch
   if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
-  return intervalMs === LOOK_MS ? 'hourly' : 'soon';
+  return intervalMs === CHECK_MS ? 'hourly' : 'soon';
 }
 
 /** Parts are being made or taken away now, so that some are missing rightfully. */
@@ -62,17 +62,17 @@ export function isBeingMade(connection: Watched | undefined, nowMs: number): boo
 }
 
 function intervalOf({ createdAtMs, provenAtMs }: Seen, nowMs: number): number {
-  return provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS ? WIRING_LOOK_MS : LOOK_MS;
+  return provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS ? WIRING_CHECK_MS : CHECK_MS;
 }
 
-export interface Looked {
+export interface Checked {
   readonly findings: readonly Finding[];
   /** Absent: the bucket was wired by hand. */
   readonly connection: Watched | undefined;
   readonly nowMs: number;
 }
 
-export interface AfterLook {
+export interface AfterCheck {
   readonly check: ConnectionCheck;
   /** `lost`: events are being lost. `restored`: they arrive again, and those of the meantime are missing. */
   readonly gap?: 'lost' | 'restored';
@@ -80,10 +80,10 @@ export interface AfterLook {
   readonly isProof: boolean;
 }
 
-/** What is stored after a look, and the gap that is opened before that. */
-export function afterLook(before: ConnectionCheck | undefined, looked: Looked): AfterLook {
-  const { findings, connection, nowMs } = looked;
-  const check = checkOf(before, looked);
+/** What is stored after a check, and the gap that is opened before that. */
+export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
+  const { findings, connection, nowMs } = checked;
+  const check = checkOf(before, checked);
   const gap = gapOf(before, check, connection);
   const isProof = check.state !== 'paused' && unprovenBy(findings).length === 0;
   const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
@@ -91,7 +91,7 @@ export function afterLook(before: ConnectionCheck | undefined, looked: Looked): 
   return { check: told, isProof, ...(gap !== undefined && { gap }) };
 }
 
-function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Looked): ConnectionCheck {
+function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Checked): ConnectionCheck {
   const state: WatchedState = connection?.state === 'paused' ? 'paused' : statusOf(findings);
   const brokenSinceMs = brokenSince(before, state, nowMs);
   return {
@@ -127,7 +127,7 @@ function gapOf(
   before: ConnectionCheck | undefined,
   { brokenSinceMs, atMs, wasInOrder }: ConnectionCheck,
   connection: Watched | undefined,
-): AfterLook['gap'] {
+): AfterCheck['gap'] {
   // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
   if (connection === undefined && wasInOrder !== true) return undefined;
   // also after an apply, whose gap ends with it: it need not be what has repaired the connection
