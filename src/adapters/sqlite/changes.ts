@@ -5,7 +5,7 @@ import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { SqliteConnection } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
-import { chunksOf, sqlOf, valuesOf } from './filtered.ts';
+import { chunksOf, sqlOf, valuesOf } from './ranges.ts';
 
 /** Live documents, then tombstones. */
 const SOURCES = ['objects INDEXED BY objects_facts WHERE deleted = 0', 'objects INDEXED BY objects_tombstones WHERE deleted = 1'] as const;

@@ -15,7 +15,7 @@ import { matchOf, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { unlessEnded } from './functions.ts';
 import { addTo, noCounts, type FacetCounts } from './facets-function.ts';
-import { boundsOf, bucketsOf, chunksOf, keyConditions, otherConditions, sqlOf, valuesOf } from './filtered.ts';
+import { boundsOf, bucketsOf, chunksOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
 
 /** Documents with the words that one call reads, each a row of its table. */
 const WORDS_ROWS = 1_000;

@@ -3,22 +3,31 @@
  * loop runs. With words that few documents have, these are read instead.
  */
 import { setImmediate as letOthersRun } from 'node:timers/promises';
-import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
-import { overlapping } from '../../domain/access/readable.ts';
-import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { QueryWords } from '../../domain/documents/words.ts';
-import type { SortField, Test } from '../../domain/search/conditions.ts';
+import type { SortField } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import { conditionSql, DELETED_AT, matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
+import { DELETED_AT, matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { unlessEnded } from './functions.ts';
+import {
+  boundsOf,
+  bucketsOf,
+  chunksOf,
+  fencedRanges,
+  indexOf,
+  keyConditions,
+  otherConditions,
+  sqlOf,
+  valuesOf,
+  type FencedKeys,
+  type KeyRange,
+  type Source,
+} from './ranges.ts';
 
-/** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
-const CHUNK_ROWS = 5_000;
-const CHUNK_ROWS_MIN = 100;
 /**
  * With more documents that have the words, the first keys are looked for in the order of keys: to read and to sort the documents
  * takes a microsecond for each.
@@ -26,65 +35,69 @@ const CHUNK_ROWS_MIN = 100;
 const COMMON = 10_000;
 /** The rows of the index that are read so before the documents with the words are: less than what these take. */
 const COMMON_ROWS_MAX = 20_000;
-/** The ranges of a search that are counted before fences part the rest: most searches end in these. */
-const COUNTED_RANGES = 2;
-/** To look at as many objects takes some 10 ms. An index of more than ten million objects has longer ranges. */
-const FENCES_MAX = 2_000;
-/** Tests that the columns of the index answer. */
-const ofIndex: ReadonlySet<Test['kind']> = new Set(['bucket', 'key', 'from', 'prefix', 'class', 'size', 'modified', 'deleted']);
+/** The least ranges that are worth the messages between two threads and another opening of the file: 2 ms. */
+const SHARED_RANGES_MIN = 10;
 
-const bucketSchema = z.object({ name: z.string() });
-/** A large prime, whose multiples are spread evenly in any stride. */
-const SCATTER = 2_654_435_761;
-
-const keySchema = z.object({ key: z.string() });
-const latestSchema = z.object({ id: z.number() });
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
-type Found = z.infer<typeof foundSchema> & {
+export type Found = z.infer<typeof foundSchema> & {
   /** The row with the document. */
   row?: unknown;
 };
 
-/** A part of an index: keys of one bucket between two bounds. */
-export interface KeyRange {
-  readonly bucket: string;
-  /** The first bound, in the direction of the reading. */
-  readonly conditions: readonly SqlCondition[];
-  /** The rows that it has: no more if they were counted, and about as many otherwise. */
-  readonly rows: number;
-  /** The key after which the next range begins; absent: there is none. */
-  readonly last?: string;
+/** Ranges of a search that two threads read: one from the first range on, and the other from the last. */
+export interface SharedRanges {
+  readonly query: ObjectQuery;
+  readonly keys: FencedKeys;
+  /** How many of them neither thread has taken yet, in memory that both have. */
+  readonly left: Int32Array;
 }
 
-interface Source {
-  readonly filter: ObjectFilter;
-  /** What is read, with its condition. Default: the index that the filter needs. */
-  readonly from?: string;
-  readonly descending: boolean;
-}
+/** Has another thread read ranges too. Resolves with the first places that it found, and with none if no thread is idle. */
+export type ShareRanges = (shared: SharedRanges) => Promise<readonly Found[]>;
 
-/** The documents that match, in the order of the query. */
+/** The documents that match, in the order of the query. `share`: with the help of another thread, if the search is long. */
 export async function searchFiltered(
   connection: SqliteConnection,
   query: ObjectQuery,
-  signal: AbortSignal | undefined,
+  { signal, share }: { readonly signal: AbortSignal | undefined; readonly share: ShareRanges | undefined },
 ): Promise<readonly ObjectDocument[]> {
-  const { by, order } = orderOf(query);
+  const { found, take, worst } = pageOf(query);
+  await eachPart(connection, { query, take, worst, share }, signal);
+  return found.map(({ row }) => documentOfRow(row));
+}
+
+/** Reads ranges of a search in another thread from the last one on, until all are taken. Returns the first places that it found. */
+export async function readShared(connection: SqliteConnection, { query, keys, left }: SharedRanges): Promise<readonly Found[]> {
+  const { found, take, worst } = pageOf(query);
+  const ranges = fencedRanges({ filter: query, descending: isDescending(query) }, keys);
+  for (const range of ranges.toReversed()) {
+    await letOthersRun();
+    if (!takeRange(left)) break;
+    read(connection, rangeStatement(query, range, worst()), { take, signal: undefined });
+  }
+  return found;
+}
+
+/** Returns false if no range is left to take. */
+function takeRange(left: Int32Array): boolean {
+  return Atomics.sub(left, 0, 1) > 0;
+}
+
+/** The first places that were found of a search, in its order. */
+function pageOf(query: ObjectQuery): Pick<Matching, 'take' | 'worst'> & { readonly found: readonly Found[] } {
+  const { by } = orderOf(query);
   const found: Found[] = [];
-  const descending = by === 'key' && order === 'desc';
-  await eachPart(
-    connection,
-    { query, descending, worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value) },
-    (rows, session) => {
-      found.push(...rows);
+  return {
+    found,
+    take(places, session) {
+      found.push(...places);
       keepFirst(found, query);
       // in the same call: a document that is written between two calls may match no longer, or have another place
       readRows(session, found);
       return by === 'key' && found.length >= query.limit;
     },
-    signal,
-  );
-  return found.map(({ row }) => documentOfRow(row));
+    worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value),
+  };
 }
 
 /** How many documents match; `max` + 1 if there are more. */
@@ -94,15 +107,11 @@ export async function countFiltered(
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let count = 0;
-  await eachPart(
-    connection,
-    { query: { ...filter, limit: max + 1 }, descending: false, worst: () => undefined },
-    (rows) => {
-      count += rows.length;
-      return count > max;
-    },
-    signal,
-  );
+  const take: Take = (places) => {
+    count += places.length;
+    return count > max;
+  };
+  await eachPart(connection, { query: { ...filter, limit: max + 1 }, take, worst: () => undefined }, signal);
   return Math.min(count, max + 1);
 }
 
@@ -137,49 +146,100 @@ const VALUES: Readonly<Record<SortField, string>> = {
   deleted_at: `ifnull(${DELETED_AT}, '')`,
 };
 
+/** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
+type Take = (places: readonly Found[], session: SqliteSession) => boolean;
+
 interface Matching {
   readonly query: ObjectQuery;
-  readonly descending: boolean;
+  readonly take: Take;
   /** The value of the last place of a page that is full: a row behind it needs no sorting. */
   readonly worst: () => Found['value'] | undefined;
+  readonly share?: ShareRanges | undefined;
 }
 
-/** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
-type Take = (places: Found[], session: SqliteSession) => boolean;
+/** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
+async function eachPart(connection: SqliteConnection, matching: Matching, signal: AbortSignal | undefined): Promise<void> {
+  const { query } = matching;
+  const words = wordsToFind(query);
+  if (words === undefined) return eachRange(connection, matching, signal);
+  if (orderOf(query).by === 'key' && isCommon(connection, words, signal)) return firstRanges(connection, { ...matching, words }, signal);
+  read(connection, wordsStatement(query, words), { ...matching, signal });
+}
 
-/** Reads the places of matching documents in parts, which are in the order of bucket and key, or the reverse. Each part has at most `limit` rows: the first ones in the order of the query. */
-async function eachPart(
+async function eachRange(connection: SqliteConnection, matching: Matching, signal: AbortSignal | undefined): Promise<void> {
+  const { query, take, worst } = matching;
+  const descending = isDescending(query);
+  for (const bucket of bucketsOf(connection, query, { descending, signal })) {
+    const { share, found, end } = createSharing(matching);
+    const source = { filter: query, descending, share };
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
+      if (read(connection, rangeStatement(query, range, worst()), { take, signal })) return end();
+    }
+    const others = await found();
+    if (others.length > 0 && connection.use((session) => take(others, session), signal)) return;
+  }
+}
+
+/** Reads some ranges in the order of keys, and the documents with the words behind these. */
+async function firstRanges(
   connection: SqliteConnection,
-  { query, descending, worst }: Matching,
-  take: Take,
+  { query, take, worst, words }: Matching & { readonly words: QueryWords },
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  function read({ sql, values }: SqlCondition): boolean {
-    return connection.use((session) => {
-      const rows = session.statement(sql).all(...values);
-      return take(
-        rows.map((row) => foundSchema.parse(row)),
-        session,
-      );
-    }, signal);
-  }
-  const words = wordsToFind(query);
-  if (words !== undefined && (orderOf(query).by !== 'key' || !isCommon(connection, words, signal))) {
-    read(wordsStatement(query, words));
-    return;
-  }
+  const descending = isDescending(query);
   const source = { filter: query, descending };
   let rows = 0;
   for (const bucket of bucketsOf(connection, query, { descending, signal })) {
     for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      if (read(rangeStatement(query, range, worst()))) return;
+      if (read(connection, rangeStatement(query, range, worst()), { take, signal })) return;
       rows += range.rows;
-      if (words !== undefined && rows >= COMMON_ROWS_MAX && range.last !== undefined) {
-        read(wordsStatement({ ...query, after: { bucket, key: range.last } }, words));
+      if (rows >= COMMON_ROWS_MAX && range.last !== undefined) {
+        read(connection, wordsStatement({ ...query, after: { bucket, key: range.last } }, words), { take, signal });
         return;
       }
     }
   }
+}
+
+function read(
+  connection: SqliteConnection,
+  { sql, values }: SqlCondition,
+  { take, signal }: { readonly take: Take; readonly signal: AbortSignal | undefined },
+): boolean {
+  return connection.use((session) => {
+    const rows = session.statement(sql).all(...values);
+    return take(
+      rows.map((row) => foundSchema.parse(row)),
+      session,
+    );
+  }, signal);
+}
+
+interface Sharing {
+  readonly share: Source['share'];
+  /** What the other thread found. */
+  readonly found: () => Promise<readonly Found[]>;
+  /** Leaves nothing to the other thread. */
+  readonly end: () => void;
+}
+
+/** Shares what fences part of a bucket with another thread. */
+function createSharing({ query, share: ask }: Matching): Sharing {
+  const left = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  let others: Promise<readonly Found[]> | undefined;
+  return {
+    share(keys) {
+      const ranges = keys.fences.length + 1;
+      if (ask === undefined || ranges < SHARED_RANGES_MIN) return () => true;
+      Atomics.store(left, 0, ranges);
+      others = ask({ query, keys, left });
+      // a failure is met when this thread has read its own ranges
+      others.catch(() => undefined);
+      return () => takeRange(left);
+    },
+    found: async () => (await others) ?? [],
+    end: () => void Atomics.store(left, 0, 0),
+  };
 }
 
 /** The words by which an index finds documents; tombstones have none. */
@@ -193,175 +253,14 @@ function isCommon(connection: SqliteConnection, words: QueryWords, signal: Abort
   return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined, signal);
 }
 
+function isDescending(query: ObjectQuery): boolean {
+  const { by, order } = orderOf(query);
+  return by === 'key' && order === 'desc';
+}
+
 /** The key after which a bucket continues in the order of keys. */
 function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
   return orderOf(query).by === 'key' && query.after?.bucket === bucket ? query.after.key : undefined;
-}
-
-/** The created buckets that may have matching documents, in order. */
-export function bucketsOf(
-  connection: SqliteConnection,
-  query: Omit<ObjectQuery, 'limit'>,
-  { descending, signal }: { readonly descending: boolean; readonly signal: AbortSignal | undefined },
-): readonly string[] {
-  const names = connection.use(
-    ({ statement }) =>
-      statement('SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1 ORDER BY name')
-        .all(query.bucket ?? null)
-        .map((row) => bucketSchema.parse(row).name),
-    signal,
-  );
-  const { within } = query;
-  const after = orderOf(query).by === 'key' ? query.after : undefined;
-  const turn = descending ? -1 : 1;
-  const left = names
-    .filter((name) => within === undefined || within.some(({ bucket }) => bucket === name))
-    .filter((name) => after === undefined || turn * compareKeys(name, after.bucket) >= 0);
-  return descending ? left.toReversed() : left;
-}
-
-/** Which index a search reads, with its own condition. */
-function indexOf({ deleted = false }: ObjectFilter): string {
-  return deleted ? 'objects INDEXED BY objects_tombstones WHERE deleted = 1' : 'objects INDEXED BY objects_facts WHERE deleted = 0';
-}
-
-/** How many rows one call reads: the more tests of a row read its document or its key, the fewer. */
-function rowsOf({ where = [], words }: ObjectFilter): number {
-  const kinds = where.flatMap(({ anyOf }) => anyOf.map(({ kind }) => kind));
-  const costly = kinds.filter((kind) => !ofIndex.has(kind)).length + (words ?? []).length;
-  return Math.max(CHUNK_ROWS_MIN, Math.floor(CHUNK_ROWS / Math.max(1, costly)));
-}
-
-interface Chunked {
-  readonly bucket: string;
-  readonly source: Source;
-  readonly after: string | undefined;
-}
-
-/** Splits the keys of a bucket that a filter may match into ranges of about CHUNK_ROWS rows. The event loop runs between two of them. */
-export async function* chunksOf(connection: SqliteConnection, chunked: Chunked, signal: AbortSignal | undefined): AsyncGenerator<KeyRange> {
-  const { bucket, source } = chunked;
-  const { within, prefix } = source.filter;
-  const parts = within === undefined ? [{ prefix }] : overlapping(within, { bucket, prefix });
-  let sampled: readonly string[] | undefined;
-  const fences = (): readonly string[] => (sampled ??= fencesOf(connection, chunked, signal));
-  for (const part of source.descending ? parts.toReversed() : parts) {
-    const filter = { ...source.filter, ...(part.prefix !== undefined && { prefix: part.prefix }) };
-    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter }, fences }, signal);
-  }
-}
-
-async function* chunksBelow(
-  connection: SqliteConnection,
-  { bucket, source, after, fences }: Chunked & { readonly fences: () => readonly string[] },
-  signal: AbortSignal | undefined,
-): AsyncGenerator<KeyRange> {
-  const { filter, descending } = source;
-  const rows = rowsOf(filter);
-  let left = descending ? untilKey(boundsOf(filter), after, '<') : fromKey(boundsOf(filter), after, '>');
-  let fencesLeft: string[] | undefined;
-  for (let ranges = 0; ; ranges += 1) {
-    await letOthersRun();
-    if (ranges >= COUNTED_RANGES) fencesLeft ??= fences().filter((key) => isBetween(key, left));
-    const conditions = placeConditions(bucket, filter, left);
-    const last = fencesLeft === undefined ? countedEnd(connection, { source, conditions, rows }, signal) : fencesLeft.shift();
-    const part = descending ? fromKey(left, last, '>=') : untilKey(left, last, '<=');
-    yield { bucket, conditions: placeConditions(bucket, filter, part), rows, ...(last !== undefined && { last }) };
-    if (last === undefined) return;
-    left = descending ? untilKey(left, last, '<') : fromKey(left, last, '>');
-  }
-}
-
-/** The last key of the next range, which has `rows` rows; undefined if there are fewer. */
-function countedEnd(
-  connection: SqliteConnection,
-  { source, conditions, rows }: { readonly source: Source; readonly conditions: readonly SqlCondition[]; readonly rows: number },
-  signal: AbortSignal | undefined,
-): string | undefined {
-  const { filter, descending, from = indexOf(filter) } = source;
-  const sql = `SELECT key FROM ${from} AND ${sqlOf(conditions)} ORDER BY key ${descending ? 'DESC' : 'ASC'} LIMIT 1 OFFSET ?`;
-  return connection.use(({ statement }) => {
-    const row = statement(sql).get(...valuesOf(conditions), rows - 1);
-    return row === undefined ? undefined : keySchema.parse(row).key;
-  }, signal);
-}
-
-/**
- * Keys of sampled objects. They part a bucket into ranges of about as many rows as one call reads. Counting the rows of a range
- * reads each row a second time, which is half of the time of a search that reads everything.
- */
-function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked, signal: AbortSignal | undefined): readonly string[] {
-  const { filter, descending } = source;
-  // the order of the joins is fixed, because an index by key would be read as a whole
-  const sql = `SELECT DISTINCT key FROM (SELECT value AS sampled FROM json_each(?)) CROSS JOIN objects NOT INDEXED ON objects.id = sampled
-    WHERE bucket = ? AND deleted = ? ORDER BY key ${descending ? 'DESC' : 'ASC'}`;
-  return connection.use(({ statement }) => {
-    const { id } = latestSchema.parse(statement('SELECT ifnull(max(id), 0) AS id FROM objects').get());
-    const stride = Math.max(rowsOf(filter), Math.ceil(id / FENCES_MAX));
-    // scattered, since objects that came at equal distances may be of one folder
-    const sample = Array.from({ length: Math.floor(id / stride) }, (_, at) => at * stride + 1 + ((at * SCATTER) % stride));
-    return statement(sql)
-      .all(JSON.stringify(sample), bucket, filter.deleted === true ? 1 : 0)
-      .map((row) => keySchema.parse(row).key);
-  }, signal);
-}
-
-/**
- * The bounds of keys, one at each end: a range of an index has only one. With two, SQLite uses one of them and passes over
- * all rows between them, so that the duration of a search would grow with the square of its rows.
- */
-interface KeyBounds {
-  readonly lower?: { readonly operator: '>' | '>='; readonly key: string };
-  readonly upper?: { readonly operator: '<' | '<='; readonly key: string };
-}
-
-export function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
-  const end = firstAfterPrefix(prefix);
-  return {
-    ...(prefix !== '' && { lower: { operator: '>=', key: prefix } }),
-    ...(end !== undefined && { upper: { operator: '<', key: end } }),
-  };
-}
-
-/** The bounds, with this one instead of the lower one if it is higher. */
-function fromKey(bounds: KeyBounds, key: string | undefined, operator: '>' | '>='): KeyBounds {
-  const isHigher = key !== undefined && (bounds.lower === undefined || compareKeys(key, bounds.lower.key) >= 0);
-  return isHigher ? { ...bounds, lower: { operator, key } } : bounds;
-}
-
-/** The bounds, with this one instead of the upper one if it is lower. */
-function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<='): KeyBounds {
-  const isLower = key !== undefined && (bounds.upper === undefined || compareKeys(key, bounds.upper.key) < 0);
-  return isLower ? { ...bounds, upper: { operator, key } } : bounds;
-}
-
-function isBetween(key: string, { lower, upper }: KeyBounds): boolean {
-  return (lower === undefined || compareKeys(key, lower.key) > 0) && (upper === undefined || compareKeys(key, upper.key) < 0);
-}
-
-function placeConditions(bucket: string, filter: ObjectFilter, bounds: KeyBounds): readonly SqlCondition[] {
-  return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
-}
-
-export function keyConditions({ key }: ObjectFilter, { lower, upper }: KeyBounds): readonly SqlCondition[] {
-  return [
-    ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
-    ...(lower === undefined ? [] : [{ sql: `key ${lower.operator} ?`, values: [lower.key] }]),
-    ...(upper === undefined ? [] : [{ sql: `key ${upper.operator} ?`, values: [upper.key] }]),
-  ];
-}
-
-/** The conditions that a filter sets besides the bounds of keys and the words. */
-export function otherConditions({ extension, where = [] }: ObjectFilter): readonly SqlCondition[] {
-  return [...(extension === undefined ? [] : [{ sql: 'extension = ?', values: [extension] }]), ...where.map(conditionSql)];
-}
-
-export function sqlOf(conditions: readonly SqlCondition[]): string {
-  return conditions.map(({ sql }) => sql).join(' AND ');
-}
-
-export function valuesOf(conditions: readonly SqlCondition[]): readonly SQLInputValue[] {
-  return conditions.flatMap(({ values }) => values);
 }
 
 function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Found['value'] | undefined): SqlCondition {

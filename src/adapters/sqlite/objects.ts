@@ -8,7 +8,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/p
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
 import { latestChanges } from './changes.ts';
-import { countFiltered, searchFiltered } from './filtered.ts';
+import { countFiltered, searchFiltered, type ShareRanges } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
 import { createSumChanges, deleteSums, type SumChanges } from './sums.ts';
 
@@ -31,9 +31,9 @@ type Statement = SqliteSession['statement'];
 
 /**
  * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule
- * is applied to what the transaction reads while it holds the write lock.
+ * is applied to what the transaction reads while it holds the write lock. `share`: for long searches. Default: this thread reads all.
  */
-export function createSqliteObjects(connection: SqliteConnection, probe: ObjectIndex['probe']): ObjectIndex {
+export function createSqliteObjects(connection: SqliteConnection, probe: ObjectIndex['probe'], share?: ShareRanges): ObjectIndex {
   return {
     async write(writes, signal) {
       if (writes.length === 0) return [];
@@ -51,7 +51,7 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
     },
 
     async search(query, signal) {
-      if (!isPlain(query)) return searchFiltered(connection, query, signal);
+      if (!isPlain(query)) return searchFiltered(connection, query, { signal, share });
       return connection.use((session) => searchObjects(session, query), signal);
     },
 

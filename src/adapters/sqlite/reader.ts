@@ -2,26 +2,41 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { FaultError } from '../../domain/fault.ts';
 import { createSqliteConnection, type SqliteConnection } from './connection.ts';
+import { readShared, type Found, type SharedRanges, type ShareRanges } from './filtered.ts';
 import { createSqliteObjects } from './objects.ts';
-import type { ReaderOptions, ReaderRequest, ReadRequest } from './readers.ts';
+import { errorOf, type ReaderAnswer, type ReaderOptions, type ReaderRequest, type ReadRequest, type SharedRequest } from './readers.ts';
 import { createSqliteUsage } from './usage.ts';
 
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
 
+/** By the ids of requests here that share their ranges: what takes the answer of the other thread. */
+const waiting = new Map<number, (answer: ReaderAnswer<readonly Found[]>) => void>();
+
 /** Each read opens the file and closes it, so that no replaced file stays open here between reads. */
-async function read({ request, fileId, ended }: ReaderRequest): Promise<unknown> {
+async function read({ id, request, fileId, ended }: ReaderRequest): Promise<unknown> {
   const isEnded = (): boolean => Atomics.load(ended, 0) === 1;
   const connection = createSqliteConnection(path, busyTimeoutMs, { fileId, isEnded });
   try {
-    return await readOn(connection, request);
+    return await readOn(connection, request, (shared) => ask(id, shared));
   } finally {
     connection.close();
+    waiting.delete(id);
   }
 }
 
-function readOn(connection: SqliteConnection, request: ReadRequest): Promise<unknown> {
+/** Asks the thread of the daemon, which knows whether another reader is idle. */
+async function ask(id: number, shared: SharedRanges): Promise<readonly Found[]> {
+  const { promise, resolve } = Promise.withResolvers<ReaderAnswer<readonly Found[]>>();
+  waiting.set(id, resolve);
+  parentPort?.postMessage({ id, shared } satisfies SharedRequest);
+  const answered = await promise;
+  if (answered.failure !== undefined) throw errorOf(answered.failure);
+  return answered.value;
+}
+
+function readOn(connection: SqliteConnection, request: ReadRequest, share: ShareRanges): Promise<unknown> {
   // the probe is for writes
-  const objects = createSqliteObjects(connection, async () => undefined);
+  const objects = createSqliteObjects(connection, async () => undefined, share);
   const sums = createSqliteUsage(connection);
   switch (request.kind) {
     case 'search':
@@ -34,6 +49,8 @@ function readOn(connection: SqliteConnection, request: ReadRequest): Promise<unk
       return sums.usage(request.query);
     case 'facets':
       return sums.facets(request.query);
+    case 'shared':
+      return readShared(connection, request.shared);
   }
 }
 
@@ -48,4 +65,7 @@ async function answer(request: ReaderRequest): Promise<void> {
   }
 }
 
-parentPort?.on('message', (request: ReaderRequest) => void answer(request));
+parentPort?.on('message', (message: ReaderRequest | ReaderAnswer<readonly Found[]>) => {
+  if ('request' in message) void answer(message);
+  else waiting.get(message.id)?.(message);
+});

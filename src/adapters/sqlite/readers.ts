@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import type { FacetsQuery, ObjectUsage, UsageQuery } from '../../pipeline/ports/object-usage.ts';
+import type { SharedRanges } from './filtered.ts';
 
 export interface ReaderOptions {
   readonly path: string;
@@ -19,7 +20,8 @@ export type ReadRequest =
   | { readonly kind: 'count'; readonly filter: ObjectFilter; readonly max: number }
   | { readonly kind: 'changes'; readonly bucket: string; readonly page: Parameters<ObjectIndex['changes']>[1] }
   | { readonly kind: 'usage'; readonly query: UsageQuery }
-  | { readonly kind: 'facets'; readonly query: FacetsQuery };
+  | { readonly kind: 'facets'; readonly query: FacetsQuery }
+  | { readonly kind: 'shared'; readonly shared: SharedRanges };
 
 export interface ReaderRequest {
   readonly id: number;
@@ -32,17 +34,20 @@ export interface ReaderRequest {
 
 type Failure = { readonly code: FaultCode; readonly reason: string } | { readonly error: unknown };
 
-interface ReaderAnswer {
+/** The value has the type that the request's function resolves with. */
+export type ReaderAnswer<Value = never> = { readonly id: number } & (
+  | { readonly value: Value; readonly failure?: never }
+  | { readonly failure: Failure }
+);
+
+/** A reader shares the ranges of its request `id`. It gets one answer with this id. */
+export interface SharedRequest {
   readonly id: number;
-  /** Of the type that the request's function resolves with. */
-  readonly value: never;
-  readonly failure?: Failure;
+  readonly shared: SharedRanges;
 }
 
-interface Pending {
+interface Pending extends Omit<ReaderRequest, 'id'> {
   readonly settle: (answer: ReaderAnswer) => void;
-  readonly end: () => void;
-  readonly fail: (error: unknown) => void;
 }
 
 interface Reader {
@@ -57,7 +62,7 @@ export interface SqliteReaders {
   close(): Promise<void>;
 }
 
-/** One for a long search or sum, and one for what comes meanwhile. Each takes some 20 MiB. */
+/** One for a long search or sum, and one for what comes meanwhile, which reads a part of the search while nothing comes. Each takes some 20 MiB. */
 const READERS = 2;
 
 /** Beside the program in the package, which is one bundle; beside this file otherwise. */
@@ -78,12 +83,14 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
     const reader: Reader = { worker, pending: new Map() };
     const end = (reason: string): void => {
       readers.delete(reader);
-      for (const { fail } of reader.pending.values()) fail(new FaultError('index.unreachable', reason));
-      reader.pending.clear();
+      for (const [id, { settle }] of reader.pending) settle({ id, failure: { code: 'index.unreachable', reason } });
     };
     // a process that has nothing else to do ends
     worker.unref();
-    worker.on('message', (answer: ReaderAnswer) => reader.pending.get(answer.id)?.settle(answer));
+    worker.on('message', (message: ReaderAnswer | SharedRequest) => {
+      if ('shared' in message) share(reader, message);
+      else reader.pending.get(message.id)?.settle(message);
+    });
     worker.on('error', (error) => end(`the thread that searches ${options.path} failed: ${String(error)}`));
     worker.on('exit', () => end(`the thread that searches ${options.path} ended`));
     readers.add(reader);
@@ -96,30 +103,45 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
     return least === undefined || (least.pending.size > 0 && readers.size < READERS) ? start() : least;
   }
 
-  async function ask<Answer>(asked: ReadRequest, signal: AbortSignal | undefined): Promise<Answer> {
-    signal?.throwIfAborted();
-    if (closed) throw new FaultError('index.unreachable', `${options.path} was closed by this process`);
-    const request: ReaderRequest = { id: (latest += 1), request: asked, fileId: fileId(), ended: new Int32Array(new SharedArrayBuffer(4)) };
-    const { id } = request;
-    const { worker, pending } = choose();
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const end = (): void => void Atomics.store(request.ended, 0, 1);
-    const abort = (): void => {
-      end();
-      reject(signal?.reason);
-    };
-    signal?.addEventListener('abort', abort, { once: true });
-    const settle = ({ value, failure }: ReaderAnswer): void => {
+  /** Has a reader answer a request. */
+  function send({ worker, pending }: Reader, asked: Omit<ReaderRequest, 'id'>, answered: (answer: ReaderAnswer) => void): void {
+    const id = (latest += 1);
+    const settle = (answer: ReaderAnswer): void => {
       pending.delete(id);
       // here, since the thread still works on a request that was aborted
       if (pending.size === 0) worker.unref();
-      if (failure === undefined) resolve(value);
-      else reject(errorOf(failure));
+      answered(answer);
     };
-    worker.postMessage(request);
-    pending.set(id, { settle, end, fail: reject });
+    worker.postMessage({ id, ...asked } satisfies ReaderRequest);
+    pending.set(id, { ...asked, settle });
     // the process stays until there is an answer
     worker.ref();
+  }
+
+  /** Has an idle reader read ranges of another one's request, and passes on its answer. Without an idle one that is empty. */
+  function share({ worker, pending }: Reader, { id, shared }: SharedRequest): void {
+    const asking = pending.get(id);
+    if (closed || asking === undefined) return;
+    const asked = { fileId: asking.fileId, ended: asking.ended };
+    const other = choose();
+    if (other.pending.size > 0) worker.postMessage({ id, value: [] });
+    else send(other, { ...asked, request: { kind: 'shared', shared } }, (answer) => worker.postMessage({ ...answer, id }));
+  }
+
+  async function ask<Answer>(asked: ReadRequest, signal: AbortSignal | undefined): Promise<Answer> {
+    signal?.throwIfAborted();
+    if (closed) throw new FaultError('index.unreachable', `${options.path} was closed by this process`);
+    const request = { request: asked, fileId: fileId(), ended: new Int32Array(new SharedArrayBuffer(4)) };
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const abort = (): void => {
+      endRead(request);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    send(choose(), request, (answer) => {
+      if (answer.failure === undefined) resolve(answer.value);
+      else reject(errorOf(answer.failure));
+    });
     try {
       return await promise;
     } finally {
@@ -140,12 +162,17 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
     async close() {
       closed = true;
       // a thread ends between two statements
-      for (const { pending } of readers) for (const { end } of pending.values()) end();
+      for (const { pending } of readers) for (const request of pending.values()) endRead(request);
       await Promise.all([...readers].map(({ worker }) => worker.terminate()));
     },
   };
 }
 
-function errorOf(failure: Failure): unknown {
+/** Has a thread end what it reads. */
+function endRead({ ended }: Pick<ReaderRequest, 'ended'>): void {
+  Atomics.store(ended, 0, 1);
+}
+
+export function errorOf(failure: Failure): unknown {
   return 'code' in failure ? new FaultError(failure.code, failure.reason) : failure.error;
 }

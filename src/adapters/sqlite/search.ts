@@ -5,7 +5,7 @@ import type { SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { overlapping } from '../../domain/access/readable.ts';
 import { documentOfRow } from './document.ts';
-import { sqlOf, valuesOf } from './filtered.ts';
+import { sqlOf, valuesOf } from './ranges.ts';
 
 /** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {

@@ -10,7 +10,7 @@ import { ageMomentOf, HOUR_MS, hourOf } from '../../domain/search/facets.ts';
 import type { UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import { nextFolderSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
-import { sqlOf, valuesOf } from './filtered.ts';
+import { sqlOf, valuesOf } from './ranges.ts';
 
 type Statement = SqliteSession['statement'];
 

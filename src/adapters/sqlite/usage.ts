@@ -6,7 +6,7 @@ import type { ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/obj
 import { ageConditions, nextFolderSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { facetsInSqlite } from './facets.ts';
-import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './filtered.ts';
+import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
 import { hoursOf, usageOfFolders } from './sums.ts';
 
 /** Groups that are kept besides those of the page, so that they are sorted only now and then. */

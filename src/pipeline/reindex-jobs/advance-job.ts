@@ -105,7 +105,8 @@ function createAdvanceJob(dependencies: AdvanceDependencies): (job: JobRecord, s
   async function mayRun(job: JobRecord): Promise<boolean> {
     if (await occupancy.mayRun(job)) return true;
     try {
-      await occupancy.occupy(job);
+      // without the wait for lists: the request for a new job occupies its bucket at the same moment, and it is what waits
+      await occupancy.occupy(job, 'soon');
       return true;
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;

@@ -4,7 +4,7 @@
  */
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { StateStore } from '../ports/state.ts';
+import type { Listed, StateStore } from '../ports/state.ts';
 import { readRecord, refs } from '../records/stored.ts';
 
 /** Attempts to occupy a bucket while other jobs occupy and leave it at the same moment. */
@@ -13,8 +13,11 @@ const ATTEMPTS_MAX = 5;
 export interface Occupancy {
   /** Throws `job.conflict`, which names the job that occupies the bucket, unless it is this one. Throws the store's fault. */
   refuseIfOccupied(job: Pick<JobRecord, 'bucket'> & { readonly id?: string }, signal?: AbortSignal): Promise<void>;
-  /** Occupies the bucket for a job that is stored as queued or running. Throws `job.conflict`, `state.conflict` and the store's fault. */
-  occupy(job: Pick<JobRecord, 'id' | 'bucket'>): Promise<void>;
+  /**
+   * Occupies the bucket for a job that is stored as queued or running. Lists show the record as {@link StateStore.put} says. Throws
+   * `job.conflict`, `state.conflict` and the store's fault.
+   */
+  occupy(job: Pick<JobRecord, 'id' | 'bucket'>, listed?: Listed): Promise<void>;
   /** Whether the job may run: a report always may, an apply job only while its bucket's record names it. Throws the store's fault. */
   mayRun(job: Pick<JobRecord, 'id' | 'bucket' | 'mode'>, signal?: AbortSignal): Promise<boolean>;
   /** Removes the record of the bucket unless the job that it names occupies the bucket. Throws the store's fault. */
@@ -40,12 +43,12 @@ export function createOccupancy(state: StateStore): Occupancy {
   return {
     refuseIfOccupied,
     // not by updateRecord: another record decides whether the bucket is free
-    async occupy(job) {
+    async occupy(job, listed = 'now') {
       const { id, kind } = refs.jobSlot(job.bucket);
       for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
         const entry = await state.get(id);
         await refuseIfOccupied(job);
-        const stored = await state.put({ id, kind, record: { bucket: job.bucket, jobId: job.id } }, entry?.version ?? null);
+        const stored = await state.put({ id, kind, record: { bucket: job.bucket, jobId: job.id }, listed }, entry?.version ?? null);
         if (stored !== 'conflict') return;
       }
       throw new RequestError('state.conflict', `other jobs of ${job.bucket} are being requested at the same moment: try again`);

@@ -1,6 +1,8 @@
 /** The ranges of a bucket that the index does not know yet, and records that lists show late. */
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
 
 const OBJECTS = 600;
@@ -148,5 +150,21 @@ describe('a job whose ranges are listed late', () => {
     const listed = (await doneRanges()).reduce((sum, { counts }) => sum + counts.listed, 0);
     expect(listed).toBeGreaterThan(0);
     expect((await world.jobs.cancel(id)).counts?.listed).toBe(listed);
+  });
+
+  it('is compared while its request waits until lists show it', async () => {
+    const memory = createMemoryStore();
+    const shown = Promise.withResolvers<void>();
+    const put: StateStore['put'] = async (entry, ...rest) => {
+      if (entry.kind === 'job-slot' && entry.listed !== 'soon') await shown.promise;
+      return memory.state.put(entry, ...rest);
+    };
+    const world = await bucketOf(OBJECTS, { store: { ...memory, state: { ...memory.state, put } } });
+    world.startWorker();
+    const requested = world.request({ now: true });
+    await runUntil(world, async () => (await world.ranges()).length > 0);
+    shown.resolve();
+    const { id } = await requested;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
   });
 });
