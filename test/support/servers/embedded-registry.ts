@@ -13,7 +13,7 @@ export async function startEmbeddedRegistry(main?: string) {
     controlUrl,
     /** SQS, SNS and S3. */
     embeddedUrl,
-    request: daemon.request,
+    request: (...asked: Parameters<typeof daemon.request>) => daemon.request(...asked),
     /** Creates a bucket if there is none, and puts objects with their keys as contents. */
     async put(bucket: string, keys: readonly string[]): Promise<void> {
       await fetch(`${embeddedUrl}/${bucket}`, { method: 'PUT' });
