@@ -29,11 +29,7 @@ export function addExplainCommand(program: Command, cli: Cli): void {
   );
 }
 
-interface Look extends ExplainOptions {
-  readonly shown: Cli['shown'];
-}
-
-function explanationText(explanation: Explanation, { verbose, shown }: Look): string {
+function explanationText(explanation: Explanation, { verbose, shown }: ExplainOptions & { readonly shown: Cli['shown'] }): string {
   const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
   const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation, verbose === true));
   const facts = fieldsText({

@@ -15,10 +15,6 @@ import { faults, isFaultCode } from '../domain/fault.ts';
 
 interface JobsOptions extends JsonOption, PageOptions {}
 
-interface ResumeOptions extends JsonOption {
-  readonly allowDeletes?: number;
-}
-
 const ID = 'job-0mk3x1a2b-0123456789ab';
 
 /** `tally jobs [ID]` and `tally jobs cancel|pause|resume ID`. */
@@ -78,7 +74,7 @@ function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, op
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
     // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
-    const options: ResumeOptions = self.optsWithGlobals();
+    const options: JsonOption & { readonly allowDeletes?: number } = self.optsWithGlobals();
     const request = { params: { id }, allowDeletes: options.allowDeletes };
     const job = await cli.withControl((control, context) => operation(control, request, context));
     cli.print(options, job, () => jobText(job, cli));

@@ -1,15 +1,10 @@
 /** The cookies of browsers: one for the session, one for a login under way. Scripts never see either of them. */
 
-interface Cookies {
-  readonly session: string;
-  readonly login: string;
-}
-
 /**
  * The names of the cookies. Over https the prefix __Host- makes browsers keep other hosts of the domain from setting them. On
  * http, which is loopback, the port is part of the name, because cookies of all ports of a host are one set.
  */
-export function cookieNamesOf(publicUrl: string): Cookies {
+export function cookieNamesOf(publicUrl: string): { readonly session: string; readonly login: string } {
   const { protocol, port } = new URL(publicUrl);
   if (protocol === 'https:') return { session: '__Host-tally', login: '__Host-tally-login' };
   return { session: `tally-${port || '80'}`, login: `tally-login-${port || '80'}` };

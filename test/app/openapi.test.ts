@@ -42,7 +42,7 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
     world = await startRegistryWorld();
     document = join(world.folder, 'openapi.json');
     await writeFile(document, JSON.stringify(withoutDefault(JSON.parse((await world.send('GET', '/openapi.json')).text))));
-    const { token } = await world.logIn('admin');
+    const { token } = await world.logIn('root');
     // the bucket of the examples, with an object
     for (const path of ['photos', 'photos/cats/tom.jpg']) {
       expect((await fetch(`${world.daemon.embeddedUrl}/${path}`, { method: 'PUT', body: path === 'photos' ? null : 'miau' })).status).toBe(
@@ -59,17 +59,17 @@ describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHE
   const KEY_OF_ADMIN: Caller = [
     'the API key of an administrator',
     THOROUGH,
-    async () => keyOf((await world.logIn('admin')).token, { scopes: ['read', 'operate', 'admin'] }),
+    async () => keyOf((await world.logIn('root')).token, { scopes: ['read', 'operate', 'admin'] }),
   ];
   /** Authorisation is one table, which http/authorisation.test.ts tries whole: each day one caller stands for all. */
   const others: readonly Caller[] = [
     ['anonymous', BRIEF, async () => undefined],
-    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('user')).token, {})],
+    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('alice')).token, {})],
   ];
   const callers: readonly Caller[] = [
     ...(isLong ? others : []),
     ...(LONG_EXAMPLES === undefined ? [] : [KEY_OF_ADMIN]),
-    [SESSION, THOROUGH, async () => (await world.logIn('admin')).token],
+    [SESSION, THOROUGH, async () => (await world.logIn('root')).token],
   ];
 
   async function keyOf(token: string, body: object): Promise<string> {

@@ -7,7 +7,7 @@ import { holds } from '../../src/domain/search/conditions.ts';
 import type { FacetsQuery, UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { contractWorld, DAY_MS, iso, live as liveOf, unique, type OpenStore } from './world.ts';
+import { contractWorld, DAY_MS, iso, live as liveOf, tombstone, unique, type OpenStore } from './world.ts';
 
 const BUCKET = unique('usage');
 const OTHER = `${BUCKET}-other`;
@@ -31,7 +31,7 @@ const documents: readonly ObjectDocument[] = [
   live('\u{1f600}/smile', { size: 8 }),
   live('\uffff/last', { size: 9 }),
   live('\u00fcber/x/y', {}),
-  { ...live('gone/x', { deleted: true, deleted_at: iso(NOW_MS) }) },
+  tombstone(BUCKET, 'gone/x'),
 ];
 
 function withoutTimes(rows: readonly UsageRow[] | 'too-slow'): readonly UsageRow[] {
@@ -74,7 +74,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
     it('sums what is left when objects change', async () => {
       const changes = [
         live('a/one.txt', { size: 11, storage_class: 'GLACIER', clock: 2_000 }),
-        live('a/two.gz', { deleted: true, deleted_at: iso(NOW_MS), clock: 2_000 }),
+        tombstone(CHANGED, 'a/two.gz', { clock: 2_000 }),
         live('gone/x', { size: 2 ** 41, clock: 2_000 }),
         live('a/b/three.gz', { size: 1, clock: 1 }),
         live('a/new.txt', { clock: 2_000 }),
@@ -91,10 +91,13 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
         const wanted = await model.usage.usage({ ...base, bucket: CHANGED, by });
         expect(await store.usage.usage(query)).toMatchObject(withoutTimes(wanted));
       }
+      const facets = { bucket: CHANGED, nowMs: NOW_MS, groupsMax: 100, timeLimitMs: 60_000 };
+      expect(await store.usage.facets(facets)).toEqual(await model.usage.facets(facets));
       await store.objects.removeBucket(CHANGED);
       await store.objects.createBucket(CHANGED);
-      await world.refresh();
+      await world.write([tombstone(CHANGED, 'a/two.gz')]);
       for (const by of usageGroups) expect(await store.usage.usage({ ...base, bucket: CHANGED, by, withoutTimes: true })).toEqual([]);
+      expect(await store.usage.facets(facets)).toMatchObject({ objects: 0, bytes: 0, facets: { bucket: [], size: [], age: [] } });
     });
 
     it('sums what a filter leaves', async () => {

@@ -7,12 +7,11 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes } from '../../src/settings/settings.ts';
 import { shellBlocksOf, textOf } from '../docs/pages.ts';
-import { get, type BrowserAnswer } from '../support/identity/browser.ts';
+import { get } from '../support/identity/browser.ts';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
 import { bearer, jsonOf } from '../support/identity/http-world.ts';
-import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
-import { startTlsProxy, type TlsProxy } from '../support/servers/tls-proxy.ts';
-import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
+import { people, startRegistryWorld, visitorsOf, type RegistryWorld } from '../support/identity/registry-world.ts';
+import { startFront, type Front } from '../support/servers/front.ts';
 
 const serviceSchema = z.object({
   image: z.string(),
@@ -115,57 +114,37 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
   const OUTSIDER = '127.0.0.8';
   const FORGED = '203.0.113.9';
 
-  let proxy: TlsProxy;
-  let world: BrowserWorld;
+  let proxy: Front;
+  let world: RegistryWorld;
 
   beforeAll(async () => {
-    proxy = await startTlsProxy(() => world.daemon.controlUrl);
-    world = await startBrowserWorld({ TALLY_PUBLIC_URL: proxy.url, TALLY_TRUSTED_PROXIES: '127.0.0.1/32' });
+    proxy = await startFront({ isTls: true });
+    world = await startRegistryWorld({ TALLY_PUBLIC_URL: proxy.url, TALLY_TRUSTED_PROXIES: '127.0.0.1/32' });
+    proxy.leadsTo(world.daemon.controlUrl);
   });
   afterAll(async () => {
     await world?.close();
     await proxy?.close();
   });
 
-  const visit = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' };
-  const json = { 'content-type': 'application/json' };
-
-  /** A request of the caller through the proxy, with an address that the caller made up. */
-  const send = (path: string, sent: Parameters<typeof get>[1] = {}): Promise<BrowserAnswer> =>
-    get(new URL(path, proxy.url).href, { ...sent, ca: proxy.ca, from: CALLER, headers: { 'x-forwarded-for': FORGED, ...sent.headers } });
-
-  /** Logs an administrator in as a program, and resolves with the access token. */
-  async function logIn(): Promise<string> {
-    world.provider.personIs({ sub: 's-root', email: 'root@example.com', groups: ['tally-users', 'tally-admins'] });
-    const cookies = new Map<string, string>();
-    const begun = await send(world.authorize(), { cookies, headers: { accept: 'text/html' } });
-    expect([...cookies.keys()], begun.text).toEqual(['__Host-tally-login']);
-    const back = await world.provider.authorize(begun.location ?? '');
-    expect(new URL(back).origin).toBe(proxy.url);
-    await send(back, { cookies, headers: visit });
-    const { text } = await send('/login/consent', { cookies, headers: visit });
-    const own = { ...json, 'x-tally-csrf': '1', origin: proxy.url, 'sec-fetch-site': 'same-origin' };
-    const body = JSON.stringify({ login: /data-login="([^"]+)"/.exec(text)?.[1], allow: true });
-    const decided = jsonOf(await send('/login/consent', { cookies, method: 'POST', headers: own, body }));
-    const code = new URL(String(decided['redirect'])).searchParams.get('code');
-    const redemption = { grant_type: 'authorization_code', code, code_verifier: VERIFIER, redirect_uri: REDIRECT };
-    const tokens = jsonOf(await send('/login/token', { method: 'POST', headers: json, body: JSON.stringify(redemption) }));
-    return String(tokens['access_token']);
-  }
+  /** People on another machine behind the proxy, with an address that they made up. */
+  const callers = () => visitorsOf(proxy.url, world.issuer, { ca: proxy.ca, from: CALLER, headers: { 'x-forwarded-for': FORGED } });
 
   async function newKey(token: string, name: string): Promise<{ readonly id: string; readonly secret: string }> {
-    const body = JSON.stringify({ name });
-    const answer = await send('/v1/api-keys', { method: 'POST', headers: { ...json, ...bearer(token) }, body });
+    const answer = await callers().send('POST', '/v1/api-keys', { token, body: { name } });
     expect(answer.status, answer.text).toBe(201);
     const { key, secret } = createdSchema.parse(jsonOf(answer));
     return { id: key.id, secret };
   }
 
   it('people log in and use API keys, and a caller who reaches Tally past the proxy is served', async () => {
-    const token = await logIn();
+    const cookies = new Map<string, string>();
+    await callers().comeBack(cookies, callers().authorize());
+    expect([...cookies.keys()]).toEqual(['__Host-tally-login']);
+    const { token } = await callers().logIn('root');
     const { id, secret } = await newKey(token, 'past the proxy');
-    expect((await send('/v1/objects', { headers: bearer(secret) })).status).toBe(200);
-    expect((await send('/v1/objects', { headers: bearer(`${secret}x`) })).status).toBe(401);
+    expect((await callers().send('GET', '/v1/objects', { token: secret })).status).toBe(200);
+    expect((await callers().send('GET', '/v1/objects', { token: `${secret}x` })).status).toBe(401);
     const past = {
       from: OUTSIDER,
       headers: { 'x-forwarded-for': `${FORGED}, ${CALLER}`, forwarded: `for=${FORGED}`, 'x-real-ip': FORGED },
@@ -176,8 +155,8 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
   });
 
   it('commands on another machine work with a key by https', async () => {
-    const { secret } = await newKey(await logIn(), 'of a command');
-    const [key, authority] = [join(world.home, 'key.txt'), join(world.home, 'authority.pem')];
+    const { secret } = await newKey((await callers().logIn('root')).token, 'of a command');
+    const [key, authority] = [join(world.folder, 'key.txt'), join(world.folder, 'authority.pem')];
     await Promise.all([writeFile(key, `${secret}\n`, { mode: 0o600 }), writeFile(authority, proxy.ca)]);
     const env = { TALLY_API_KEY_FILE: key, NODE_EXTRA_CA_CERTS: authority };
     const whoami = await world.tally(['whoami', '--json', '--registry', proxy.url], undefined, env);
@@ -193,7 +172,7 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
     });
 
     it('keeps a session cookie that only this host receives, and only by https', async () => {
-      world.provider.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] });
+      world.issuer.personIs(people.alice);
       const browser = await startChromium();
       closes.push(() => browser.close());
       const { page, context, complaints } = await openWindow(browser, { ignoreHTTPSErrors: true });

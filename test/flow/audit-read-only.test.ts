@@ -49,8 +49,8 @@ it.skipIf(opensearchUrl() === undefined)(
     stops.push(() => index.close());
     const world = await startRegistryWorld({ ...index.env, TALLY_INGEST_WAIT_S: '1' });
     stops.push(() => world.close());
-    const { token } = await world.logIn('admin');
-    const { token: user } = await world.logIn('user');
+    const { token } = await world.logIn('root');
+    const { token: user } = await world.logIn('alice');
     const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'kept' } });
     const { key, secret } = JSON.parse(created.text) as { readonly key: { readonly id: string }; readonly secret: string };
     const { id: userId } = (JSON.parse((await world.send('GET', '/v1/session', { token: user })).text) as { user: { id: string } }).user;

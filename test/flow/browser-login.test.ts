@@ -5,19 +5,17 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, Page, Response } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { listen } from '../../src/client/login.ts';
+import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
-import { follow, openMenu, openPanel, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, logInAtPanel, openMenu, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
 
 const never = new AbortController().signal;
-const ALICE: Person = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
-const ADMIN: Person = { sub: 's-root', email: 'root@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] };
 /** An address without a space, as an address must be. */
 const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
 const HOSTILE_MACHINE = '<img src=x onerror=alert(3)>"\'&amp;<script>alert(4)</script>';
@@ -31,11 +29,11 @@ const KEPT = `JSON.stringify([
 ])`;
 
 describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
-  let world: BrowserWorld;
+  let world: RegistryWorld;
   let browser: Browser;
   const windows: Window[] = [];
   beforeAll(async () => {
-    [world, browser] = await Promise.all([startBrowserWorld(), startChromium()]);
+    [world, browser] = await Promise.all([startRegistryWorld(), startChromium()]);
   });
   afterEach(async () => {
     for (const { context } of windows.splice(0)) await context.close();
@@ -45,8 +43,8 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     await world?.close();
   });
 
-  async function open(person: Person = ALICE, options?: Parameters<typeof openWindow>[1]): Promise<Window> {
-    world.provider.personIs(person);
+  async function open(person: Person = people.alice, options?: Parameters<typeof openWindow>[1]): Promise<Window> {
+    world.issuer.personIs(person);
     const window = await openWindow(browser, options);
     windows.push(window);
     return window;
@@ -84,7 +82,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     it('without a browser on the machine shows a code, which the person copies into the program', async () => {
       const { page, context, complaints } = await open();
       await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-      const client = createClient({ folder: join(world.home, 'elsewhere') });
+      const client = createClient({ folder: join(world.folder, 'elsewhere') });
       let address = '';
       const terminal = {
         machine: 'notebook',
@@ -150,7 +148,10 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
 
   describe('the pages of a login', () => {
     it('have nothing that axe finds, light and dark, fit on a screen of 360 pixels, and have buttons that a finger meets', async () => {
-      const { page, complaints } = await open({ ...ALICE, email: `${'a'.repeat(200)}@example.com` }, { ...AXE_WINDOW, hasTouch: true });
+      const { page, complaints } = await open(
+        { ...people.alice, email: `${'a'.repeat(200)}@example.com` },
+        { ...AXE_WINDOW, hasTouch: true },
+      );
       await ask(page, 'm'.repeat(100));
       // axe takes turns by the length of the name: the one is looked at on a small dark screen, the other on a large light one
       expect(await findingsOf(page, 'consent')).toEqual([]);
@@ -165,7 +166,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     });
 
     it('of programs fit there too, and follow a dark screen', async () => {
-      const { page, complaints } = await open(ALICE, { ...SMALL, colorScheme: 'dark' });
+      const { page, complaints } = await open(people.alice, { ...SMALL, colorScheme: 'dark' });
       const listener = await listen('mine');
       void listener.returned.then((returned) => returned.show({ title: 'The login failed', text: HOSTILE_MACHINE }));
       await page.goto(`${listener.address}?state=mine&code=x`);
@@ -197,7 +198,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     });
 
     it('show names that attack the page as text, also that of a person who may not log in', async () => {
-      const { page, complaints } = await open({ ...ALICE, email: HOSTILE_EMAIL });
+      const { page, complaints } = await open({ ...people.alice, email: HOSTILE_EMAIL });
       await ask(page, HOSTILE_MACHINE);
       expect(await page.locator('img, dd script, h1 script').count()).toBe(0);
       const [email, , machine] = await page.locator('dd').allInnerTexts();
@@ -211,7 +212,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
 
     it('show characters that turn or hide others as what they are', async () => {
       const turned = '\u202Emoc.elpmaxe@ecila\u202C';
-      const { page } = await open({ ...ALICE, sub: `s-${turned}`, email: turned });
+      const { page } = await open({ ...people.alice, sub: `s-${turned}`, email: turned });
       await ask(page);
       expect((await page.locator('dd').allInnerTexts())[0]).toContain('s-\\u{202e}moc.elpmaxe@ecila\\u{202c}@');
     });
@@ -231,31 +232,23 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
   });
 
   describe('the panel of a person who logs in', () => {
-    /** Logs the person in from the panel. Collects the answers that refuse something. */
     async function logIn(person: Person, query = '') {
       const window = await open(person);
-      const refused: string[] = [];
-      window.context.on('response', (response: Response) => {
-        if (response.status() === 403) refused.push(response.url());
-      });
-      await openPanel(window.page, world.url, query);
-      await window.page.getByRole('button', { name: 'Log in' }).click();
-      await window.page.locator('.rail').waitFor();
-      await settled(window.page);
+      const refused = await logInAtPanel(window, world.url, query);
       // Chromium reports the answer 401 before the login itself
       return { ...window, refused, complaintsOf: () => window.complaints.filter((text) => !text.includes('status of 401')) };
     }
 
     it('Fix: marks an address for which the issuer does not vouch', async () => {
-      const { email_verified: _, ...unverified } = ALICE;
+      const { email_verified: _, ...unverified } = people.alice;
       const { page } = await logIn(unverified);
       expect(await page.locator('.person').innerText()).toMatch(/^alice@example\.com\s+\(not verified\) \(user\)$/);
-      const { page: other } = await logIn({ ...ALICE, sub: 's-verified' });
+      const { page: other } = await logIn({ ...people.alice, sub: 's-verified' });
       expect(await other.locator('.person').innerText()).toMatch(/^alice@example\.com\s+\(user\)$/);
     });
 
     it('shows a user what users may do, returns to the page that was asked for, and logs out', async () => {
-      const { page, refused, complaintsOf } = await logIn(ALICE, '?page=keys');
+      const { page, refused, complaintsOf } = await logIn(people.alice, '?page=keys');
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('API keys');
       expect(new URL(page.url()).search).toBe('?page=keys');
       expect(await railOf(page)).toEqual(['buckets', 'search', 'usage', 'keys']);
@@ -287,7 +280,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     });
 
     it('shows the secret of a new key once, and the audit names who created it', async () => {
-      const { page, complaintsOf } = await logIn(ADMIN, '?page=keys');
+      const { page, complaintsOf } = await logIn(people.root, '?page=keys');
       await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not permitted'))`);
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByLabel('Name').fill('nightly <b>export</b>');
@@ -321,7 +314,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
     });
 
     it('keeps what was typed when the session ends, and continues after a login in another tab', async () => {
-      const { page, context } = await logIn(ALICE, '?page=keys');
+      const { page, context } = await logIn(people.alice, '?page=keys');
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByLabel('Name').fill('typed before the end');
       const cookies = await context.cookies();

@@ -17,13 +17,13 @@ let key: string;
 
 beforeAll(async () => {
   world = await startRegistryWorld();
-  const { token: admin } = await world.logIn('admin');
+  const { token: admin } = await world.logIn('root');
   const put = async (path: string, body: string | null) =>
     expect((await fetch(`${world.daemon.embeddedUrl}/${path}`, { method: 'PUT', body })).status).toBe(200);
   await put('photos', null);
   expect((await world.send('POST', '/v1/buckets', { token: admin, body: { bucket: 'photos', reindex: false } })).status).toBe(201);
   await put(`photos/${encodeURIComponent(HOSTILE)}`, 'miau');
-  const { token } = await world.logIn('user');
+  const { token } = await world.logIn('alice');
   const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'agent' } });
   key = (JSON.parse(created.text) as { readonly secret: string }).secret;
   await until('the object is indexed', async () =>
@@ -57,13 +57,13 @@ async function read(client: Client) {
 describe('a program with an API key', () => {
   it('reads the same by both transports, and its uses are in the audit', async () => {
     const overHttp = new Client({ name: 'test', version: '1' });
-    await overHttp.connect(new StreamableHTTPClientTransport(new URL(`${world.front.url}/mcp`), { requestInit: { headers: bearer(key) } }));
+    await overHttp.connect(new StreamableHTTPClientTransport(new URL(`${world.url}/mcp`), { requestInit: { headers: bearer(key) } }));
     const errors: string[] = [];
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: [...nodeOptions(), MAIN, 'mcp'],
       // the settings of the registry itself, whose store must not be opened
-      env: { ...world.env, TALLY_REGISTRY_URL: world.front.url, TALLY_API_KEY: key, HOME: world.folder },
+      env: { ...world.env, TALLY_REGISTRY_URL: world.url, TALLY_API_KEY: key, HOME: world.folder },
       stderr: 'pipe',
     });
     transport.stderr?.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
@@ -78,7 +78,7 @@ describe('a program with an API key', () => {
     } finally {
       await Promise.all([overHttp.close(), overStdio.close()]);
     }
-    const { token } = await world.logIn('admin');
+    const { token } = await world.logIn('root');
     await until('the uses are in the audit', async () => {
       const { text } = await world.send('GET', '/v1/admin/audit?event=ApiKeyUse&limit=1000', { token });
       return ['sendMcpMessage', 'searchObjects', 'explainObject', 'getUsage'].every((operation) => text.includes(`"${operation}"`));
@@ -88,7 +88,7 @@ describe('a program with an API key', () => {
   it('is refused in the specified words without a valid key, and by the command before it opens anything', async () => {
     const client = new Client({ name: 'test', version: '1' });
     const headers = bearer(`${key.slice(0, -1)}!`);
-    const transport = new StreamableHTTPClientTransport(new URL(`${world.front.url}/mcp`), { requestInit: { headers } });
+    const transport = new StreamableHTTPClientTransport(new URL(`${world.url}/mcp`), { requestInit: { headers } });
     await expect(client.connect(transport)).rejects.toThrow('Authentication failed. Check your credentials or API key.');
     const { code, stdout, stderr } = await runTally(['mcp'], { ...world.env, HOME: world.folder });
     expect([code, stdout]).toEqual([1, '']);

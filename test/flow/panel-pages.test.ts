@@ -11,16 +11,9 @@ import { hostileOperations } from '../support/fakes/hostile.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { startFront, type Front } from '../support/servers/front.ts';
 import { panelPages, queryTo, type PanelDialog, type PanelPage } from '../support/panel/pages.ts';
-import {
-  loadBuiltPanel,
-  openPanel,
-  overflowOf,
-  settled,
-  startPanelWorld,
-  startPrefixProxy,
-  type PanelWorld,
-} from '../support/worlds/panel.ts';
+import { loadBuiltPanel, openPanel, overflowOf, settled, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 const SMALL: BrowserContextOptions = { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true };
 /** No page has as many places for the focus. */
@@ -82,7 +75,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
   let people: HttpWorld;
   let browser: Browser;
   /** The registry of people behind a proxy, whose address is its public one. */
-  let proxy: Awaited<ReturnType<typeof startPrefixProxy>>;
+  let proxy: Front;
   let behind: HttpWorld;
   const tokens = new Map<PanelCaller, string>();
   let tokenBehind: string;
@@ -97,8 +90,9 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
       startChromium(),
     ]);
     for (const role of ['user', 'admin'] as const) tokens.set(role, await people.tokenOf(role));
-    proxy = await startPrefixProxy(() => behind.url, '/x/y');
+    proxy = await startFront({ prefix: '/x/y', saysSo: false });
     behind = await startHttpWorld({ operations, loadPanel: loadBuiltPanel, clock: systemClock, publicUrl: new URL(proxy.url).origin });
+    proxy.leadsTo(behind.url);
     tokenBehind = await behind.tokenOf('admin');
   });
   afterEach(async () => {

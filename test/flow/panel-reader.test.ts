@@ -1,18 +1,15 @@
 /** The panel of a person who reads a part of a bucket: what is not granted is nowhere in it. An administrator grants it in two tabs, and the daemon is killed under them. */
-import type { Browser, Page, Response } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { people, startRegistryWorld, type PersonName, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
-import { startBrowserWorld, type BrowserWorld } from '../support/worlds/browser.ts';
-import { openPanel, settled } from '../support/worlds/panel.ts';
-
-const ADMIN = { sub: 's-root', email: 'root@example.com', email_verified: true, groups: ['tally-users', 'tally-admins'] };
-const ALICE = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
+import { logInAtPanel, openPanel, settled } from '../support/worlds/panel.ts';
 
 describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who reads a part of a bucket', () => {
-  let world: BrowserWorld;
+  let world: RegistryWorld;
   let browser: Browser;
   beforeAll(async () => {
-    [world, browser] = await Promise.all([startBrowserWorld({ TALLY_READERS: 'granted' }), startChromium()]);
+    [world, browser] = await Promise.all([startRegistryWorld({ TALLY_READERS: 'granted' }), startChromium()]);
   });
   afterAll(async () => {
     await browser?.close();
@@ -20,17 +17,10 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
   });
 
   /** A window of a person who has logged in, and what was answered with 403. */
-  async function logIn(person: typeof ALICE, query: string) {
-    world.provider.personIs(person);
+  async function logIn(person: PersonName, query: string) {
+    world.issuer.personIs(people[person]);
     const window = await openWindow(browser);
-    const refused: string[] = [];
-    window.context.on('response', (response: Response) => {
-      if (response.status() === 403) refused.push(response.url());
-    });
-    await openPanel(window.page, world.url, query);
-    await window.page.getByRole('button', { name: 'Log in' }).click();
-    await window.page.locator('.rail').waitFor();
-    return { ...window, refused };
+    return { ...window, refused: await logInAtPanel(window, world.url, query) };
   }
 
   const textOf = (page: Page): Promise<string> => page.locator('main').innerText();
@@ -38,10 +28,10 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
   it('shows that part once it is granted on the page Access, says so, and shows nothing when the grant is removed in another tab', async () => {
     for (const key of ['docs/plan.txt', 'secret/plan.txt'])
       expect((await fetch(`${world.daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'x' })).status).toBe(200);
-    const { page, context, complaints, refused } = await logIn(ALICE, '?page=buckets');
+    const { page, context, complaints, refused } = await logIn('alice', '?page=buckets');
     await page.getByText('Nothing is granted to you').waitFor();
 
-    const admin = await logIn(ADMIN, '?page=access&part=demo/docs/');
+    const admin = await logIn('root', '?page=access&part=demo/docs/');
     const grants = admin.page.getByRole('region', { name: 'Grants', exact: true });
     const readers = admin.page.getByRole('region', { name: 'Who sees this' });
     await readers.getByText('root@example.com').waitFor();

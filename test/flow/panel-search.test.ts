@@ -9,7 +9,8 @@ import { canBrowse, createWindows, startChromium, type Window } from '../support
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
-import { openMenu, openPanel, settled, startPrefixProxy } from '../support/worlds/panel.ts';
+import { startFront } from '../support/servers/front.ts';
+import { openMenu, openPanel, settled } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -253,7 +254,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('finds, opens, copies and links every key by the box, by its address and by its folder, behind the prefix of a proxy', async () => {
-    const proxy = await startPrefixProxy(daemon.controlUrl, '/x/y');
+    const proxy = await startFront({ prefix: '/x/y', saysSo: false });
+    proxy.leadsTo(daemon.controlUrl);
     const { page, complaints } = await openCopying(proxy.url);
     // the address without its slash leads there too
     await page.goto(`${proxy.url}/panel?page=search`);

@@ -6,7 +6,8 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { follow, openPanel, startPanelWorld, startPrefixProxy, type PanelWorld } from '../support/worlds/panel.ts';
+import { startFront } from '../support/servers/front.ts';
+import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
 const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
 
@@ -44,7 +45,8 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('follows a job by its events through a lost connection, behind the prefix of a proxy', async () => {
-    const proxy = await startPrefixProxy(world.url, '/x/y');
+    const proxy = await startFront({ prefix: '/x/y', saysSo: false });
+    proxy.leadsTo(world.url);
     const { page } = await open();
     await openPanel(page, proxy.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();

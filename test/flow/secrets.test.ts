@@ -8,12 +8,13 @@ import { describe, expect, it } from 'vitest';
 import { randomSecret } from '../../src/pipeline/identity/random-texts.ts';
 import { issuerSecretsOf, loginNameIn } from '../../src/domain/identity/login.ts';
 import { until } from '../support/servers/aws.ts';
-import { runTally } from '../support/servers/daemon.ts';
+import { runTally, type Environment } from '../support/servers/daemon.ts';
 import { raw } from '../support/servers/opensearch.ts';
 import { startOtlpReceiver, type OtlpReceiver } from '../support/servers/otlp-receiver.ts';
 import type { BrowserAnswer } from '../support/identity/browser.ts';
 import { CLIENT_SECRET } from '../support/identity/provider.ts';
-import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
+import { people, startRegistryWorld } from '../support/identity/registry-world.ts';
+import { startFront } from '../support/servers/front.ts';
 import { secretsIn, type Secrets, type Written } from '../support/identity/secret-search.ts';
 import { indexKinds, openIndex, type TestIndex } from '../support/worlds/flow.ts';
 
@@ -21,10 +22,19 @@ const EXPORTER_TOKEN = randomSecret();
 
 type TextFields = Readonly<Record<string, string>>;
 
+/** A registry behind a proxy, which keeps the URLs that its access log would have. */
+async function startFronted(settings: Environment) {
+  const front = await startFront();
+  const world = await startRegistryWorld({ ...settings, TALLY_PUBLIC_URL: front.url, TALLY_TRUSTED_PROXIES: '127.0.0.1/32' });
+  front.leadsTo(world.daemon.controlUrl);
+  return { ...world, front };
+}
+type FrontedWorld = Awaited<ReturnType<typeof startFronted>>;
+
 describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
   it('leaves only hashes in logs, traces, URLs, errors, exports and the store', async () => {
     const [otlp, index] = await Promise.all([startOtlpReceiver(), openIndex(kind)]);
-    const world = await startRegistryWorld({
+    const world = await startFronted({
       ...index.env,
       TALLY_LOG_LEVEL: 'trace',
       OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
@@ -59,13 +69,13 @@ describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
       expect(secretsIn({ 'the log': JSON.stringify(world.daemon.log), 'the output': world.daemon.text }, secrets)).toEqual([]);
     } finally {
       await world.close();
-      await Promise.all([otlp.close(), index.close()]);
+      await Promise.all([world.front.close(), otlp.close(), index.close()]);
     }
   });
 });
 
 /** Everything from a login to a logout, with what goes wrong in between. */
-async function tellStory(world: RegistryWorld, readStore: () => Promise<string>) {
+async function tellStory(world: FrontedWorld, readStore: () => Promise<string>) {
   const { send } = world;
   const secrets: Record<string, string> = { 'the client secret': CLIENT_SECRET, 'the token of the exporter': EXPORTER_TOKEN };
   const errors: string[] = [];
@@ -76,8 +86,8 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
   };
 
   const verifier = randomSecret();
-  const login = await world.logIn('user', verifier);
-  const admin = await world.logIn('admin', verifier);
+  const { issuerCode, ...login } = await world.logIn('alice', verifier);
+  const { issuerCode: _, ...admin } = await world.logIn('root', verifier);
   // the one secret that the store has in clear: it signs logins that have begun, and gives no one any rights
   const [, loginKey = ''] = /key\\?":\\?"([0-9A-Za-z]{43})\\?"/.exec(await readStore()) ?? [];
   expect(loginKey).not.toBe('');
@@ -87,8 +97,12 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
     prefixed('the login', { ...login, verifier, 'verifier at the issuer': toIssuer.verifier }),
     prefixed('the login of the administrator', admin),
   );
-  // state and nonce are in the URL of the issuer, as the protocol wants it; nowhere else
-  const perLogin = { 'the state at the issuer': toIssuer.state, 'the nonce at the issuer': toIssuer.nonce };
+  // these are in the URLs between the issuer and the registry, as the protocol wants it; nowhere else
+  const perLogin = {
+    'the code of the issuer': issuerCode,
+    'the state at the issuer': toIssuer.state,
+    'the nonce at the issuer': toIssuer.nonce,
+  };
 
   // codes and tokens that fail
   const redeem = (body: object): Promise<BrowserAnswer> => send('POST', '/login/token', { body });
@@ -129,8 +143,8 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
 
   // a browser, and what its cookie may not do
   const cookies = new Map<string, string>();
-  world.issuer.personIs(people.user);
-  expect((await world.comeBack(cookies, { return_to: '/v1/session' })).status).toBe(303);
+  world.issuer.personIs(people.alice);
+  expect((await world.comeBack(cookies, `${world.url}/login/authorize?return_to=/v1/session`)).status).toBe(303);
   const [cookie = ''] = cookies.values();
   secrets['the cookie of the browser'] = cookie;
   expect((await send('GET', '/v1/session', { cookies: new Map(cookies) })).status).toBe(200);
@@ -138,11 +152,11 @@ async function tellStory(world: RegistryWorld, readStore: () => Promise<string>)
   await refused(send('GET', '/v1/session', { cookies: new Map(cookies), token: login.token }), 400);
 
   // logins that fail
-  world.issuer.personIs(people.stranger);
-  const strange = await world.comeBack(new Map(), { return_to: '/' });
+  world.issuer.personIs(people.mallory);
+  const strange = await world.comeBack(new Map(), `${world.url}/login/authorize?return_to=/`);
   errors.push(strange.text);
   await refused(send('GET', '/login/callback?state=foreign&code=foreign'), 400);
-  const spoilt = await world.logIn('user', verifier);
+  const { issuerCode: __, ...spoilt } = await world.logIn('alice', verifier);
   Object.assign(secrets, prefixed('the replayed login', spoilt));
   const replay = {
     grant_type: 'authorization_code',
@@ -168,7 +182,7 @@ function prefixed(whose: string, secrets: object): Record<string, string> {
 }
 
 /** The exports of an operator on this machine. */
-async function exportsOf({ env, folder }: RegistryWorld): Promise<Written> {
+async function exportsOf({ env, folder }: FrontedWorld): Promise<Written> {
   const file = join(folder, 'state.jsonl');
   const state = await runTally(['state', 'export', file], env);
   expect(state, state.stderr).toMatchObject({ code: 0 });
@@ -184,7 +198,7 @@ async function exportsOf({ env, folder }: RegistryWorld): Promise<Written> {
 }
 
 /** All that is stored: every document of the indices, or the bytes of every file. */
-async function storeText({ folder }: RegistryWorld, { env }: TestIndex): Promise<string> {
+async function storeText({ folder }: FrontedWorld, { env }: TestIndex): Promise<string> {
   const prefix = env['TALLY_INDEX_PREFIX'];
   if (prefix !== undefined) {
     await raw('POST', `/${prefix}-*/_refresh?expand_wildcards=all`);
@@ -204,13 +218,13 @@ async function storeText({ folder }: RegistryWorld, { env }: TestIndex): Promise
   return texts.flat().join('\n');
 }
 
-function urlsOf({ front, issuer }: RegistryWorld): Written {
+function urlsOf({ front, issuer }: FrontedWorld): Written {
   return { 'URLs at the proxy': front.asked.join('\n'), 'URLs at the issuer': issuer.asked.join('\n') };
 }
 
 /** Uploads an object, and resolves when a search finds it and its trace has arrived. */
 async function upload(
-  { daemon, send }: RegistryWorld,
+  { daemon, send }: FrontedWorld,
   { otlp, token, key }: { readonly otlp: OtlpReceiver; readonly token: string; readonly key: string },
 ): Promise<void> {
   expect((await fetch(`${daemon.embeddedUrl}/demo/${key}`, { method: 'PUT', body: 'text' })).status).toBe(200);

@@ -11,16 +11,25 @@ type Query = Readonly<Record<string, unknown>>;
 
 /** The query for the documents that a search is about, without its position. */
 export function filterQuery(query: ObjectFilter): Query {
-  const { deleted = false, bucket, key, prefix = '', extension } = query;
-  const filter: Query[] = [
-    { term: { deleted } },
-    ...Object.entries(defined({ bucket, key, extension })).map(([field, value]) => ({ term: { [field]: value } })),
+  const { deleted = false, bucket } = query;
+  return { bool: { filter: [{ term: { deleted } }, ...(bucket === undefined ? [] : [{ term: { bucket } }]), ...conditionsOf(query)] } };
+}
+
+/** Whether the search is about all documents of the indices that it is sent to. */
+export function isOfAll(query: ObjectFilter): boolean {
+  return conditionsOf(query).length === 0;
+}
+
+/** All but the bucket, which has an index of its documents alone, and whether tombstones are meant. */
+function conditionsOf(query: ObjectFilter): readonly Query[] {
+  const { deleted = false, key, prefix = '', extension } = query;
+  return [
+    ...Object.entries(defined({ key, extension })).map(([field, value]) => ({ term: { [field]: value } })),
     ...(prefix === '' ? [] : [{ prefix: { key: prefix } }]),
     ...(query.words ?? []).map(runQuery),
     ...(query.where ?? []).map(conditionQuery),
     ...(query.within === undefined ? [] : [partsQuery(query.within, deleted ? 'key' : 'folder')]),
   ];
-  return { bool: { filter } };
 }
 
 /**

@@ -2,11 +2,12 @@ import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
 import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetName, type FacetSum } from '../../domain/search/facets.ts';
 import { FaultError } from '../../domain/fault.ts';
+import type { ObjectFilter } from '../../pipeline/ports/object-index.ts';
 import type { FacetSums, FacetsQuery, ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
 import type { IndexNames } from './names.ts';
-import { filterQuery } from './query.ts';
+import { filterQuery, isOfAll } from './query.ts';
 import { createSearchSender } from './searching.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -31,7 +32,6 @@ const facetGroupsSchema = z.object({ buckets: z.array(facetSumSchema.extend({ ke
 const facetsSchema = z.object({
   timed_out: z.boolean(),
   _shards: z.object({ total: z.number(), successful: z.number() }),
-  hits: z.object({ total: z.object({ value: z.number() }) }),
   // absent if there is no index
   aggregations: z
     .object({
@@ -74,7 +74,7 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
         size: 0,
         track_total_hits: false,
         timeout: `${query.timeLimitMs}ms`,
-        query: { bool: { filter: [filterQuery(filterOf(query)), ...placeFilters(query)] } },
+        query: sumsQuery(filterOf(query), placeFilters(query)),
         aggs: query.by === 'age' ? agesOf(query) : groupsOf(query, fieldOf(query)),
       };
       // a search that must be whole answers a fault when its time is over
@@ -94,9 +94,9 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
     async facets(query, signal) {
       const body = {
         size: 0,
-        track_total_hits: true,
+        track_total_hits: false,
         timeout: `${query.timeLimitMs}ms`,
-        query: filterQuery(query),
+        query: sumsQuery(query),
         aggs: {
           // each sum of all documents takes as long as all requests for rows together: those of one bucket are those of all sizes
           ...(query.bucket === undefined && { bucket: termsOf('bucket', query) }),
@@ -111,11 +111,11 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
         },
       };
       const answer = await sendSearch({ ...query, partial: true }, body, signal);
-      if (answer === undefined) return facetsOf(undefined, 0, query);
-      const { timed_out: timedOut, _shards: shards, hits, aggregations } = parseAnswer(facetsSchema, answer);
+      if (answer === undefined) return facetsOf(undefined, query);
+      const { timed_out: timedOut, _shards: shards, aggregations } = parseAnswer(facetsSchema, answer);
       if (timedOut) return 'too-slow';
       requireWhole(shards, query);
-      return facetsOf(aggregations, hits.total.value, query);
+      return facetsOf(aggregations, query);
     },
   };
 }
@@ -133,9 +133,20 @@ function termsOf(field: string, { groupsMax }: FacetsQuery): Json {
   return { terms: { field, size: groupsMax, shard_size: SHARD_GROUPS, order: [{ _count: 'desc' }, { _key: 'asc' }] }, aggs: BYTES };
 }
 
-/** The sums of documents without the field. A query finds these, where the aggregation `missing` reads every document. */
+const LIVE = { term: { deleted: false } };
+
+/**
+ * The query for sums by fields of live documents. Tombstones have none of these, so those of a whole bucket are of all
+ * documents: of these, OpenSearch finds ranges in its trees of points, in a third of the time.
+ */
+function sumsQuery(filter: ObjectFilter, places: readonly Json[] = []): Json {
+  if (filter.bucket !== undefined && isOfAll(filter) && places.length === 0) return { match_all: {} };
+  return { bool: { filter: [filterQuery(filter), ...places] } };
+}
+
+/** The sums of live documents without the field. A query finds these, where the aggregation `missing` reads every document. */
 function noneOf(field: string, aggs: Json = BYTES): Json {
-  return { filter: { bool: { must_not: { exists: { field } } } }, aggs };
+  return { filter: { bool: { filter: LIVE, must_not: { exists: { field } } } }, aggs };
 }
 
 function sizeRanges(): readonly Json[] {
@@ -148,13 +159,14 @@ function sizeRanges(): readonly Json[] {
   });
 }
 
-function facetsOf(aggregations: FacetAggregations | undefined, objects: number, { groupsMax, bucket }: FacetsQuery): FacetSums {
-  if (aggregations === undefined) return { objects, bytes: 0, facets: { bucket: [], extension: [], class: [], size: [], age: [] } };
+function facetsOf(aggregations: FacetAggregations | undefined, { groupsMax, bucket }: FacetsQuery): FacetSums {
+  if (aggregations === undefined) return { objects: 0, bytes: 0, facets: { bucket: [], extension: [], class: [], size: [], age: [] } };
   const sumsOf = (name: FacetName, none?: z.infer<typeof facetSumSchema>): readonly FacetSum[] =>
     [...(aggregations[name]?.buckets ?? []), ...(none === undefined ? [] : [{ key: '', ...none }])]
       .map((each) => ({ name: each.key, objects: each.doc_count, bytes: each.bytes.value ?? 0 }))
       .filter((each) => each.objects > 0);
   const sizes = groupsInOrder(objectSizes, sumsOf('size', aggregations.size_none));
+  const objects = sizes.reduce((sum, group) => sum + group.objects, 0);
   const bytes = sizes.reduce((sum, group) => sum + group.bytes, 0);
   const ofBucket = bucket === undefined || objects === 0 ? sumsOf('bucket') : [{ name: bucket, objects, bytes }];
   return {

@@ -18,6 +18,8 @@ export interface SqliteSession {
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
+  /** Runs `work`, which only reads: its statements see no write of another thread or process that is stored meanwhile. */
+  readonly snapshot: <Result>(work: () => Result) => Result;
 }
 
 export interface SqliteConnection {
@@ -256,9 +258,8 @@ function createSession(database: DatabaseSync, fileId: string): SqliteSession {
     return compiled;
   }
 
-  function transaction<Result>(work: () => Result): Result {
-    // IMMEDIATE takes the write lock before anything is read, so that decisions use the latest state
-    statement('BEGIN IMMEDIATE').run();
+  function within<Result>(begin: string, work: () => Result): Result {
+    statement(begin).run();
     try {
       const result = work();
       statement('COMMIT').run();
@@ -270,7 +271,13 @@ function createSession(database: DatabaseSync, fileId: string): SqliteSession {
     }
   }
 
-  return { fileId, statement, transaction };
+  return {
+    fileId,
+    statement,
+    // IMMEDIATE takes the write lock before anything is read, so that decisions use the latest state
+    transaction: (work) => within('BEGIN IMMEDIATE', work),
+    snapshot: (work) => within('BEGIN', work),
+  };
 }
 
 /** The primary result code while another process has the lock. */

@@ -92,7 +92,7 @@ function pageOf(query: ObjectQuery): Pick<Matching, 'take' | 'worst'> & { readon
     take(places, session) {
       found.push(...places);
       keepFirst(found, query);
-      // in the same call: a document that is written between two calls may match no longer, or have another place
+      // in the snapshot of the places: a document that is written in between may match no longer, or have another place
       readRows(session, found);
       return by === 'key' && found.length >= query.limit;
     },
@@ -146,7 +146,7 @@ const VALUES: Readonly<Record<SortField, string>> = {
   deleted_at: `ifnull(${DELETED_AT}, '')`,
 };
 
-/** Takes the places of a part, within the call that read them. Returns whether no more are needed. */
+/** Takes the places of a part, in the snapshot in which they were read. Returns whether no more are needed. */
 type Take = (places: readonly Found[], session: SqliteSession) => boolean;
 
 interface Matching {
@@ -206,13 +206,17 @@ function read(
   { sql, values }: SqlCondition,
   { take, signal }: { readonly take: Take; readonly signal: AbortSignal | undefined },
 ): boolean {
-  return connection.use((session) => {
-    const rows = session.statement(sql).all(...values);
-    return take(
-      rows.map((row) => foundSchema.parse(row)),
-      session,
-    );
-  }, signal);
+  return connection.use(
+    (session) =>
+      session.snapshot(() => {
+        const rows = session.statement(sql).all(...values);
+        return take(
+          rows.map((row) => foundSchema.parse(row)),
+          session,
+        );
+      }),
+    signal,
+  );
 }
 
 interface Sharing {

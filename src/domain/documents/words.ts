@@ -61,13 +61,8 @@ function asciiWords(text: string, folded: string): readonly string[] {
   return uniqueOf(words);
 }
 
-interface AsciiText {
-  readonly text: string;
-  readonly folded: string;
-}
-
 /** Adds the words of one run. */
-function addAsciiRun(words: string[], source: AsciiText, begin: number, end: number): void {
+function addAsciiRun(words: string[], source: { readonly text: string; readonly folded: string }, begin: number, end: number): void {
   let piece = begin;
   let letters = begin;
   for (let at = begin + 1; at <= end; at += 1) {

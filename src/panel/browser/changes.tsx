@@ -19,12 +19,7 @@ const ROWS_MAX = 1_000;
 /** Documents become visible a second after they were written, and in another order. */
 const OVERLAP_MS = 30_000;
 
-interface ChangesProps {
-  readonly search: Search;
-  readonly buckets: readonly string[];
-}
-
-export function Changes({ search, buckets }: ChangesProps) {
+export function Changes({ search, buckets }: { readonly search: Search; readonly buckets: readonly string[] }) {
   const bucket = onlyValueIn(search.query, 'bucket');
   const prefix = onlyValueIn(search.query, 'prefix') ?? '';
   return (

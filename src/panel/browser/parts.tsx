@@ -297,13 +297,8 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-interface LiveProps {
-  readonly atMs: number | undefined;
-  readonly problem?: Problem | undefined;
-}
-
 /** When a view that is read again and again was last read. */
-export function Live({ atMs, problem }: LiveProps) {
+export function Live({ atMs, problem }: { readonly atMs: number | undefined; readonly problem?: Problem | undefined }) {
   const nowMs = useNow();
   return (
     <p class="live">

@@ -330,12 +330,7 @@ function PlanFacts({ plan }: { readonly plan: PlanView }) {
   );
 }
 
-interface AlternativesProps {
-  readonly of: readonly Alternative[];
-  readonly onWish: (wish: PlanWish) => void;
-}
-
-function Alternatives({ of, onWish }: AlternativesProps) {
+function Alternatives({ of, onWish }: { readonly of: readonly Alternative[]; readonly onWish: (wish: PlanWish) => void }) {
   if (of.length === 0) return null;
   return (
     <p class="actions">

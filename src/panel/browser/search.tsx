@@ -106,12 +106,7 @@ function Ways({ search }: { readonly search: Search }) {
 
 /** One object beside the results. Its address is that of the search with the object, so that it is a link too. */
 
-interface DrawerProps {
-  readonly search: Search;
-  readonly of: OpenObject;
-}
-
-function Drawer({ search, of: { bucket, key } }: DrawerProps) {
+function Drawer({ search, of: { bucket, key } }: { readonly search: Search; readonly of: OpenObject }) {
   const drawer = useRef<HTMLElement>(null);
   const closed = hrefOf('search', opening(search));
   useLayoutEffect(() => drawer.current?.focus({ preventScroll: true }), []);

@@ -39,13 +39,8 @@ function currentRow(): HTMLAnchorElement | undefined {
   return rows().find((row) => isCurrent(row));
 }
 
-interface Acts {
-  readonly toSearch: () => void;
-  readonly toHelp: () => void;
-}
-
 /** Listens until the returned function is called. */
-export function listen({ toSearch, toHelp }: Acts): () => void {
+export function listen({ toSearch, toHelp }: { readonly toSearch: () => void; readonly toHelp: () => void }): () => void {
   const acts: Readonly<Record<string, () => void>> = {
     '/': toSearch,
     '?': toHelp,

@@ -18,15 +18,11 @@ import type { WithPorts } from '../ports/ports.ts';
 
 type UsageAnswer = z.output<(typeof usageRows)['GET /v1/usage']['answer']>;
 
-interface UsageDependencies extends WithPorts<'state' | 'clock'> {
-  readonly usage: Pick<ObjectUsage, 'usage'>;
-}
-
 /** Less than the 15 s of a request to OpenSearch. Ten million documents take about a second. */
 const TIME_LIMIT_MS = 10_000;
 
 /** Creates the function. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
-export function createGetUsage({ usage, state, clock }: UsageDependencies) {
+export function createGetUsage({ usage, state, clock }: WithPorts<'state' | 'clock'> & { readonly usage: Pick<ObjectUsage, 'usage'> }) {
   const understand = createUnderstand(state);
 
   return async function getUsage(request: UsageRequest, readable: Readable, signal?: AbortSignal): Promise<UsageAnswer> {
@@ -111,17 +107,13 @@ function usageView({ name, objects, bytes, oldestMs, newestMs }: UsageRow, times
 
 /** Sums the results of a search in groups. */
 
-interface FacetsDependencies extends WithPorts<'state' | 'clock'> {
-  readonly usage: Pick<ObjectUsage, 'facets'>;
-}
-
 /** A person waits for them beside the results. */
 const FACETS_TIME_LIMIT_MS = 5_000;
 
 const NOTHING: FacetSums = { objects: 0, bytes: 0, facets: { bucket: [], extension: [], class: [], size: [], age: [] } };
 
 /** Creates the function. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
-export function createGetFacets({ usage, state, clock }: FacetsDependencies) {
+export function createGetFacets({ usage, state, clock }: WithPorts<'state' | 'clock'> & { readonly usage: Pick<ObjectUsage, 'facets'> }) {
   const understand = createUnderstand(state);
 
   return async function getFacets(request: FacetsRequest, readable: Readable, signal?: AbortSignal): Promise<Facets> {

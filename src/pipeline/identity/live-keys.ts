@@ -31,12 +31,8 @@ export interface LiveKeys {
   forgetAll(): void;
 }
 
-interface LiveKeysDependencies extends WithPorts<'state' | 'clock'> {
-  readonly users: Users;
-}
-
 /** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
-export function createLiveKeys({ state, users, clock }: LiveKeysDependencies): LiveKeys {
+export function createLiveKeys({ state, users, clock }: WithPorts<'state' | 'clock'> & { readonly users: Users }): LiveKeys {
   /** A read is counted from its beginning, so what it returns is never older than it seems. */
   const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
 

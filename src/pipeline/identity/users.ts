@@ -12,13 +12,8 @@ export interface Users {
   get(userId: string, signal?: AbortSignal): Promise<KnownUser | undefined>;
 }
 
-interface UserDependencies {
-  readonly state: StateStore;
-  readonly rules: LoginRules;
-}
-
 /** Creates the reader. */
-export function createUsers({ state, rules }: UserDependencies): Users {
+export function createUsers({ state, rules }: { readonly state: StateStore; readonly rules: LoginRules }): Users {
   return {
     async get(userId, signal) {
       const user = await readRecord(state, refs.user(userId), signal);
@@ -34,11 +29,7 @@ export interface SignIns extends Users {
   takeAppointments(userId: string): Promise<UserRecord | undefined>;
 }
 
-interface SignInDependencies extends WithPorts<'state' | 'clock'> {
-  readonly rules: LoginRules;
-}
-
-export function createSignIns({ state, clock, rules }: SignInDependencies): SignIns {
+export function createSignIns({ state, clock, rules }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): SignIns {
   const users = createUsers({ state, rules });
 
   /** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */

@@ -16,12 +16,7 @@ import { ownedBucket, type Observe } from './observe.ts';
 /** Throws what keeps an apply from writing, and `connect.no-template` where only the script can make what the wish needs. */
 type Emit = (wish: Wish, format: EmitFormat, signal?: AbortSignal) => Promise<string>;
 
-interface Dependencies {
-  readonly aws: Pick<AwsReads, 'notificationOf'>;
-  readonly observe: Observe;
-}
-
-export function createEmit({ aws, observe }: Dependencies): Emit {
+export function createEmit({ aws, observe }: { readonly aws: Pick<AwsReads, 'notificationOf'>; readonly observe: Observe }): Emit {
   /** The AWS CLI drops what it does not know, so the script would delete it. Where Tally may not read, the person must look. */
   async function refuseUnknown(wish: Wish, signal?: AbortSignal): Promise<void> {
     const { entry, eventBridge } = wiringOf(wish);

@@ -315,17 +315,13 @@ interface Wanted {
   readonly waitUntilMs: number;
 }
 
-interface FirstPageDependencies extends WithPorts<'state' | 'clock'> {
-  readonly listing: BucketListing;
-}
-
 /** The first page of the job's listing, as one request. */
 function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, place?: ListingPlace): Parameters<BucketListing['page']>[1] {
   return { prefix, after: '', limit: LISTING_PAGE, from: place ?? 'start' };
 }
 
 /** Creates the function. It resolves with the page, or with when to look again. It throws the faults of S3 and of the store. */
-function createFirstPage({ state, listing, clock }: FirstPageDependencies) {
+function createFirstPage({ state, listing, clock }: WithPorts<'state' | 'clock'> & { readonly listing: BucketListing }) {
   return async function firstPage({ job, bucket, waitUntilMs }: Wanted, signal: AbortSignal): Promise<FirstPage | Later> {
     const startedMs = clock.monotonicMs();
     let place = placeAfter(job.passed, '');

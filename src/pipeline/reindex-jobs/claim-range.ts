@@ -103,15 +103,11 @@ interface HeldDependencies {
   readonly worker: string;
 }
 
-interface TakeDependencies extends HeldDependencies {
-  readonly watch: LeaseWatch;
-}
-
 /** A held range, or why the range could not be taken. */
 type Taken = { readonly kind: 'taken'; readonly range: HeldRange } | Exclude<Taking, { readonly kind: 'taken' }>;
 
 /** Creates the function that takes ranges for one worker. It throws the store's fault. */
-export function createTakeRange({ state, clock, worker, watch }: TakeDependencies) {
+export function createTakeRange({ state, clock, worker, watch }: HeldDependencies & { readonly watch: LeaseWatch }) {
   return async function takeAndHold(jobId: string, number: number): Promise<Taken> {
     const { id, kind } = refs.range(jobId, number);
     const entry = await state.get(id);

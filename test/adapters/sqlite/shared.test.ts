@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSqliteConnection, type SqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
+import { DOCUMENT_BY_KEY } from '../../../src/adapters/sqlite/document.ts';
 import { readShared, type ShareRanges } from '../../../src/adapters/sqlite/filtered.ts';
 import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
@@ -93,6 +94,27 @@ describe('a long search that is shared', () => {
     expect(await search({ within, limit: OBJECTS }, share)).toHaveLength(OBJECTS);
     expect(await search({ prefix: 'odd/file-001', limit: OBJECTS }, share)).not.toEqual([]);
     expect(share).not.toHaveBeenCalled();
+  });
+
+  it('finds what matched when its range was read, though another thread writes meanwhile', async () => {
+    const before = live(FIRST, 0);
+    const write = (change: Partial<ObjectDocument>) =>
+      createSqliteObjects(other, noProbe).write([{ document: { ...before, ...change }, equalClock: 'accept' }]);
+    const beside: SqliteConnection = {
+      ...connection,
+      use: (work, signal) =>
+        connection.use((session) => {
+          const statement: typeof session.statement = (sql) => {
+            if (sql === DOCUMENT_BY_KEY) void write({ clock: 2, size: 999 });
+            return session.statement(sql);
+          };
+          return work({ ...session, statement });
+        }, signal),
+    };
+    const query = { bucket: FIRST, where: [holds({ kind: 'size', max: 0 }), holds({ kind: 'key', value: before.key })], limit: 1 };
+    expect(await createSqliteObjects(beside, noProbe).search(query)).toEqual([before]);
+    expect(await search(query)).toEqual([]);
+    await write({ clock: 3 });
   });
 
   it('leaves nothing to the other thread once its page is full', async () => {

@@ -21,7 +21,7 @@ os.environ["SERVICE_REGISTRY_URL"] = "http://127.0.0.1:9"
 import tally_sdk as sdk  # noqa: E402
 
 REGISTRY = os.environ["WALK_REGISTRY"]
-DRIVER = os.environ["WALK_DRIVER"]
+DRIVER = os.environ["BROWSER_DRIVER"]
 # secrets of keys that were refused in one way or another, by how
 REFUSED = json.loads(os.environ["WALK_REFUSED"])
 FAILED = "Authentication failed. Check your credentials or API key."

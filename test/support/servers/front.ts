@@ -1,42 +1,68 @@
-/** A reverse proxy on 127.0.0.1, which passes everything on, states where requests came from, and keeps what its access log would have. */
-import { createServer, request as send } from 'node:http';
+/** A reverse proxy on 127.0.0.1 before a registry, which states where requests came from as nginx does, and keeps what its access log would have. */
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { certificateFor } from './certificate.ts';
 
-export interface Front {
-  readonly url: string;
-  /** The method and the URL of each request. */
-  readonly asked: readonly string[];
-  /** Where requests go from now on. */
-  leadsTo(url: string): void;
-  close(): Promise<void>;
+interface FrontOptions {
+  /** It ends TLS. */
+  readonly isTls?: boolean;
+  /** The path below which it serves the registry. */
+  readonly prefix?: string;
+  /** Default: true. */
+  readonly saysSo?: boolean;
 }
 
 /** Starts the proxy; it answers 502 until it leads somewhere. */
-export async function startFront(): Promise<Front> {
+export async function startFront({ isTls = false, prefix = '', saysSo = true }: FrontOptions = {}) {
   const asked: string[] = [];
   let target = '';
-  const server = createServer((incoming, outgoing) => {
-    const { method = '', url = '', headers, socket } = incoming;
+  const scheme = isTls ? 'https' : 'http';
+  const { key, cert } = isTls ? await certificateFor(['127.0.0.1']) : {};
+  const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    const { method = '', url = '', headers } = incoming;
     asked.push(`${method} ${url}`);
+    if (!url.startsWith(`${prefix}/`)) return void outgoing.writeHead(404).end('not below the prefix');
     if (target === '') return void outgoing.writeHead(502).end();
-    const forwarded = { ...headers, 'x-forwarded-for': socket.remoteAddress ?? '', 'x-forwarded-proto': 'http' };
-    const passed = send(new URL(url, target), { method, headers: forwarded }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
+    const forwarding = saysSo ? forwardingHeaders(incoming, scheme) : {};
+    const passed = request(`${target}${url.slice(prefix.length)}`, { method, headers: { ...headers, ...forwarding } }, (answered) => {
+      outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
+      answered.pipe(outgoing);
     });
-    passed.on('error', () => outgoing.destroy());
+    passed.once('error', () => (outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end()));
+    outgoing.once('close', () => passed.destroy());
     incoming.pipe(passed);
-  });
+  };
+  const server = isTls ? createTlsServer({ key, cert }, answer) : createServer(answer);
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
+    /** The certificate of its authority, if it ends TLS. */
+    ca: cert ?? '',
+    /** The method and the URL of each request. */
     asked,
-    leadsTo: (url) => {
+    /** Where requests go from now on. */
+    leadsTo: (url: string): void => {
       target = url;
     },
-    async close() {
+    /** Ends all its connections. */
+    cut: (): void => server.closeAllConnections(),
+    async close(): Promise<void> {
       server.closeAllConnections();
       await new Promise((resolve) => void server.close(resolve));
     },
+  };
+}
+
+export type Front = Awaited<ReturnType<typeof startFront>>;
+
+function forwardingHeaders({ socket, headers }: IncomingMessage, scheme: string): Readonly<Record<string, string>> {
+  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  const former = [headers['x-forwarded-for']].flat().join(', ');
+  return {
+    'x-forwarded-for': former === '' ? address : `${former}, ${address}`,
+    'x-forwarded-proto': scheme,
+    'x-forwarded-host': headers.host ?? '',
+    via: '1.1 proxy-of-the-test',
   };
 }

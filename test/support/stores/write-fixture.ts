@@ -50,7 +50,7 @@ async function live(world: RegistryWorld): Promise<{ readonly token: string; rea
       headers: { 'content-type': 'application/x-amz-json-1.0', 'x-amz-target': 'AmazonSQS.SendMessage' },
       body: JSON.stringify({ QueueUrl: embeddedQueueUrl(aws, embeddedQueues.bucket), MessageBody: body }),
     });
-  const admin = await world.logIn('admin');
+  const admin = await world.logIn('root');
   const act = async (path: string, body: object, token = admin.token): Promise<string> => {
     const { status, text } = await world.send('POST', path, { token, body });
     if (status >= 300) throw new Error(`POST ${path}: ${status} ${text}`);
@@ -59,7 +59,7 @@ async function live(world: RegistryWorld): Promise<{ readonly token: string; rea
 
   for (const key of [objects.found, objects.deleted, 'photos/cat.jpg']) await s3('PUT', `demo/${encodeURIComponent(key)}`);
   await s3('DELETE', `demo/${encodeURIComponent(objects.deleted)}`);
-  const { token } = await world.logIn('user');
+  const { token } = await world.logIn('alice');
   const { secret } = JSON.parse(await act('/v1/api-keys', { name: 'nightly', expires_in_days: 90 }, token)) as { readonly secret: string };
   await act('/v1/admin/grants', grant);
   await act('/v1/admin/appointments', { email: 'bob@example.com' });

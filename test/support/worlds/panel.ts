@@ -1,11 +1,10 @@
-/** A registry in this process with the panel and a control plane that answers with fixed answers, and a proxy with a prefix. */
-import { createServer, request as send } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Page } from 'playwright-core';
+/** A registry in this process with the panel and a control plane that answers with fixed answers. */
+import type { Page, Response } from 'playwright-core';
 import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
+import type { Window } from '../identity/chromium.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 
@@ -42,46 +41,23 @@ export async function startPanelWorld({ loadPanel = loadBuiltPanel, operations =
 
 export type PanelWorld = Awaited<ReturnType<typeof startPanelWorld>>;
 
-/** A proxy that serves the registry below a path, and whose connections can be cut. */
-export async function startPrefixProxy(registry: string | (() => string), prefix: string) {
-  const registryUrl = typeof registry === 'string' ? () => registry : registry;
-  const sockets = new Set<Socket>();
-  const server = createServer((incoming, outgoing) => {
-    if (incoming.url?.startsWith(`${prefix}/`) !== true) {
-      outgoing.writeHead(404).end('not below the prefix');
-      return;
-    }
-    const forwarded = send(
-      `${registryUrl()}${incoming.url.slice(prefix.length)}`,
-      { method: incoming.method ?? 'GET', headers: incoming.headers },
-      (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
-      },
-    );
-    forwarded.once('error', () => outgoing.destroy());
-    outgoing.once('close', () => forwarded.destroy());
-    incoming.pipe(forwarded);
-  });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
-    cut: (): void => sockets.forEach((socket) => socket.destroy()),
-    async close(): Promise<void> {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => void server.close(resolve));
-    },
-  };
-}
-
 /** Opens a page of the panel, and waits until it has what it shows. */
 export async function openPanel(page: Page, url: string, query = ''): Promise<void> {
   await page.goto(`${url}/panel/${query}`);
   await settled(page);
+}
+
+/** Logs the person whom the issuer has in from the panel. Resolves with the addresses that are answered with 403, which grow. */
+export async function logInAtPanel({ page, context }: Window, url: string, query = ''): Promise<readonly string[]> {
+  const refused: string[] = [];
+  context.on('response', (response: Response) => {
+    if (response.status() === 403) refused.push(response.url());
+  });
+  await openPanel(page, url, query);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.locator('.rail').waitFor();
+  await settled(page);
+  return refused;
 }
 
 /** Waits until nothing is loading. */
