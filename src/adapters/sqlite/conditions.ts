@@ -1,7 +1,7 @@
 /** What a search asks, as conditions of SQL. Values are bound, never written into the text. */
 import type { SQLInputValue } from 'node:sqlite';
 import type { BucketPart } from '../../domain/access/readable.ts';
-import { fold } from '../../domain/documents/fold.ts';
+import { fold, isAscii } from '../../domain/documents/fold.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
@@ -109,7 +109,7 @@ function withStandIns(text: string): string {
 
 /** The column `folded` of a key: what LIKE reads instead of it; null: LIKE reads the key itself, since it folds ASCII. */
 export function foldedColumn(key: string): string | null {
-  return /^[\x01-\x7f]*$/.test(key) ? null : withStandIns(fold(key));
+  return isAscii(key) && !key.includes('\0') ? null : withStandIns(fold(key));
 }
 
 /** LIKE compares whole texts. */
