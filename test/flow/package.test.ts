@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { writePackage } from '../../config/tooling/package.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { shellBlocksOf, textOf } from '../docs/pages.ts';
-import { answers, startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
+import { until } from '../support/servers/aws.ts';
+import { startEmbeddedRegistry } from '../support/servers/embedded-registry.ts';
 
 const run = promisify(execFile);
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -87,10 +88,11 @@ describe('the package', () => {
     onTestFinished(() => registry.close());
     await registry.put('demo', ['docs/annual report.pdf']);
     const search = ['search', 'annual', '--json', '--registry', registry.controlUrl];
-    const found = await answers(
-      async () => (await run(process.execPath, [main, ...search], { env })).stdout,
-      (text) => text.includes('docs/annual report.pdf'),
-    );
+    let found = '';
+    await until('the object is found', async () => {
+      found = (await run(process.execPath, [main, ...search], { env })).stdout;
+      return found.includes('docs/annual report.pdf');
+    });
     expect(JSON.parse(found)).toMatchObject({ items: [{ bucket: 'demo', key: 'docs/annual report.pdf' }] });
   });
 

@@ -81,7 +81,7 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
     const reply = await ask(question, signal, {
       send: (client, options) => client.send(command, options),
       read: async (response) => {
-        listing = await readBody(response);
+        listing = hasBody(response) ? readBody(response, await buffer(response.body)) : undefined;
       },
     });
     if (!reply.ok) {
@@ -91,7 +91,10 @@ export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependen
     }
     if (isRepeated(reply.answer)) throw incomplete(question, 'the page comes from a cache (it has the header Age)');
     const observedAtMs = observedAt(question, reply.answer);
-    return pageOf(question, { range, observedAtMs, listing: listing ?? fieldsOf(reply.output) });
+    const fields = listing ?? fieldsOf(reply.output);
+    // what the request has made is older than the page, and would hold it and its text until the next full collection of garbage
+    listing = undefined;
+    return pageOf(question, { range, observedAtMs, listing: fields });
   }
 
   /** Sends one request. A page without keys that says that more follow has its place. */
@@ -245,9 +248,7 @@ const LISTING_ROOT = /^\uFEFF?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[\s\S]*?-->\s*)*<(
  * Reads the body of an answer with status 200 by {@link readListing}. If that is not possible, the SDK reads it, which does
  * not look at the root: it takes a sign-in page for an empty listing. Throws if the body is no listing.
  */
-async function readBody(response: unknown): Promise<ListingFields | undefined> {
-  if (!hasBody(response) || !(response.body instanceof Readable)) return undefined;
-  const bytes = await buffer(response.body);
+function readBody(response: { body: unknown }, bytes: Buffer): ListingFields | undefined {
   const xml = bytes.toString('utf8');
   const listing = readListing(xml);
   if (listing === undefined && !LISTING_ROOT.test(xml)) throw new Error('the body is not a listing');
@@ -255,8 +256,10 @@ async function readBody(response: unknown): Promise<ListingFields | undefined> {
   return listing;
 }
 
-function hasBody(response: unknown): response is { readonly statusCode: 200; body: unknown } {
-  return typeof response === 'object' && response !== null && 'statusCode' in response && response.statusCode === 200 && 'body' in response;
+/** Whether the answer has the status 200 and a body that nothing has read. */
+function hasBody(response: unknown): response is { readonly statusCode: 200; body: Readable } {
+  if (typeof response !== 'object' || response === null || !('statusCode' in response) || !('body' in response)) return false;
+  return response.statusCode === 200 && response.body instanceof Readable;
 }
 
 /** The page that the SDK parsed, in the same form. */

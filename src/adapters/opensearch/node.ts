@@ -1,5 +1,5 @@
 /** One node of OpenSearch: sends requests, returns any HTTP answer, and keeps credentials out of all error texts. */
-import { Client, errors, type ClientOptions } from '@opensearch-project/opensearch';
+import { Client, errors, type ApiResponse, type ClientOptions } from '@opensearch-project/opensearch';
 import { FaultError } from '../../domain/fault.ts';
 
 export interface OpenSearchRequest {
@@ -11,13 +11,18 @@ export interface OpenSearchRequest {
   readonly lines?: string;
   /** A write that may be executed twice: the effect is that of one, and the second answer shows as much. Every read may be. */
   readonly repeatable?: true;
+  /**
+   * Reads the body of an answer with status 200, which is dropped then. For large bodies: what waits for an answer is older than its
+   * body, and holds it until the next full collection of garbage. Whatever it throws, `send` throws.
+   */
+  readonly read?: (body: unknown) => void;
   /** It changes the state of the cluster (indices, aliases, templates, mappings), which takes longer where the cluster is busy. */
   readonly changesCluster?: true;
 }
 
 export interface OpenSearchAnswer {
   readonly status: number;
-  /** The parsed JSON, or the text of an answer that is not JSON. */
+  /** The parsed JSON, or the text of an answer that is not JSON; undefined where `read` has read it. */
   readonly body: unknown;
 }
 
@@ -33,7 +38,7 @@ export type NodeResult =
 export interface Node {
   /** The URL without its credentials. */
   readonly name: string;
-  /** Sends the request once. Throws `index.denied` if there are no credentials for signing, and nothing else. */
+  /** Sends the request once. Throws `index.denied` if there are no credentials for signing, what `read` throws, and nothing else. */
   request(request: OpenSearchRequest, abandoned: AbortSignal): Promise<NodeResult>;
   /** Closes the connections. No request may be in flight. */
   close(): Promise<void>;
@@ -65,8 +70,7 @@ export function createNode(text: string, options: Pick<ClientOptions, 'Connectio
       };
       abandoned.addEventListener('abort', abort, { once: true });
       try {
-        const { statusCode, body } = await pending;
-        return { kind: 'answered', answer: { status: statusCode ?? 0, body } };
+        return { kind: 'answered', answer: answerOf(await pending, request) };
       } catch (error) {
         return failureOf(error, abandoned);
       } finally {
@@ -76,6 +80,14 @@ export function createNode(text: string, options: Pick<ClientOptions, 'Connectio
 
     close: () => client.close(),
   };
+}
+
+function answerOf(result: ApiResponse, { read }: OpenSearchRequest): OpenSearchAnswer {
+  const { statusCode, body } = result;
+  if (read === undefined || statusCode !== 200) return { status: statusCode ?? 0, body };
+  read(body);
+  result.body = undefined;
+  return { status: statusCode, body: undefined };
 }
 
 /** A new object, because the client changes it. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
-import { scannedDocumentSchema, type ObjectScan } from '../../pipeline/ports/object-index.ts';
-import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import { scannedDocumentSchema, type ObjectScan, type ScannedDocument } from '../../pipeline/ports/object-index.ts';
+import type { OpenSearchAnswer, OpenSearchClient, OpenSearchRequest } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
@@ -34,8 +34,13 @@ export function createObjectScan({ client, names }: { readonly client: OpenSearc
         sort: [{ bucket: 'asc' }, { key: 'asc' }],
         track_total_hits: false,
       };
-      const answer = await search(bucket, body, signal);
-      return isIndexMissing(answer) ? [] : parseAnswer(pageSchema, bodyOf(answer, 'index')).hits.hits.map((hit) => hit._source);
+      let documents: readonly ScannedDocument[] = [];
+      const read = (page: unknown): void => {
+        documents = parseAnswer(pageSchema, page).hits.hits.map((hit) => hit._source);
+      };
+      const answer = await search(bucket, { body, read }, signal);
+      if (!isIndexMissing(answer)) bodyOf(answer, 'index');
+      return documents;
     },
 
     async refresh(bucket, signal) {
@@ -53,13 +58,13 @@ export function createObjectScan({ client, names }: { readonly client: OpenSearc
 
     async countLive(bucket, prefix, signal) {
       const body = { size: 0, query: liveWithin({ prefix, after: '' }), track_total_hits: true };
-      const answer = await search(bucket, body, signal);
+      const answer = await search(bucket, { body }, signal);
       return isIndexMissing(answer) ? 0 : parseAnswer(countSchema, bodyOf(answer, 'index')).hits.total.value;
     },
   };
 
-  function search(bucket: string, body: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined): Promise<OpenSearchAnswer> {
-    return client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_search`, query: WHOLE_HITS, body }, signal);
+  function search(bucket: string, request: Pick<OpenSearchRequest, 'body' | 'read'>, signal?: AbortSignal): Promise<OpenSearchAnswer> {
+    return client.send({ method: 'POST', path: `/${names.objectsAlias(bucket)}/_search`, query: WHOLE_HITS, ...request }, signal);
   }
 }
 

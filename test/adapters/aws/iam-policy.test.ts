@@ -20,23 +20,39 @@ const TEST_TIMEOUT_MS = 600_000;
 
 type Source = 'notification' | 'eventbridge';
 
+const ACCOUNT = '000000000000';
 const OTHER_ACCOUNT = '222222222222';
-
-async function printed(env: Environment, ...args: readonly string[]): Promise<readonly Statement[]> {
-  const { code, stdout, stderr } = await runTally(['iam-policy', ...args], env);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return (JSON.parse(stdout) as { readonly Statement: readonly Statement[] }).Statement;
-}
+const OTHER_REGION = 'eu-west-1';
 
 interface Document {
   readonly Statement: readonly Statement[];
 }
 
-/** The policies of both accounts. */
-async function printedBoth(env: Environment, ...args: readonly string[]) {
+/** The policy of one account, or those of both. */
+async function printed<Printed>(env: Environment, ...args: readonly string[]): Promise<Printed> {
   const { code, stdout, stderr } = await runTally(['iam-policy', ...args], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return JSON.parse(stdout) as { readonly process: Document; readonly role: Document };
+  return JSON.parse(stdout) as Printed;
+}
+
+/** The policies of a process and of its role that connects, where the buckets are in the account of the queue. */
+async function ofOneAccount(env: Environment, about: readonly string[]) {
+  const [{ Statement: process }, { Statement: assumed }] = [
+    await printed<Document>(env, '--for', 'daemon', ...about),
+    await printed<Document>(env, '--for', 'connecting', ...about),
+  ];
+  return { process, assumed };
+}
+
+/** Those where the buckets are in another account. Without a role in the account of the queue, the process applies as well. */
+async function ofTwoAccounts(env: Environment, about: readonly string[]) {
+  const both = [...about, '--bucket-account', OTHER_ACCOUNT, '--bucket-region', OTHER_REGION];
+  const [daemon, connecting] = [
+    await printed<{ readonly process: Document; readonly role: Document }>(env, '--for', 'daemon', ...both),
+    await printed<{ readonly process: Document; readonly role: Document }>(env, '--for', 'connecting', ...both),
+  ];
+  expect(daemon.role).toEqual(connecting.role);
+  return { process: [...daemon.process.Statement, ...connecting.process.Statement], assumed: daemon.role.Statement };
 }
 
 /** The queue's URL as AWS writes it: some emulators name a queue by another form, which names no queue to the printed policy. */
@@ -55,29 +71,28 @@ async function putExactly(aws: TestAws, bucket: string, key: string): Promise<st
 
 describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
   /** A daemon behind the policies that are printed for its settings, one for itself and one for its role that connects. */
-  async function startWorld(source: Source, afterwards: TestContext['onTestFinished']) {
-    const aws = createTestAws(awsEndpoint()!);
-    afterwards(() => aws.dispose());
-    const letters = await aws.createQueue();
-    const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+  async function startWorld(source: Source, account: string, afterwards: TestContext['onTestFinished']) {
+    const endpoint = awsEndpoint()!;
+    const home = createTestAws(endpoint);
+    afterwards(() => home.dispose());
+    const aws = account === ACCOUNT ? home : createTestAws(endpoint, { region: OTHER_REGION, account });
+    if (aws !== home) afterwards(() => aws.dispose());
+    const letters = await home.createQueue();
+    const queue = await home.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
     const index = await openIndex('sqlite');
     afterwards(() => index.close());
     const bucket = await aws.createBucket();
     const settings = {
       TALLY_QUEUE_URL: queue.url,
       TALLY_INSTALLATION: randomBytes(4).toString('hex'),
-      TALLY_CONNECT_ROLE_ARN: 'arn:aws:iam::000000000000:role/tally-connect',
+      TALLY_CONNECT_ROLE_ARN: `arn:aws:iam::${account}:role/tally-connect`,
       TALLY_INGEST_POLLERS: '1',
       ...index.env,
     };
     const about = ['--source', source, '--bucket', bucket];
-    const named = { TALLY_QUEUE_URL: regularUrl(queue) };
-    const reading = { ...settings, ...named, AWS_ENDPOINT_URL: aws.endpoint };
-    const policies = {
-      process: await printed(reading, '--for', 'daemon', ...about),
-      assumed: await printed(reading, '--for', 'connecting', ...about),
-    };
-    const iam = await startIamProxy(aws.endpoint, policies);
+    const reading = { ...settings, TALLY_QUEUE_URL: regularUrl(queue), AWS_ENDPOINT_URL: endpoint };
+    const policies = await (aws === home ? ofOneAccount : ofTwoAccounts)(reading, about);
+    const iam = await startIamProxy(endpoint, policies, aws === home ? {} : { assumedAccount: account });
     afterwards(() => iam.close());
     await aws.put(bucket, 'before.txt', 'x');
     const daemon = await startDaemon({ ...settings, AWS_ENDPOINT_URL: iam.url });
@@ -93,22 +108,14 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       /** Asks the daemon; it must succeed. */
       ask: async (method: string, path: string, body?: unknown): Promise<Readonly<Record<string, unknown>>> => {
         const answer = await daemon.request(method, path, body);
-        expect({ path, isDone: answer.status < 300, text: answer.status < 300 ? '' : answer.body }).toEqual({
-          path,
-          isDone: true,
-          text: '',
-        });
+        expect(answer.status, `${path}: ${[...iam.refused].join('; ')} ${JSON.stringify(answer.body)}`).toBeLessThan(300);
         return answer.body as Readonly<Record<string, unknown>>;
       },
       /** Runs a command in a process of its own with the credentials of who connects. */
       person: async (args: readonly string[]) => {
         const { TALLY_CONNECT_ROLE_ARN: _, ...own } = settings;
         const { code, stdout, stderr } = await runTally(args, { ...own, AWS_ENDPOINT_URL: iam.url, AWS_ACCESS_KEY_ID: 'person' });
-        expect({ args, code, text: code === 0 ? '' : `${[...iam.refused].join('; ')} ${stdout}${stderr}` }).toEqual({
-          args,
-          code: 0,
-          text: '',
-        });
+        expect(code, `${args.join(' ')}: ${[...iam.refused].join('; ')} ${stdout}${stderr}`).toBe(0);
         return stdout;
       },
       /** Resolves when the index has these objects. */
@@ -133,53 +140,12 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     'is enough on both sides of a bucket of another account and region with the source %s, and used to the last action of its role',
     { timeout: TEST_TIMEOUT_MS },
     async (source, { onTestFinished: afterwards }) => {
-      const endpoint = awsEndpoint()!;
-      const [home, there] = [createTestAws(endpoint), createTestAws(endpoint, { region: 'eu-west-1', account: OTHER_ACCOUNT })];
-      afterwards(() => home.dispose());
-      afterwards(() => there.dispose());
-      const letters = await home.createQueue();
-      const queue = await home.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
-      const index = await openIndex('sqlite');
-      afterwards(() => index.close());
-      const bucket = await there.createBucket();
-      const settings = {
-        TALLY_QUEUE_URL: queue.url,
-        TALLY_INSTALLATION: randomBytes(4).toString('hex'),
-        TALLY_CONNECT_ROLE_ARN: `arn:aws:iam::${OTHER_ACCOUNT}:role/tally-connect`,
-        TALLY_INGEST_POLLERS: '1',
-        ...index.env,
-      };
-      const reading = { ...settings, TALLY_QUEUE_URL: regularUrl(queue), AWS_ENDPOINT_URL: endpoint };
-      const about = ['--source', source, '--bucket', bucket, '--bucket-account', OTHER_ACCOUNT, '--bucket-region', 'eu-west-1'];
-      const [daemonSide, connectingSide] = [
-        await printedBoth(reading, '--for', 'daemon', ...about),
-        await printedBoth(reading, '--for', 'connecting', ...about),
-      ];
-      expect(daemonSide.role).toEqual(connectingSide.role);
-      // without a role in the account of the queue, the process applies as well
-      const process = [...daemonSide.process.Statement, ...connectingSide.process.Statement];
-      const assumed = daemonSide.role.Statement;
-      const iam = await startIamProxy(endpoint, { process, assumed }, { assumedAccount: OTHER_ACCOUNT });
-      afterwards(() => iam.close());
-      const daemon = await startDaemon({ ...settings, AWS_ENDPOINT_URL: iam.url });
-      afterwards(async () => void (await daemon.stop()));
-
-      async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
-        const answer = await daemon.request(method, path, body);
-        expect({ path, status: answer.status, refused: [...iam.refused], body: answer.body }).toMatchObject({
-          status: expect.any(Number),
-          refused: [],
-        });
-        expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
-        return answer.body;
-      }
+      const { aws, iam, bucket, ask } = await startWorld(source, OTHER_ACCOUNT, afterwards);
       const ours = `/v1/buckets/${bucket}`;
       await ask('POST', '/v1/buckets', { bucket, source, bucket_account: OTHER_ACCOUNT, reindex: false });
-      const { token } = (await ask('GET', `${ours}/plan`)) as { readonly token: string };
-      await until('it is applied', async () => {
-        return ((await ask('POST', `${ours}/apply`, { plan: token })) as { readonly state: string }).state === 'applied';
-      });
-      await there.put(bucket, 'delivered.txt', 'x');
+      const { token } = await ask('GET', `${ours}/plan`);
+      await until('it is applied', async () => (await ask('POST', `${ours}/apply`, { plan: token }))['state'] === 'applied');
+      await aws.put(bucket, 'delivered.txt', 'x');
       await until('the index has it', async () =>
         JSON.stringify(await ask('GET', `/v1/objects?bucket=${bucket}`)).includes('delivered.txt'),
       );
@@ -220,7 +186,7 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     'is enough for the whole life of a bucket with the source %s, by the daemon and then by a person, and used to the last action',
     { timeout: TEST_TIMEOUT_MS },
     async (source, { onTestFinished: afterwards }) => {
-      const { aws, iam, bucket, queue, topicArn, ask, has, letters, person } = await startWorld(source, afterwards);
+      const { aws, iam, bucket, queue, topicArn, ask, has, letters, person } = await startWorld(source, ACCOUNT, afterwards);
       const ours = `/v1/buckets/${bucket}`;
       const apply = async (): Promise<void> => {
         const { token } = await ask('GET', `${ours}/plan`);

@@ -173,6 +173,17 @@ describe('a client of several nodes', () => {
     expect(reports).toEqual([]);
   });
 
+  it('gives the body of a success to the request that reads it, and keeps none of it', async () => {
+    const node = await startNode();
+    const client = connect([node.url]);
+    const bodies: unknown[] = [];
+    const reading = { ...read, read: (body: unknown) => void bodies.push(body) };
+    expect(await client.send(reading)).toEqual({ status: 200, body: undefined });
+    node.behave(answering(404, { error: 'gone' }));
+    expect(await client.send(reading)).toEqual({ status: 404, body: { error: 'gone' } });
+    expect(bodies).toEqual([{ up: true }]);
+  });
+
   it('asks each once when none can do it, and passes on the last answer', async () => {
     const nodes = [await startNode(answering(503)), await startNode(answering(503)), await startNode(answering(503))];
     const client = connect(nodes.map(({ url }) => url));

@@ -1,7 +1,8 @@
 /** The bench `panel`: how long the panel takes in a browser whose CPU is slowed down, from the request to a page that answers a click. */
 import type { Browser, Page } from 'playwright-core';
 import { openWindow, startChromium } from '../../support/identity/chromium.ts';
-import { answers, startEmbeddedRegistry, type EmbeddedRegistry } from '../../support/servers/embedded-registry.ts';
+import { until } from '../../support/servers/aws.ts';
+import { startEmbeddedRegistry, type EmbeddedRegistry } from '../../support/servers/embedded-registry.ts';
 import { openPanel } from '../../support/worlds/panel.ts';
 import { commandOf, countOption } from '../bench-command.ts';
 import { medianOf, quantileOf } from '../report.ts';
@@ -92,16 +93,13 @@ function middleOf(loads: readonly Load[]) {
 }
 
 async function fill(registry: EmbeddedRegistry): Promise<void> {
-  await answers(
-    () => registry.request('GET', `/v1/buckets/${BUCKET}`),
-    () => true,
-  );
+  await until('the bucket is connected', async () => (await registry.request('GET', `/v1/buckets/${BUCKET}`)).status === 200);
   const keys = Array.from({ length: OBJECTS }, (_, index) => `reports/2026/${String(index).padStart(4, '0')} annual.pdf`);
   await registry.put(BUCKET, keys);
-  await answers(
-    () => registry.request('GET', `/v1/objects?bucket=${BUCKET}&limit=1000`) as Promise<{ readonly items: readonly object[] }>,
-    ({ items }) => items.length === OBJECTS,
-  );
+  await until('the objects are indexed', async () => {
+    const { body } = await registry.request('GET', `/v1/objects?bucket=${BUCKET}&limit=1000`);
+    return (body as { readonly items: readonly object[] }).items.length === OBJECTS;
+  });
 }
 
 /** Eight at a time, as `bucket add` connects them. */
@@ -110,7 +108,8 @@ async function connectMany(registry: EmbeddedRegistry): Promise<void> {
   const connect = async (): Promise<void> => {
     for (let bucket = names.pop(); bucket !== undefined; bucket = names.pop()) {
       await registry.put(bucket, []);
-      await registry.request('POST', '/v1/buckets', { bucket, source: 'notification' });
+      const { status } = await registry.request('POST', '/v1/buckets', { bucket, source: 'notification' });
+      if (status >= 300) throw new Error(`${bucket} was not connected: ${status}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, connect));

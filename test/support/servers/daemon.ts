@@ -84,10 +84,10 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 /**
  * Starts `tally serve`, and resolves when it listens, or has ended before. `env` is all that it is given of TALLY_ and AWS_
- * variables, besides addresses and credentials that mean nothing.
+ * variables, besides addresses and credentials that mean nothing. `main`: the first file of the program.
  */
-export async function startDaemon(env: Environment, args: readonly string[] = ['serve']): Promise<Daemon> {
-  const child = spawnTally(args, {
+export async function startDaemon(env: Environment, args: readonly string[] = ['serve'], main = MAIN): Promise<Daemon> {
+  const started = {
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'test',
     AWS_SECRET_ACCESS_KEY: 'test',
@@ -95,7 +95,8 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     TALLY_HEALTH_ADDRESS: ANY_PORT,
     TALLY_EMBEDDED_ADDRESS: ANY_PORT,
     ...env,
-  });
+  };
+  const child = spawnTally(args, started, main);
   const output = capture(child);
   const isRunning = (): boolean => running.has(child);
   const exited = exitOf(child);
@@ -186,12 +187,12 @@ export async function runTally(args: readonly string[], env: Environment): Promi
   return { ...(await exitOf(child)), ...parts };
 }
 
-function spawnTally(args: readonly string[], env: Environment): ChildProcess {
+function spawnTally(args: readonly string[], env: Environment, main = MAIN): ChildProcess {
   const inherited = INHERITED.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  const child = spawn(process.execPath, [...nodeOptions(), MAIN, ...args], {
+  const child = spawn(process.execPath, [...nodeOptions(), main, ...args], {
     env: { ...Object.fromEntries(inherited), ...ownVariables(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
