@@ -161,7 +161,8 @@ describe('a long search that is shared', () => {
     const request = { kind: 'search', query: { where: nearEnd, limit: 50 } } as const;
     try {
       worker.on('message', (message) => messages.push(message));
-      worker.postMessage({ id: 1, request, fileId: connection.use(({ fileId }) => fileId), ended } satisfies ReaderRequest);
+      const asked: ReaderRequest = { id: 1, request, fileId: connection.use(({ fileId }) => fileId), ended };
+      worker.postMessage(asked, []);
       await vi.waitUntil(() => messages.some((message) => !('shared' in message)), { timeout: 20_000 });
       expect(messages).toEqual([
         expect.objectContaining({ id: 1, shared: expect.anything() }),
