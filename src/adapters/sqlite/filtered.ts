@@ -221,7 +221,7 @@ function read(
 
 interface Sharing {
   readonly share: Source['share'];
-  /** What the other thread found. */
+  /** What the other thread found. It is not waited for if this thread has read everything, since it may have begun late or be busy. */
   readonly found: () => Promise<readonly Found[]>;
   /** Leaves nothing to the other thread. */
   readonly end: () => void;
@@ -231,17 +231,23 @@ interface Sharing {
 function createSharing({ query, share: ask }: Matching): Sharing {
   const left = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   let others: Promise<readonly Found[]> | undefined;
+  let notTakenHere = 0;
   return {
     share(keys) {
       const ranges = keys.fences.length + 1;
       if (ask === undefined || ranges < SHARED_RANGES_MIN) return () => true;
       Atomics.store(left, 0, ranges);
+      notTakenHere = ranges;
       others = ask({ query, keys, left });
       // a failure is met when this thread has read its own ranges
       others.catch(() => undefined);
-      return () => takeRange(left);
+      return () => {
+        if (!takeRange(left)) return false;
+        notTakenHere -= 1;
+        return true;
+      };
     },
-    found: async () => (await others) ?? [],
+    found: async () => (notTakenHere === 0 ? [] : ((await others) ?? [])),
     end: () => void Atomics.store(left, 0, 0),
   };
 }

@@ -26,6 +26,8 @@ async function read({ id, request, fileId, ended }: ReaderRequest): Promise<unkn
 
 /** Asks the thread of the daemon, which knows whether another reader is idle. */
 async function ask(id: number, shared: SharedRanges): Promise<readonly Found[]> {
+  // it is not idle, and its answer must not be taken as that of the next bucket
+  if (waiting.has(id)) return [];
   const { promise, resolve } = Promise.withResolvers<ReaderAnswer<readonly Found[]>>();
   waiting.set(id, resolve);
   parentPort?.postMessage({ id, shared } satisfies SharedRequest);
@@ -65,7 +67,12 @@ async function answer(request: ReaderRequest): Promise<void> {
   }
 }
 
+function take(answered: ReaderAnswer<readonly Found[]>): void {
+  waiting.get(answered.id)?.(answered);
+  waiting.delete(answered.id);
+}
+
 parentPort?.on('message', (message: ReaderRequest | ReaderAnswer<readonly Found[]>) => {
   if ('request' in message) void answer(message);
-  else waiting.get(message.id)?.(message);
+  else take(message);
 });

@@ -8,6 +8,7 @@ import { createSqliteConnection, type SqliteConnection } from '../../../src/adap
 import { DOCUMENT_BY_KEY } from '../../../src/adapters/sqlite/document.ts';
 import { readShared, type ShareRanges } from '../../../src/adapters/sqlite/filtered.ts';
 import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
+import type { ReaderAnswer, ReaderRequest, SharedRequest } from '../../../src/adapters/sqlite/readers.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { holds, type Condition } from '../../../src/domain/search/conditions.ts';
@@ -126,9 +127,17 @@ describe('a long search that is shared', () => {
     expect(left?.at(0)).toBe(0);
   });
 
+  it('does not wait for a thread that took no range', async () => {
+    expect(await search({ where: nearEnd }, () => new Promise(() => undefined))).toEqual(await search({ where: nearEnd }));
+  });
+
   it('fails as the other thread did, after its own ranges', async () => {
     const fault = new FaultError('index.replaced', 'the file was replaced');
-    await expect(search({ where: nearEnd }, async () => Promise.reject(fault))).rejects.toBe(fault);
+    const help: ShareRanges = async ({ left }) => {
+      Atomics.sub(left, 0, 1);
+      throw fault;
+    };
+    await expect(search({ where: nearEnd }, help)).rejects.toBe(fault);
   });
 
   it('is read by both readers of a store, which answers as one of them would', async () => {
@@ -140,6 +149,27 @@ describe('a long search that is shared', () => {
     } finally {
       await store.close();
       posted.mockRestore();
+    }
+  });
+
+  it('shares no other bucket before the answer to the one before, which could be taken as that of the next', async () => {
+    const worker = new Worker(new URL('../../../src/adapters/sqlite/reader.ts', import.meta.url), {
+      workerData: { path, busyTimeoutMs: 0 },
+    });
+    const messages: (SharedRequest | ReaderAnswer<readonly ObjectDocument[]>)[] = [];
+    const ended = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const request = { kind: 'search', query: { where: nearEnd, limit: 50 } } as const;
+    try {
+      worker.on('message', (message) => messages.push(message));
+      const asked: ReaderRequest = { id: 1, request, fileId: connection.use(({ fileId }) => fileId), ended };
+      worker.postMessage(asked, []);
+      await vi.waitUntil(() => messages.some((message) => !('shared' in message)), { timeout: 20_000 });
+      expect(messages).toEqual([
+        expect.objectContaining({ id: 1, shared: expect.anything() }),
+        { id: 1, value: await search({ where: nearEnd }) },
+      ]);
+    } finally {
+      await worker.terminate();
     }
   });
 });
