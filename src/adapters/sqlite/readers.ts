@@ -118,13 +118,24 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
     worker.ref();
   }
 
+  /** The reader that has nothing to do, if there is one: a request is also answered without it. */
+  function idle(): Reader | undefined {
+    try {
+      const reader = choose();
+      return reader.pending.size === 0 ? reader : undefined;
+    } catch {
+      // the system has no thread left
+      return undefined;
+    }
+  }
+
   /** Has an idle reader read ranges of another one's request, and passes on its answer. Without an idle one that is empty. */
   function share({ worker, pending }: Reader, { id, shared }: SharedRequest): void {
     const asking = pending.get(id);
     if (closed || asking === undefined) return;
     const asked = { fileId: asking.fileId, ended: asking.ended };
-    const other = choose();
-    if (other.pending.size > 0) worker.postMessage({ id, value: [] });
+    const other = idle();
+    if (other === undefined) worker.postMessage({ id, value: [] });
     else send(other, { ...asked, request: { kind: 'shared', shared } }, (answer) => worker.postMessage({ ...answer, id }));
   }
 
