@@ -54,7 +54,9 @@ const pages: readonly (readonly [name: string, query: string])[] = [
 ];
 
 async function run({ rounds, throttle }: PanelOptions, tell: (text: string) => void) {
-  const [registry, browser] = await Promise.all([startEmbeddedRegistry(), startChromium()]);
+  // before the registry, which would be left running where there is no browser
+  const browser = await startChromium();
+  const registry = await startEmbeddedRegistry();
   try {
     await fill(registry);
     const loads: object[] = [];
