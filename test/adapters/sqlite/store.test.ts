@@ -107,6 +107,19 @@ async function firstLine(child: Child): Promise<string> {
   return '';
 }
 
+/** A process that has begun a transaction with this statement, and commits it soon. */
+async function begun(statement: string): Promise<Child> {
+  const child = run(`
+    import { DatabaseSync } from 'node:sqlite';
+    const database = new DatabaseSync(path);
+    database.exec(${JSON.stringify(`BEGIN IMMEDIATE; ${statement}`)});
+    process.stdout.write('begun\\n');
+    // the parent stands still while it waits, so nothing but time can end this
+    setTimeout(() => database.exec('COMMIT'), 200);`);
+  expect(await firstLine(child)).toBe('begun');
+  return child;
+}
+
 describe('the file of a SQLite store', () => {
   it('holds documents, words and state for the next process', async () => {
     const first = await prepared();
@@ -260,14 +273,7 @@ describe('several processes on one file', () => {
   });
 
   it('wait for one that writes the new file before it has the schema', async () => {
-    const child = run(`
-      import { DatabaseSync } from 'node:sqlite';
-      const database = new DatabaseSync(path);
-      database.exec('BEGIN IMMEDIATE');
-      process.stdout.write('begun\\n');
-      // the parent stands still while it waits, so nothing but time can end this
-      setTimeout(() => database.exec('COMMIT'), 200);`);
-    expect(await firstLine(child)).toBe('begun');
+    const child = await begun('');
     await prepared();
     expect(await ended(child)).toBe(0);
   });
@@ -288,14 +294,7 @@ describe('several processes on one file', () => {
   it('wait for each other’s transactions, and decide by what those wrote', async () => {
     const store = await prepared();
     await store.objects.write(writesOf([live('k', 1)]));
-    const child = run(`
-      import { DatabaseSync } from 'node:sqlite';
-      const database = new DatabaseSync(path);
-      database.exec("BEGIN IMMEDIATE; UPDATE objects SET clock = 9 WHERE key = 'k'");
-      process.stdout.write('begun\\n');
-      // the parent stands still while it waits, so nothing but time can end this
-      setTimeout(() => database.exec('COMMIT'), 200);`);
-    expect(await firstLine(child)).toBe('begun');
+    const child = await begun(`UPDATE objects SET clock = 9 WHERE key = 'k'`);
     expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'superseded' }, { kind: 'written' }]);
     expect(await ended(child)).toBe(0);
   });
