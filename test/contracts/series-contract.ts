@@ -176,9 +176,9 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await purge(signal);
       await world.refresh();
       expect(await store.state.count('series')).toBe(2);
-      expect((await series(clock.nowMs()).getSeries(hourly({ from: '2026-01-02', to: '2026-01-03' }), 'everything', signal)).points).toMatchObject([
-        { at: '2026-01-02T04:00:00.000Z', events: 12 },
-      ]);
+      expect(
+        (await series(clock.nowMs()).getSeries(hourly({ from: '2026-01-02', to: '2026-01-03' }), 'everything', signal)).points,
+      ).toMatchObject([{ at: '2026-01-02T04:00:00.000Z', events: 12 }]);
     });
   });
 }
