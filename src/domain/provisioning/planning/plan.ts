@@ -116,8 +116,7 @@ export function withPlanFirst(
   stored: Pick<Wish, 'source'> = wish,
 ): readonly Finding[] {
   // a bucket that was wired by hand through a topic of others is applied with that topic, and not with the stored source
-  const found =
-    stored.source === wish.source || wish.topicArn === undefined ? [] : ['--source', wish.source, '--topic', wish.topicArn];
+  const found = stored.source === wish.source || wish.topicArn === undefined ? [] : ['--source', wish.source, '--topic', wish.topicArn];
   if (foreign.length === 0 && found.length === 0) return findings;
   const heals = commandOf(foreign.length === 0 ? 'bucket apply' : 'bucket plan', wish.bucket, ...found);
   return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(commandOf('bucket apply', wish.bucket), heals) }));
