@@ -122,10 +122,10 @@ export function createSqsProvision({
     queueAt: (queueUrl, signal) =>
       found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl, account: accountIn(queueUrl) }, signal)),
     async queueOf(queueArn, signal) {
-      const queue = await orAbsent(reach(queueArn, signal).then((found) => readQueue(found, signal)));
+      const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
       // a queue that is made again may have another URL
-      if (queue === 'absent') urls.delete(queueArn);
-      return queue;
+      if (observed === 'absent') urls.delete(queueArn);
+      return observed;
     },
     async createQueue(queueArn, signal) {
       const arn = queueIn(queueArn);
