@@ -32,30 +32,35 @@ const FREQUENT = new Map<unknown, string>([
   [ChangeMessageVisibilityBatchCommand, 'ChangeMessageVisibilityBatch'],
 ]);
 
+/** Where the SDK sends the requests of a client. */
+type Address = Pick<HttpRequest, 'protocol' | 'hostname' | 'path' | 'port'> & { readonly host: string };
+
+function addressOf({ protocol, hostname, path, port, headers }: HttpRequest): Address {
+  return { protocol, hostname, path, ...(port !== undefined && { port }), host: headers['host'] ?? hostname };
+}
+
 /** Returns the client whose frequent requests are sent in this way. */
 export function withDirectRequests({ client, signer, repeats }: Sender): SQSClient {
-  let address: Pick<HttpRequest, 'protocol' | 'hostname' | 'port' | 'path'> | undefined;
+  let address: Address | undefined;
 
   client.middlewareStack.add(
     <Input extends { readonly request: unknown }, Output>(next: (input: Input) => Promise<Output>) =>
       (input: Input) => {
-        if (HttpRequest.isInstance(input.request)) {
-          const { protocol, hostname, port, path } = input.request;
-          address ??= { protocol, hostname, path, ...(port !== undefined && { port }) };
-        }
+        if (HttpRequest.isInstance(input.request)) address ??= addressOf(input.request);
         return next(input);
       },
-    { step: 'build', name: 'rememberAddress' },
+    { step: 'finalizeRequest', name: 'rememberAddress' },
   );
 
   /** The output; undefined if SQS answered with an error. */
-  async function sendDirectly(operation: string, input: object, options: Options): Promise<object | undefined> {
-    const { requestHandler, systemClockOffset = 0 } = client.config;
+  async function sendDirectly(to: Address, operation: string, input: object, options: Options): Promise<object | undefined> {
+    const { host, ...address } = to;
+    const { requestHandler, systemClockOffset } = client.config;
     const request = new HttpRequest({
       ...address,
       method: 'POST',
       headers: {
-        host: address?.port === undefined ? (address?.hostname ?? '') : `${address.hostname}:${address.port}`,
+        host,
         'content-type': 'application/x-amz-json-1.0',
         'x-amzn-query-mode': 'true',
         'x-amz-target': `AmazonSQS.${operation}`,
@@ -78,7 +83,7 @@ export function withDirectRequests({ client, signer, repeats }: Sender): SQSClie
     const operation = FREQUENT.get(command.constructor);
     if (operation === undefined || address === undefined) return client.send(command, options);
     try {
-      const output = await sendDirectly(operation, command.input, options);
+      const output = await sendDirectly(address, operation, command.input, options);
       if (output !== undefined) return output;
     } catch (error) {
       if (!repeats || options.abortSignal?.aborted === true) throw error;
