@@ -54,10 +54,10 @@ export function withDirectRequests({ client, signer, repeats }: Sender): SQSClie
 
   /** The output; undefined if SQS answered with an error. */
   async function sendDirectly(to: Address, operation: string, input: object, options: Options): Promise<object | undefined> {
-    const { host, ...address } = to;
+    const { host, ...destination } = to;
     const { requestHandler, systemClockOffset } = client.config;
     const request = new HttpRequest({
-      ...address,
+      ...destination,
       method: 'POST',
       headers: {
         host,
