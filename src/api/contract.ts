@@ -92,6 +92,16 @@ export type CheckedOperations = {
   ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
+/** The query of an operation, as its callers send it. */
+export type OperationQuery<Name extends ControlName> = Parameters<Operations[Name]>[0] extends { readonly query?: infer Query }
+  ? NonNullable<Query>
+  : never;
+
+/** The body of an operation, as its callers send it. */
+export type OperationBody<Name extends ControlName> = Parameters<Operations[Name]>[0] extends { readonly body?: infer Body }
+  ? NonNullable<Body>
+  : never;
+
 /** What an operation answers. */
 export type OperationAnswer<Name extends ControlName> = Awaited<ReturnType<Operations[Name]>>;
 

@@ -1,5 +1,6 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
 import { registryUrl } from '../settings/urls.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -10,13 +11,44 @@ export interface PageOptions {
   readonly cursor?: string;
 }
 
-/** An option with a whole number. */
+/** How the events of a bucket reach the bucket queue. */
+export function sourceOption(description: string): Option {
+  return parameter('--source <source>', description).choices(bucketSources);
+}
+
+/** The topic that the events of a bucket come through. */
+export function topicOption(description: string): Option {
+  return parameter('--topic <arn>', description, 'topic_arn');
+}
+
+/** What is read of each object besides the events. */
+export function enrichOption(): Option {
+  return parameter('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes);
+}
+
+/**
+ * An option that is a parameter of the request of its command, under the name that it has there: `--size-min` is `size_min` unless
+ * another name is given. What commander read is sent as it is then.
+ */
+export function parameter(flags: string, description: string, name?: string): Option {
+  const option = new Option(flags, description);
+  const parameterName = name ?? option.name().replaceAll('-', '_');
+  option.attributeName = () => parameterName;
+  return option;
+}
+
+/** A parameter without a value, which a query has as a text. */
+export function flag(flags: string, description: string): Option {
+  return parameter(flags, description).preset('true');
+}
+
+/** A parameter with a whole number. */
 export function numberOption(
   flags: string,
   description: string,
-  { min = 1, max }: { readonly min?: number; readonly max: number },
+  { min = 1, max, name }: { readonly min?: number; readonly max: number; readonly name?: string },
 ): Option {
-  return new Option(flags, description).argParser((text) => {
+  return parameter(flags, description, name).argParser((text) => {
     if (!/^\d{1,12}$/.test(text) || Number(text) < min || Number(text) > max)
       throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
     return Number(text);
@@ -30,12 +62,12 @@ export function limitOption(): Option {
 
 /** `--cursor CURSOR`: where the page before ended. */
 export function cursorOption(): Option {
-  return new Option('--cursor <cursor>', 'continue where the page before ended');
+  return parameter('--cursor <cursor>', 'continue where the page before ended');
 }
 
 /** `--bucket-account ID`: for the bucket of another account. */
 export function accountOption(): Option {
-  return new Option('--bucket-account <id>', 'the account of the bucket, if it is not that of the bucket queue').argParser((text) => {
+  return parameter('--bucket-account <id>', 'the account of the bucket, if it is not that of the bucket queue').argParser((text) => {
     if (!/^\d{12}$/.test(text)) throw new InvalidArgumentError('It must be 12 digits.');
     return text;
   });

@@ -1,15 +1,14 @@
-import { defined } from '../domain/defined.ts';
-import { type Command, Option } from 'commander';
-import type { Context, Operations } from '../api/contract.ts';
+import { defined, omit } from '../domain/defined.ts';
+import type { Command } from 'commander';
+import type { Context, OperationBody, OperationQuery, Operations } from '../api/contract.ts';
 import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api/buckets.ts';
 import { commandOfAct } from '../domain/bucket-status.ts';
-import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
 import { printable } from '../domain/printable.ts';
 import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { allBuckets } from './all-buckets.ts';
-import { accountOption, printing, withExamples } from './arguments.ts';
+import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
 import { addConnectionCommands, endUnproven, printApplied, unprovenText, untilApplied, untilFree, exitCodeOf } from './connections.ts';
@@ -17,17 +16,10 @@ import { ageOfText, fieldsText, tableText } from './output.ts';
 import PQueue from 'p-queue';
 import { exitCodes } from './exit-codes.ts';
 
-interface AddOptions extends JsonOption {
-  readonly source?: BucketSource;
-  readonly topic?: string;
-  readonly enrich?: EnrichMode;
-  /** False with --no-reindex. */
-  readonly reindex: boolean;
-  readonly apply?: true;
-  readonly plan?: string;
+/** `reindex` is false with --no-reindex. */
+interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {
   readonly fromFile?: string;
   readonly switchOnEventbridge?: true;
-  readonly bucketAccount?: string;
 }
 
 /** `tally bucket …`. */
@@ -53,9 +45,9 @@ function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): voi
     )
     .argument('[names...]', 'the bucket, or several')
     .option('--from-file <file>', 'also the buckets that a file names, one a line; - is stdin')
-    .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through; needed with --source topic')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .addOption(sourceOption('how its events reach the bucket queue'))
+    .addOption(topicOption('the SNS topic that its events come through; needed with --source topic'))
+    .addOption(enrichOption())
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
     .option('--apply', 'also make in AWS what the bucket needs')
     .option(
@@ -96,11 +88,11 @@ async function added(
   context: Context,
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
-  const { apply, bucketAccount } = options;
-  const body = addBody(name, options);
-  const record = await agreeing(options, (plan) => control.addBucket({ body: { ...body, ...plan } }, context));
-  if (apply !== true || record.connection?.state === 'applied') return record;
-  const wish = bucketAccount === undefined ? {} : { bucket_account: bucketAccount };
+  const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'plan');
+  const body = { ...wanted, ...(reindex === false && { reindex }) };
+  const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }, context));
+  if (body.apply !== true || record.connection?.state === 'applied') return record;
+  const wish = defined({ bucket_account: body.bucket_account });
   const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
   const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
@@ -134,21 +126,9 @@ function tokenOfSwitch(error: unknown): string | undefined {
   return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
 }
 
-function addBody(bucket: string, { source, topic, enrich, reindex, apply, bucketAccount }: AddOptions) {
-  return {
-    bucket,
-    ...defined({ source, topic_arn: topic, enrich }),
-    ...(!reindex && { reindex }),
-    ...(apply === true && { apply }),
-    ...defined({ bucket_account: bucketAccount }),
-  };
-}
-
-interface SetOptions extends JsonOption {
-  readonly source?: BucketSource;
+interface SetOptions extends JsonOption, Omit<OperationBody<'changeBucket'>, 'topic_arn'> {
   /** False with --no-topic. */
-  readonly topic?: string | false;
-  readonly enrich?: EnrichMode;
+  readonly topic_arn?: string | false;
   readonly apply?: true;
 }
 
@@ -160,26 +140,25 @@ function addSet(bucket: Command, cli: Cli): void {
       'Changes the source, the topic or the enrichment of a connected bucket, and reads region and versioning again. A change of source opens a gap, which a re-index closes. With --apply it makes the new parts in AWS first; the earlier ones deliver until then.',
     )
     .argument('<name>', 'the bucket')
-    .addOption(new Option('--source <source>', 'how its events reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through')
-    .option('--no-topic', 'forget the topic')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
+    .addOption(sourceOption('how its events reach the bucket queue'))
+    .addOption(topicOption('the SNS topic that its events come through'))
+    .addOption(parameter('--no-topic', 'forget the topic', 'topic_arn'))
+    .addOption(enrichOption())
     .option('--apply', 'also make in AWS what the bucket needs then');
   printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source notification --apply').action(
-    async (name: string, options: SetOptions) => {
-      const { source, topic, enrich, apply } = options;
-      const body = defined({ source, enrich });
+    async (name: string, { json, apply, topic_arn: topic, ...rest }: SetOptions) => {
+      const options = { json };
       const params = { bucket: name };
       if (apply === true) {
         if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');
-        const wish = { ...body, ...(topic !== undefined && { topic_arn: topic }) };
+        const wish = { ...rest, ...defined({ topic_arn: topic }) };
         const applied = await cli.withControl((control, context) =>
           untilApplied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
         );
         printApplied(cli, options, applied);
         return;
       }
-      const change = { ...body, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
+      const change = { ...rest, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
       const changed = await cli.withControl((control, context) => control.changeBucket({ params, body: change }, context));
       cli.print(options, changed, () => bucketText(changed));
       if (changed.advice !== undefined) cli.hint(options, `Next: ${changed.advice}`);
@@ -210,17 +189,14 @@ function addRemove(bucket: Command, cli: Cli): void {
       'Disconnects a bucket, takes away what Tally made for it in AWS, and deletes its documents from the index. Objects are never touched.',
     )
     .argument('<name>', 'the bucket')
-    .option('--keep-aws', 'leave in AWS what Tally made there')
-    .option('--keep-documents', 'leave the documents in the index')
+    .addOption(flag('--keep-aws', 'leave in AWS what Tally made there'))
+    .addOption(flag('--keep-documents', 'leave the documents in the index'))
     .option('--yes', 'do not ask for confirmation');
   printing(remove, 'tally bucket remove photos --yes').action(
-    async (name: string, options: JsonOption & { readonly yes?: true; readonly keepAws?: true; readonly keepDocuments?: true }) => {
-      const keepsDocuments = options.keepDocuments === true;
-      if (!keepsDocuments) await cli.requireYes(options, `This deletes all documents of ${printable(name)} from the index`);
-      const query = {
-        ...(options.keepAws === true && { keep_aws: 'true' as const }),
-        ...(keepsDocuments && { keep_documents: 'true' as const }),
-      };
+    async (name: string, { yes, json, ...query }: JsonOption & OperationQuery<'removeBucket'> & { readonly yes?: true }) => {
+      const options = { json };
+      const keepsDocuments = query.keep_documents === 'true';
+      if (!keepsDocuments) await cli.requireYes(defined({ yes }), `This deletes all documents of ${printable(name)} from the index`);
       const removed = await cli.withControl((control, context) =>
         untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
       );

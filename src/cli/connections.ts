@@ -1,53 +1,32 @@
-import { defined } from '../domain/defined.ts';
 import { type Command, Option } from 'commander';
+import type { OperationBody, OperationQuery } from '../api/contract.ts';
 import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
-import { bucketSources, enrichModes, type BucketSource, type EnrichMode } from '../domain/bucket.ts';
-import { emitFormats, type EmitFormat } from '../domain/provisioning/emitting/parts.ts';
+import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { accountOption, printing, withExamples } from './arguments.ts';
+import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { fieldsText, linesText } from './output.ts';
 import { allBuckets } from './all-buckets.ts';
 
-interface WishOptions {
-  readonly source?: BucketSource;
-  readonly topic?: string;
-  readonly enrich?: EnrichMode;
-  readonly bucketAccount?: string;
-  readonly minimal?: true;
-  readonly adopt?: true;
-}
-
-interface ApplyOptions extends JsonOption, WishOptions {
-  readonly plan?: string;
-  readonly skipDestinationValidation?: true;
-}
+type WishOptions = OperationQuery<'planBucket'>;
 
 /** Adds what the commands about a wish share. */
 function withWish(command: Command): Command {
   return command
     .argument('<name>', 'the bucket')
-    .addOption(new Option('--source <source>', 'how its events are to reach the bucket queue').choices(bucketSources))
-    .option('--topic <arn>', 'the SNS topic that its events come through, with --source topic; with --source routed your own')
-    .addOption(new Option('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes))
-    .option('--minimal', 'with --source routed: the smallest input transformer')
-    .option('--adopt', 'take over the notification of another registry of Tally on this bucket, perhaps of an earlier one')
+    .addOption(sourceOption('how its events are to reach the bucket queue'))
+    .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
+    .addOption(enrichOption())
+    .addOption(flag('--minimal', 'with --source routed: the smallest input transformer'))
+    .addOption(flag('--adopt', 'take over the notification of another registry of Tally on this bucket, perhaps of an earlier one'))
     .addOption(accountOption());
-}
-
-function wishOf({ source, topic, enrich, bucketAccount, minimal, adopt }: WishOptions) {
-  return {
-    ...defined({ source, topic_arn: topic, enrich, bucket_account: bucketAccount }),
-    ...(minimal === true && { minimal: 'true' as const }),
-    ...(adopt === true && { adopt: 'true' as const }),
-  };
 }
 
 /** `tally bucket plan|apply|emit|pause-notification|resume-notification|clean`. */
@@ -65,11 +44,10 @@ function addPlan(bucket: Command, cli: Cli): void {
     .summary('show what an apply would write in AWS')
     .description('Shows what exists in AWS, what an apply would change, and what stands in its way. It only reads.');
   printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
-    async (name: string, options: JsonOption & WishOptions) => {
-      const request = { params: { bucket: name }, query: wishOf(options) };
-      const answer = await cli.withControl((control, context) => control.planBucket(request, context));
-      cli.print(options, answer, () => planText(answer, cli));
-      cli.hint(options, nextText(cli, name, options, answer));
+    async (name: string, { json, ...query }: JsonOption & WishOptions) => {
+      const answer = await cli.withControl((control, context) => control.planBucket({ params: { bucket: name }, query }, context));
+      cli.print({ json }, answer, () => planText(answer, cli));
+      cli.hint({ json }, nextText(cli, { bucket: name, ...query }, answer));
       if (isBlocked(answer)) cli.endWith(exitCodes.failure);
     },
   );
@@ -80,17 +58,11 @@ function isBlocked({ findings }: PlanView): boolean {
 }
 
 /** What to do with the plan. */
-function nextText(cli: Cli, name: string, options: WishOptions, plan: PlanView): string {
+function nextText(cli: Cli, wish: WishOptions & { readonly bucket: string }, plan: PlanView): string {
   const { changes, connected } = plan;
   if (isBlocked(plan)) return 'Nothing can be applied as it is.';
   if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
-  const { source, topic, enrich, bucketAccount, minimal, adopt } = options;
-  const asked = {
-    bucket: name,
-    ...defined({ source, topic_arn: topic, enrich, bucket_account: bucketAccount }),
-    ...(minimal === true && { minimal }),
-    ...(adopt === true && { adopt }),
-  };
+  const asked = { ...wish, minimal: wish.minimal === 'true', adopt: wish.adopt === 'true' };
   return `To apply it: ${printable(cli.shown(applyCommand(asked, plan, connected)))}`;
 }
 
@@ -101,14 +73,10 @@ function addApply(bucket: Command, cli: Cli): void {
       'Makes in AWS what the bucket needs, and verifies it. It may be repeated after any failure, and writes nothing that is there already. What touches things of others needs the token of a plan.',
     )
     .option('--plan <token>', 'the token of the plan that you have agreed to')
-    .option('--skip-destination-validation', 'do not let S3 check the other destinations, of which one is broken');
+    .addOption(parameter('--skip-destination-validation', 'do not let S3 check the other destinations, of which one is broken'));
   printing(apply, 'tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978').action(
-    async (name: string, options: ApplyOptions) => {
-      const body = {
-        ...wishOf(options),
-        ...(options.plan !== undefined && { plan: options.plan }),
-        ...(options.skipDestinationValidation === true && { skip_destination_validation: true }),
-      };
+    async (name: string, { json, ...body }: JsonOption & OperationBody<'applyBucket'>) => {
+      const options = { json };
       const applied = await cli.withControl((control, context) =>
         untilApplied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
       );
@@ -195,9 +163,8 @@ function addEmit(bucket: Command, cli: Cli): void {
     emit,
     'tally bucket emit photos > connect-photos.sh',
     'tally bucket emit photos --source eventbridge --format terraform > photos.tf',
-  ).action(async (name: string, options: WishOptions & { readonly format: EmitFormat }) => {
-    const request = { params: { bucket: name }, query: { ...wishOf(options), format: options.format } };
-    const { script } = await cli.withControl((control, context) => control.emitBucket(request, context));
+  ).action(async (name: string, query: OperationQuery<'emitBucket'>) => {
+    const { script } = await cli.withControl((control, context) => control.emitBucket({ params: { bucket: name }, query }, context));
     cli.print({}, undefined, () => linesText(script));
   });
 }

@@ -19,7 +19,7 @@ interface PolicyOptions {
   readonly topic?: readonly string[];
   readonly deadLetters?: readonly string[];
   readonly trail?: string;
-  readonly bucketAccount?: string;
+  readonly bucket_account?: string;
   readonly bucketRegion?: string;
   readonly principal?: string;
 }
@@ -81,7 +81,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
 
 /** One policy, or those of both accounts if the bucket belongs to another one than the queues. */
 function policiesOf(cli: Cli, options: PolicyOptions, sources: readonly BucketSource[], ofQueues: IamNames): object {
-  const { bucketAccount = ofQueues.account, bucketRegion, for: role } = options;
+  const { bucket_account: bucketAccount = ofQueues.account, bucketRegion, for: role } = options;
   const names = { ...ofQueues, bucketAccount, bucketRegion };
   if (bucketAccount === ofQueues.account) return iamPolicy(role, sources, names);
   const { partition, account } = ofQueues;

@@ -1,11 +1,12 @@
 /** `tally jobs` and `tally reindex`: jobs at the command line. */
 import { type Command, Option } from 'commander';
+import { defined } from '../domain/defined.ts';
 import type { Context, Operations } from '../api/contract.ts';
-import { type Job, differenceKinds, type DifferenceKind, type JobCounts } from '../api/jobs.ts';
+import { type Job, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
 import { allowDeletesOption, cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
-import { jobModes, type JobMode } from '../domain/reindex/job.ts';
+import { jobModes } from '../domain/reindex/job.ts';
 import { exitCodes } from './exit-codes.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText, fieldsText, tableText, type Cell } from './output.ts';
 import { watchJob } from '../pipeline/control/watch-job.ts';
@@ -24,21 +25,20 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     name: 'cancel',
     summary: 'cancel a job',
     description: 'Cancels a job that has not ended. What it has written stays.',
-    operation: (control, request, context) => control.cancelJob(request, context),
+    operation: (control, { params }, context) => control.cancelJob({ params }, context),
   });
   addJobCommand(jobs, cli, {
     name: 'pause',
     summary: 'pause a job',
     description:
       'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
-    operation: (control, request, context) => control.pauseJob(request, context),
+    operation: (control, { params }, context) => control.pauseJob({ params }, context),
   });
   const resume = addJobCommand(jobs, cli, {
     name: 'resume',
     summary: 'resume a paused job',
     description: 'Resumes a paused job. A job that its deletion limit holds needs --allow-deletes.',
-    operation: (control, { params, allowDeletes }, context) =>
-      control.resumeJob({ params, body: allowDeletes === undefined ? {} : { allow_deletes: allowDeletes } }, context),
+    operation: (control, request, context) => control.resumeJob(request, context),
   });
   resume.addOption(allowDeletesOption('let the job delete up to <n> documents in all, those included that it has deleted already'));
 }
@@ -60,7 +60,7 @@ function addJobs(program: Command, cli: Cli): Command {
 
 interface JobRequest {
   readonly params: { readonly id: string };
-  readonly allowDeletes: number | undefined;
+  readonly body: { readonly allow_deletes?: number };
 }
 
 interface JobCommand {
@@ -74,10 +74,10 @@ function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, op
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
     // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
-    const options: JsonOption & { readonly allowDeletes?: number } = self.optsWithGlobals();
-    const request = { params: { id }, allowDeletes: options.allowDeletes };
+    const { json, allow_deletes }: JsonOption & JobRequest['body'] = self.optsWithGlobals();
+    const request = { params: { id }, body: defined({ allow_deletes }) };
     const job = await cli.withControl((control, context) => operation(control, request, context));
-    cli.print(options, job, () => jobText(job, cli));
+    cli.print({ json }, job, () => jobText(job, cli));
   });
 }
 
@@ -94,12 +94,7 @@ async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
   if (advice !== undefined) cli.hint(options, advice);
 }
 
-interface ReindexOptions extends JsonOption {
-  readonly prefix?: string;
-  readonly mode?: JobMode;
-  readonly fill?: true;
-  readonly now?: true;
-  readonly allowDeletes?: number;
+interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket'>> {
   readonly wait?: true;
 }
 
@@ -120,8 +115,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait', 'tally reindex emptied-bucket --allow-deletes 20000').action(
     async (bucket: string, options: ReindexOptions) => {
-      const { json: _, wait, allowDeletes, ...rest } = options;
-      const body = { ...rest, ...(allowDeletes !== undefined && { allow_deletes: allowDeletes }) };
+      const { json: _, wait, ...body } = options;
       await cli.withControl(async (control, context) => {
         const job = await control.startReindex({ params: { bucket }, body }, context);
         if (wait !== true) {

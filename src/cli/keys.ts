@@ -1,27 +1,15 @@
-import { defined } from '../domain/defined.ts';
 import { Option, type Command } from 'commander';
 import type { AllKeysRequest, AnyApiKey, ApiKey, KeysRequest, NewApiKey } from '../api/api-keys.ts';
 import { requireSafeAddress } from '../client/addresses.ts';
-import { keyScopes, type KeyScope } from '../domain/identity/actor.ts';
+import { keyScopes } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX, keyStatuses } from '../domain/identity/api-key.ts';
-import { cursorOption, limitOption, numberOption, printing, printPage, withExamples } from './arguments.ts';
+import { cursorOption, limitOption, numberOption, parameter, printing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { fieldsText, tableText, type Cell } from './output.ts';
 
-interface CreateOptions extends JsonOption {
-  readonly days?: number;
-  readonly scope?: readonly KeyScope[];
-  readonly grant?: readonly string[];
-}
-
 interface RevokeOptions extends JsonOption {
   readonly secretFile?: string;
-}
-
-interface AdminListOptions extends JsonOption, Pick<Partial<AllKeysRequest>, 'email' | 'status' | 'limit' | 'cursor'> {
-  readonly name?: string;
-  readonly unusedSince?: string;
 }
 
 const ID = 'k0123456789abcdefghijAB';
@@ -79,16 +67,17 @@ function addCreate(keys: Command, cli: Cli): void {
     .addOption(
       numberOption('--days <n>', `the key ends after this many days, 1 to ${EXPIRES_IN_DAYS_MAX} (default: ${EXPIRES_IN_DAYS_DEFAULT})`, {
         max: EXPIRES_IN_DAYS_MAX,
+        name: 'expires_in_days',
       }),
     )
-    .addOption(new Option('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)').choices(keyScopes))
-    .option('--grant <parts...>', 'what the key reads at most: BUCKET or BUCKET/PREFIX (default: what you read)');
+    .addOption(
+      parameter('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)', 'scopes').choices(keyScopes),
+    )
+    .addOption(parameter('--grant <parts...>', 'what the key reads at most: BUCKET or BUCKET/PREFIX (default: what you read)', 'grants'));
   printing(create, 'tally keys create "nightly export, production, 2026-11" --days 60 --scope read').action(
-    async (name: string, { days, scope, grant, ...options }: CreateOptions) => {
-      const body: Pick<NewApiKey, 'name'> & Partial<NewApiKey> = {
-        name,
-        ...defined({ expires_in_days: days, scopes: scope, grants: grant }),
-      };
+    async (name: string, { json, ...parameters }: JsonOption & Omit<Partial<NewApiKey>, 'name'>) => {
+      const options = { json };
+      const body = { name, ...parameters };
       const created = await cli.withControl((control, context) => control.createApiKey({ body }, context));
       cli.print(options, created, () => fieldsText({ secret: created.secret, ...keyFields(created.key) }));
       cli.hint(options, 'Store the secret now: it cannot be shown again.');
@@ -118,17 +107,15 @@ function addAdminList(keys: Command, cli: Cli): void {
     .summary('list the API keys of all users')
     .description('Lists the API keys of all users. With filters, a page may be shorter than its limit although another one follows.')
     .option('--email <email>', 'only keys of the user with this e-mail address')
-    .option('--name <name>', 'only keys with this name')
+    .addOption(parameter('--name <name>', 'only keys with this name', 'key_name'))
     .addOption(new Option('--status <status>', 'only keys with this status').choices(keyStatuses))
-    .option('--unused-since <time>', 'only keys that were not used since this day (2026-11-21) or time, and are older than it')
+    .addOption(
+      parameter('--unused-since <time>', 'only keys that were not used since this day (2026-11-21) or time, and are older than it'),
+    )
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(list, 'tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01').action(
-    async ({ json, name, unusedSince, ...rest }: AdminListOptions) => {
-      const query = {
-        ...rest,
-        ...defined({ key_name: name, unused_since: unusedSince }),
-      };
+    async ({ json, ...query }: JsonOption & Partial<AllKeysRequest>) => {
       const page = await cli.withControl((control, context) => control.listAllApiKeys({ query }, context));
       printPage(cli, { json }, page, {
         none: NONE,

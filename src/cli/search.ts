@@ -1,25 +1,19 @@
 import { defined } from '../domain/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Context, Operations, OperationAnswer } from '../api/contract.ts';
+import type { Context, Operations, OperationAnswer, OperationQuery } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
 import { facetNames } from '../domain/search/facets.ts';
-import { sortFields, sortOrders, type SortField, type SortOrder } from '../domain/search/conditions.ts';
-import { cursorOption, limitOption, moreText, printing, type PageOptions } from './arguments.ts';
+import { sortFields, sortOrders } from '../domain/search/conditions.ts';
+import { cursorOption, flag, limitOption, moreText, parameter, printing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
 import { ageOfText, countText, sizeText, jsonText, tableText } from './output.ts';
 import { sizeOf } from '../domain/search/values.ts';
 import { usageBy, type Usage } from '../api/usage.ts';
 
-interface SearchOptions extends JsonOption, PageOptions, FilterOptions {
-  readonly bucket?: string;
-  readonly prefix?: string;
-  readonly deleted?: true;
-  readonly deletedAfter?: string;
-  readonly deletedBefore?: string;
-  readonly sort?: SortField;
-  readonly order?: SortOrder;
-  readonly total?: true;
+type SearchQuery = OperationQuery<'searchObjects'>;
+
+interface SearchOptions extends JsonOption, SearchQuery {
   readonly facets?: true;
   readonly csv?: true;
   readonly jsonl?: true;
@@ -28,8 +22,6 @@ interface SearchOptions extends JsonOption, PageOptions, FilterOptions {
 
 /** A page of a stream: the most that one request answers. */
 const STREAM_LIMIT = 1_000;
-
-type SearchQuery = NonNullable<Parameters<Operations['searchObjects']>[0]['query']>;
 
 /** `tally search [QUERY…]`: objects by words and filters. */
 export function addSearchCommand(program: Command, cli: Cli): void {
@@ -43,12 +35,12 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .option('--bucket <name>', 'only objects of this bucket')
     .option('--prefix <prefix>', 'only keys that begin with this');
   addFilterOptions(search)
-    .option('--deleted', 'objects that were deleted within seven days')
-    .option('--deleted-after <time>', 'only objects that were deleted since')
-    .option('--deleted-before <time>', 'only objects that were deleted before')
+    .addOption(flag('--deleted', 'objects that were deleted within seven days'))
+    .addOption(parameter('--deleted-after <time>', 'only objects that were deleted since'))
+    .addOption(parameter('--deleted-before <time>', 'only objects that were deleted before'))
     .addOption(new Option('--sort <field>', 'sort by this field').choices(sortFields))
     .addOption(new Option('--order <order>', 'ascending or descending').choices(sortOrders))
-    .option('--total', 'show how many objects match, up to 10,000')
+    .addOption(flag('--total', 'show how many objects match, up to 10,000'))
     .addOption(
       new Option('--facets', 'sum the results by bucket, extension, storage class, size and age instead of listing them').conflicts([
         'csv',
@@ -57,6 +49,8 @@ export function addSearchCommand(program: Command, cli: Cli): void {
         'sort',
         'order',
         'deleted',
+        'deleted_after',
+        'deleted_before',
         'cursor',
       ]),
     )
@@ -66,11 +60,12 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
-    async (words: readonly string[], options: SearchOptions) => {
-      const query = queryOf(words, options);
-      if (options.facets === true) return printFacets(cli, words, options);
-      if (options.csv === true || options.jsonl === true) {
-        await cli.withControl((control, context) => streamAll({ cli, control, context }, query, options));
+    async (words: readonly string[], { json, facets, csv, jsonl, raw, ...parameters }: SearchOptions) => {
+      const options = { json };
+      const query = { ...parameters, ...(words.length > 0 && { q: words.join(' ') }) };
+      if (facets === true) return printFacets(cli, query, options);
+      if (csv === true || jsonl === true) {
+        await cli.withControl((control, context) => streamAll({ cli, control, context }, query, defined({ csv, raw })));
         return;
       }
       const page = await cli.withControl((control, context) => control.searchObjects({ query }, context));
@@ -82,24 +77,7 @@ export function addSearchCommand(program: Command, cli: Cli): void {
   );
 }
 
-function queryOf(words: readonly string[], options: SearchOptions): SearchQuery {
-  const { sort, order, total, limit, cursor } = options;
-  return {
-    ...placeParameters(words, options),
-    ...deletedParameters(options),
-    ...defined({ sort, order }),
-    ...(total && { total: 'true' }),
-    ...defined({ limit, cursor }),
-  };
-}
-
-function placeParameters(words: readonly string[], options: SearchOptions) {
-  const { bucket, prefix } = options;
-  return { ...filterParameters(options), ...defined({ bucket, prefix }), ...(words.length > 0 && { q: words.join(' ') }) };
-}
-
-async function printFacets(cli: Cli, words: readonly string[], options: SearchOptions): Promise<void> {
-  const query = { ...placeParameters(words, options), ...defined({ limit: options.limit }) };
+async function printFacets(cli: Cli, query: OperationQuery<'getFacets'>, options: JsonOption): Promise<void> {
   const facets = await cli.withControl((control, context) => control.getFacets({ query }, context));
   if (facets.objects === 0) cli.hint(options, 'No object in the index matches.');
   if (facets.objects > 0 || options.json === true) cli.print(options, facets, () => facetsText(facets));
@@ -118,13 +96,6 @@ function facetsText(facets: OperationAnswer<'getFacets'>): string {
   );
 }
 
-function deletedParameters({ deleted, deletedAfter, deletedBefore }: SearchOptions) {
-  return {
-    ...(deleted && { deleted: 'true' as const }),
-    ...defined({ deleted_after: deletedAfter, deleted_before: deletedBefore }),
-  };
-}
-
 interface Stream {
   readonly cli: Cli;
   readonly control: Operations;
@@ -132,7 +103,11 @@ interface Stream {
 }
 
 /** Prints page after page. No more than one page is in memory. */
-async function streamAll({ cli, control, context }: Stream, query: SearchQuery, { csv, raw }: SearchOptions): Promise<void> {
+async function streamAll(
+  { cli, control, context }: Stream,
+  query: SearchQuery,
+  { csv, raw }: Pick<SearchOptions, 'csv' | 'raw'>,
+): Promise<void> {
   if (csv === true) await cli.printLines([CSV_HEADING]);
   const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
@@ -163,27 +138,7 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
   );
 }
 
-/** The options that narrow a search, and the parameters that they become. */
-
-interface FilterOptions {
-  readonly query?: string;
-  readonly tz?: string;
-  readonly key?: string;
-  readonly contains?: string;
-  readonly match?: string;
-  readonly extension?: string;
-  readonly sizeMin?: number;
-  readonly sizeMax?: number;
-  readonly modifiedAfter?: string;
-  readonly modifiedBefore?: string;
-  readonly contentType?: string;
-  readonly storageClass?: string;
-  readonly etag?: string;
-  readonly tag?: string[];
-  readonly meta?: string[];
-}
-
-/** Adds the options to a command. */
+/** Adds the options that narrow a search to a command. */
 function addFilterOptions(command: Command): Command {
   return command
     .option('--query <text>', 'all filters in one text: \'ext:pdf size>1G modified<7d -"draft"\'')
@@ -194,17 +149,17 @@ function addFilterOptions(command: Command): Command {
     .option('--extension <extension>', 'only keys with this extension')
     .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
     .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
-    .option('--modified-after <time>', 'only objects that were modified since')
-    .option('--modified-before <time>', 'only objects that were modified before')
-    .option('--content-type <type>', "only this content type, or 'image/*'")
-    .option('--storage-class <class>', 'only this storage class')
+    .addOption(parameter('--modified-after <time>', 'only objects that were modified since'))
+    .addOption(parameter('--modified-before <time>', 'only objects that were modified before'))
+    .addOption(parameter('--content-type <type>', "only this content type, or 'image/*'"))
+    .addOption(parameter('--storage-class <class>', 'only this storage class'))
     .option('--etag <etag>', 'only this etag')
     .option('--tag <name=value>', 'only objects with this tag; repeatable', collected)
     .option('--meta <name=value>', 'only objects with this user metadata; repeatable', collected);
 }
 
 function sizeOption(flags: string, description: string): Option {
-  return new Option(flags, description).argParser((text) => {
+  return parameter(flags, description).argParser((text) => {
     const bytes = sizeOf(text);
     if (bytes === undefined) throw new InvalidArgumentError('It must be a size: bytes, 64K, 1.5G (1,024 each) or 1GB (10^9).');
     return bytes;
@@ -213,38 +168,6 @@ function sizeOption(flags: string, description: string): Option {
 
 function collected(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text];
-}
-
-/** The parameters of these options. */
-function filterParameters(options: FilterOptions) {
-  return { ...textParameters(options), ...keyParameters(options), ...sizeParameters(options), ...objectParameters(options) };
-}
-
-function textParameters({ query, tz, modifiedAfter, modifiedBefore }: FilterOptions) {
-  return {
-    ...defined({ query, tz, modified_after: modifiedAfter, modified_before: modifiedBefore }),
-  };
-}
-
-function keyParameters({ key, contains, match, extension }: FilterOptions) {
-  return {
-    ...defined({ key, contains, match, extension }),
-  };
-}
-
-function sizeParameters({ sizeMin, sizeMax }: FilterOptions) {
-  return defined({ size_min: sizeMin, size_max: sizeMax });
-}
-
-function objectParameters({ contentType, storageClass, etag, tag, meta }: FilterOptions) {
-  return {
-    ...defined({ content_type: contentType, storage_class: storageClass, etag, tag, meta }),
-  };
-}
-
-interface UsageOptions extends JsonOption, PageOptions, FilterOptions {
-  readonly by?: (typeof usageBy)[number];
-  readonly times?: true;
 }
 
 /** `tally du BUCKET [PREFIX]`: objects and bytes. */
@@ -256,24 +179,20 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     .argument('<bucket>', 'the bucket')
     .argument('[prefix]', 'a folder, which ends in a slash')
     .addOption(new Option('--by <group>', 'what to group by (default: folder)').choices(usageBy))
-    .option('--times', 'also show the ages of the oldest and the newest object');
+    .addOption(flag('--times', 'also show the ages of the oldest and the newest object'));
   addFilterOptions(usage).addOption(limitOption()).addOption(cursorOption());
   printing(usage, 'tally du photos 2026/', 'tally du photos --by age --extension jpg').action(
-    async (bucket: string, prefix: string | undefined, options: UsageOptions) => {
-      const { by, times, limit, cursor } = options;
-      const query = {
-        ...filterParameters(options),
-        bucket,
-        ...defined({ prefix, by }),
-        ...(times && { times: 'true' as const }),
-        ...defined({ limit, cursor }),
-      };
+    async (
+      bucket: string,
+      prefix: string | undefined,
+      { json, ...parameters }: JsonOption & Omit<OperationQuery<'getUsage'>, 'bucket'>,
+    ) => {
+      const query = { ...parameters, bucket, ...defined({ prefix }) };
       const page = await cli.withControl((control, context) => control.getUsage({ query }, context));
-      if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
-      if (page.items.length > 0 || options.json === true) {
-        cli.print(options, page, () => usageText(page.items, { times: times === true, nowMs: cli.nowMs() }));
-      }
-      if (page.next !== undefined) cli.hint(options, moreText(page.next));
+      printPage(cli, { json }, page, {
+        none: 'No object in the index matches.',
+        text: (items) => usageText(items, { times: query.times === 'true', nowMs: cli.nowMs() }),
+      });
     },
   );
 }

@@ -1,23 +1,12 @@
 /** `tally series` and `tally growth`: what happened over time, and how buckets grew. */
 import { defined } from '../domain/defined.ts';
 import type { Command } from 'commander';
-import type { OperationAnswer } from '../api/contract.ts';
+import type { OperationAnswer, OperationQuery } from '../api/contract.ts';
 import { SERIES_HOURS_MAX } from '../api/series.ts';
 import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
-import { cursorOption, limitOption, moreText, numberOption, printing, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, moreText, numberOption, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { countText, sizeText, tableText } from './output.ts';
-
-interface SeriesOptions extends JsonOption {
-  readonly hours?: number;
-  readonly from?: string;
-  readonly to?: string;
-  readonly bucket?: string;
-}
-
-interface GrowthOptions extends JsonOption, PageOptions {
-  readonly days?: number;
-}
 
 type Series = OperationAnswer<'getSeries'>;
 type Growth = OperationAnswer<'getGrowth'>;
@@ -43,11 +32,12 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
     .option('--to <time>', 'until this time')
     .option('--bucket <name>', 'only events of this bucket');
   printing(series, 'tally series --hours 24', 'tally series --bucket photos').action(
-    async ({ hours, from, to, bucket, ...options }: SeriesOptions) => {
-      const time = hours === undefined && from === undefined && to === undefined ? { hours: HOURS_DEFAULT } : defined({ hours, from, to });
-      const answer = await cli.withControl((control, context) =>
-        control.getSeries({ query: { ...time, ...defined({ bucket }) } }, context),
-      );
+    async ({ json, ...parameters }: JsonOption & OperationQuery<'getSeries'>) => {
+      const options = { json };
+      const { hours, from, to, bucket } = parameters;
+      const isUsual = hours === undefined && from === undefined && to === undefined;
+      const query = { ...parameters, ...(isUsual && { hours: HOURS_DEFAULT }) };
+      const answer = await cli.withControl((control, context) => control.getSeries({ query }, context));
       if (!answer.recording) cli.hint(options, NOT_RECORDING);
       if (answer.points.length === 0) cli.hint(options, 'Nothing was recorded in this time.');
       if (answer.points.length > 0 || options.json === true) cli.print(options, answer, () => seriesText(answer));
@@ -64,10 +54,10 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
     .addOption(limitOption())
     .addOption(cursorOption());
   printing(growth, 'tally growth --days 90', 'tally growth photos').action(
-    async (bucket: string | undefined, { days, limit, cursor, ...options }: GrowthOptions) => {
-      const answer = await cli.withControl((control, context) =>
-        control.getGrowth({ query: defined({ bucket, days, limit, cursor }) }, context),
-      );
+    async (bucket: string | undefined, { json, ...parameters }: JsonOption & OperationQuery<'getGrowth'>) => {
+      const options = { json };
+      const query = { ...parameters, ...defined({ bucket }) };
+      const answer = await cli.withControl((control, context) => control.getGrowth({ query }, context));
       if (!answer.recording) cli.hint(options, NOT_RECORDING);
       const isEmpty = answer.items.every((item) => item.days.length === 0);
       if (isEmpty) cli.hint(options, 'Nothing was recorded yet: each bucket is summed once a day.');

@@ -252,6 +252,11 @@ describe('tally search', () => {
       limit: 100,
     };
     expect(world.asked).toEqual([['searchObjects', { query }]]);
+    await world.run('search --deleted --deleted-after 2026-11-20 --deleted-before 2026-11-21');
+    expect(world.asked.at(-1)).toEqual([
+      'searchObjects',
+      { query: { deleted: 'true', deleted_after: '2026-11-20', deleted_before: '2026-11-21', limit: 100 } },
+    ]);
     expect(await world.run('search --size-min big')).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('64K, 1.5G') });
   });
 

@@ -6,9 +6,9 @@ import { createCliWorld } from './world.ts';
 describe('tally keys', () => {
   it('create prints the secret once, with a warning on stderr', async () => {
     const world = createCliWorld();
-    const { exitCode, stdout, stderr } = await world.run('keys create', 'nightly export', '--days', '60', '--scope', 'read', 'operate');
+    const { exitCode, stdout, stderr } = await world.run('keys create', 'nightly export', '--days', '60', '--scope', 'read');
     expect(exitCode).toBe(0);
-    expect(world.asked).toEqual([['createApiKey', { body: { name: 'nightly export', expires_in_days: 60, scopes: ['read', 'operate'] } }]]);
+    expect(world.asked).toEqual([['createApiKey', { body: { name: 'nightly export', expires_in_days: 60, scopes: ['read'] } }]]);
     expect(stdout.match(/^secret +(qk_\w+)$/m)?.[1]).toBe(keySecret);
     expect(stdout).toMatch(/^last_used +never$/m);
     expect(stderr).toBe('Store the secret now: it cannot be shown again.\n');
@@ -18,6 +18,16 @@ describe('tally keys', () => {
     const world = createCliWorld();
     await world.run('keys create ci');
     expect(world.asked).toEqual([['createApiKey', { body: { name: 'ci', expires_in_days: 90 } }]]);
+  });
+
+  it('create takes several scopes, or the parts that the key reads', async () => {
+    const world = createCliWorld();
+    await world.run('keys create ci --scope read operate');
+    await world.run('keys create ci --grant photos/2026/ videos');
+    expect(world.asked.map(([, { body }]) => body)).toMatchObject([
+      { scopes: ['read', 'operate'] },
+      { grants: ['photos/2026/', 'videos'] },
+    ]);
   });
 
   it.each(['0', '366', '1.5', 'x', '-1', '9999'])('create refuses %s days', async (days) => {

@@ -48,6 +48,7 @@ describe('wrong usage', () => {
     [['growth', '--days', 'x'], 'a whole number from 1 to 400'],
     [['series', '--hours', '337'], 'a whole number from 1 to 336'],
     [['search', '--facets', '--csv'], "'--facets' cannot be used with option '--csv'"],
+    [['search', '--facets', '--deleted-after', '2026-11-01'], "cannot be used with option '--deleted-after <time>'"],
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closing, closed'],

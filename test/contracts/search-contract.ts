@@ -31,6 +31,8 @@ const documents: readonly ObjectDocument[] = [
   live(ONE, 'tricky/new\nline.txt', { size: 7 }),
   live(ONE, 'tricky/😀smile😀.txt', { size: 7 }),
   live(ONE, 'tricky/Nul\0Byte.txt', { size: 7 }),
+  live(ONE, '\0Lead/nul.txt', { size: 7 }),
+  live(ONE, '\0\0', { size: 7 }),
   live(ONE, 'tricky/last\uffffof the BMP.txt', { size: 7 }),
   live(ONE, 'Straße/ΟΔΟΣ', { size: 1 }),
   live(ONE, 'report', { size: 3, last_modified: iso(NOON_MS) }),
@@ -67,6 +69,9 @@ const cases: readonly (readonly [string, ObjectFilter, 'nothing'?])[] = [
   ['contains a character beyond the BMP', { where: [contains('😀smile😀')] }],
   ['contains a NUL', { where: [contains('l\0b')] }],
   ['contains what follows a NUL', { where: [contains('byte')] }],
+  ['contains what follows a NUL at the beginning', { where: [contains('lead/nul')] }],
+  ['contains a NUL at the beginning', { where: [contains('\0lead')] }],
+  ['a pattern that begins with a NUL', { where: [any(match('\0lead*'), match('?\0'))] }],
   ['contains no NUL', { where: [contains('l\ufffdb')] }, 'nothing'],
   ['contains U+FFFF', { where: [contains('t\uffffo')] }],
   [

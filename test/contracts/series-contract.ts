@@ -12,7 +12,7 @@ import type { Store } from '../../src/pipeline/ports/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createSeriesRecorder } from '../../src/pipeline/series/recorder.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { createFakeClock } from '../support/fakes/ports.ts';
+import { createFakeClock, type FakeClock } from '../support/fakes/ports.ts';
 import { contractWorld, DAY_MS, unique, type OpenStore } from './world.ts';
 
 const { signal } = new AbortController();
@@ -25,10 +25,11 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
   describe(`series on ${name}`, () => {
     const [photos, videos] = [unique('photos'), unique('videos')];
     const startMs = Date.UTC(2026, 0, 2, 3, 58, 30);
-    const clock = createFakeClock({ startMs });
+    /** The ends of what is recorded before the tests. Each test begins at one of them with a clock of its own. */
+    const [recordedMs, grownMs] = [startMs + 4 * MINUTE_MS, startMs + 4 * MINUTE_MS + DAY_MS];
     const world = contractWorld(open);
     let store: Store;
-    const series = () => createSeries({ state: store.state, clock, recording: true });
+    const series = (atMs: number) => createSeries({ state: store.state, clock: createFakeClock({ startMs: atMs }), recording: true });
     const objectsOf = (points: readonly { readonly events: number }[]): number => points.reduce((sum, { events }) => sum + events, 0);
 
     beforeAll(async () => {
@@ -37,8 +38,14 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
         await store.objects.createBucket(bucket);
         await updateRecord(store.state, refs.bucket(bucket), () => recordOf(bucket, { createdAtMs: startMs - 2 * DAY_MS }));
       }
+      const clock = createFakeClock({ startMs });
+      await recordMinutes(clock);
+      await measureDays(clock);
+      await world.refresh();
     });
-    it('adds what several workers record each minute, over the change of the hour', async () => {
+
+    /** Two workers, for four minutes. */
+    async function recordMinutes(clock: FakeClock): Promise<void> {
       const workers = ['worker-1', 'worker-2'].map((worker) => createSeriesRecorder({ state: store.state, clock, worker }));
       for (let minute = 0; minute < 4; minute += 1) {
         for (const worker of workers) {
@@ -50,39 +57,10 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
         await clock.advance(MINUTE_MS);
         for (const worker of workers) await worker.store();
       }
-      await world.refresh();
-      expect(await store.state.count('series')).toBe(4);
-      const found = await series().getSeries(hourly({ hours: 1 }), 'everything', signal);
-      expect(found).toMatchObject({ step_s: 60, recording: true, to: new Date(clock.nowMs()).toISOString() });
-      const minutes = ['03:58', '03:59', '04:00', '04:01'].map((time) => `2026-01-02T${time}:00.000Z`);
-      // as evenly spread within their class of durations
-      const lags = { lag_p50_ms: 341, lag_p95_ms: 394 };
-      expect(found.points).toEqual(minutes.map((at) => ({ at, events: 6, ...lags, statuses: { ok: 2 } })));
-      expect(found.busiest).toEqual([
-        { bucket: photos, events: 16 },
-        { bucket: videos, events: 8 },
-      ]);
-      const ofBucket = await series().getSeries(hourly({ hours: 1, bucket: photos }), 'everything', signal);
-      expect([ofBucket.step_s, objectsOf(ofBucket.points), ofBucket.points.some(({ statuses }) => statuses !== undefined)]).toEqual([
-        300,
-        16,
-        false,
-      ]);
-    });
+    }
 
-    it('shows readers the buckets that they may read wholly, and nothing of others', async () => {
-      const { getSeries } = series();
-      const ofReader = await getSeries(hourly({ hours: 24 }), whole(videos), signal);
-      expect([objectsOf(ofReader.points), ofReader.busiest]).toEqual([8, [{ bucket: videos, events: 8 }]]);
-      expect(JSON.stringify(ofReader)).not.toMatch(/photos|statuses/);
-      const part: Readable = [{ bucket: photos, prefix: '2026/' }];
-      for (const query of [{}, { bucket: photos }]) {
-        expect(await getSeries(hourly(query), part, signal)).toMatchObject({ points: [], busiest: [] });
-      }
-      await expect(getSeries(hourly({ bucket: photos }), whole(videos), signal)).rejects.toMatchObject({ code: 'bucket.not-connected' });
-    });
-
-    it('records each bucket once a day, though many processes try, and shows the days', async () => {
+    /** Two processes on two days, of which the first measure stays. */
+    async function measureDays(clock: FakeClock): Promise<void> {
       const fields = { bucket: photos, clock: 1_000, deleted: false, settled: true, source: 'check' } as const;
       const add = async (key: string): Promise<void> => {
         const document: ObjectDocument = { ...fields, key, ...nameOf(key), size: 10, indexed_at: new Date(startMs).toISOString() };
@@ -102,17 +80,50 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await add('a');
       await measure();
       await add('b');
-      // the first measure of a day stays
       await measure();
       await clock.advance(DAY_MS);
       await measure();
-      await world.refresh();
+    }
+
+    it('adds what several workers record each minute, over the change of the hour', async () => {
+      expect(await store.state.count('series')).toBe(4);
+      const found = await series(recordedMs).getSeries(hourly({ hours: 1 }), 'everything', signal);
+      expect(found).toMatchObject({ step_s: 60, recording: true, to: new Date(recordedMs).toISOString() });
+      const minutes = ['03:58', '03:59', '04:00', '04:01'].map((time) => `2026-01-02T${time}:00.000Z`);
+      // as evenly spread within their class of durations
+      const lags = { lag_p50_ms: 341, lag_p95_ms: 394 };
+      expect(found.points).toEqual(minutes.map((at) => ({ at, events: 6, ...lags, statuses: { ok: 2 } })));
+      expect(found.busiest).toEqual([
+        { bucket: photos, events: 16 },
+        { bucket: videos, events: 8 },
+      ]);
+      const ofBucket = await series(recordedMs).getSeries(hourly({ hours: 1, bucket: photos }), 'everything', signal);
+      expect([ofBucket.step_s, objectsOf(ofBucket.points), ofBucket.points.some(({ statuses }) => statuses !== undefined)]).toEqual([
+        300,
+        16,
+        false,
+      ]);
+    });
+
+    it('shows readers the buckets that they may read wholly, and nothing of others', async () => {
+      const { getSeries } = series(recordedMs);
+      const ofReader = await getSeries(hourly({ hours: 24 }), whole(videos), signal);
+      expect([objectsOf(ofReader.points), ofReader.busiest]).toEqual([8, [{ bucket: videos, events: 8 }]]);
+      expect(JSON.stringify(ofReader)).not.toMatch(/photos|statuses/);
+      const part: Readable = [{ bucket: photos, prefix: '2026/' }];
+      for (const query of [{}, { bucket: photos }]) {
+        expect(await getSeries(hourly(query), part, signal)).toMatchObject({ points: [], busiest: [] });
+      }
+      await expect(getSeries(hourly({ bucket: photos }), whole(videos), signal)).rejects.toMatchObject({ code: 'bucket.not-connected' });
+    });
+
+    it('records each bucket once a day, though many processes try, and shows the days', async () => {
       const grown = [
         { day: '2026-01-02', objects: 1, bytes: 10 },
         { day: '2026-01-03', objects: 2, bytes: 20 },
       ];
       const empty = grown.map(({ day }) => ({ day, objects: 0, bytes: 0 }));
-      const { getGrowth } = series();
+      const { getGrowth } = series(grownMs);
       const items = [
         { bucket: photos, days: grown, missed: [] },
         { bucket: videos, days: empty, missed: [] },
@@ -130,7 +141,9 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
     });
 
     it('keeps both when the index of a bucket is rebuilt, and names the days without sums', async () => {
-      const before = await series().getGrowth(daily(), 'everything', signal);
+      const clock = createFakeClock({ startMs: grownMs });
+      const { getGrowth, getSeries } = createSeries({ state: store.state, clock, recording: true });
+      const before = await getGrowth(daily(), 'everything', signal);
       await store.objects.removeBucket(photos);
       await clock.advance(DAY_MS);
       const record = await readRecord(store.state, refs.bucket(photos));
@@ -141,7 +154,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       const slow = { ...store, clock, usage: { usage: async () => 'too-slow' as const } };
       await createMeasureGrowth(slow).visit(record, signal);
       await world.refresh();
-      const { items } = await series().getGrowth(daily(), 'everything', signal);
+      const { items } = await getGrowth(daily(), 'everything', signal);
       expect(items.map(({ days }) => days)).toEqual(before.items.map(({ days }) => days));
       expect(items.map(({ missed }) => missed)).toEqual([
         [
@@ -150,12 +163,12 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
         ],
         [],
       ]);
-      expect(objectsOf((await series().getSeries(hourly({ hours: 96 }), 'everything', signal)).points)).toBe(24);
+      expect(objectsOf((await getSeries(hourly({ hours: 96 }), 'everything', signal)).points)).toBe(24);
     });
 
     it('removes the hours that are older than a fortnight, and no others', async () => {
+      const clock = createFakeClock({ startMs: startMs + 14 * DAY_MS });
       const purge = createPurgeSeries({ state: store.state, clock });
-      await clock.advance(startMs + 14 * DAY_MS - clock.nowMs());
       await purge(signal);
       await world.refresh();
       expect(await store.state.count('series')).toBe(4);
@@ -163,9 +176,9 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await purge(signal);
       await world.refresh();
       expect(await store.state.count('series')).toBe(2);
-      expect((await series().getSeries(hourly({ from: '2026-01-02', to: '2026-01-03' }), 'everything', signal)).points).toMatchObject([
-        { at: '2026-01-02T04:00:00.000Z', events: 12 },
-      ]);
+      expect(
+        (await series(clock.nowMs()).getSeries(hourly({ from: '2026-01-02', to: '2026-01-03' }), 'everything', signal)).points,
+      ).toMatchObject([{ at: '2026-01-02T04:00:00.000Z', events: 12 }]);
     });
   });
 }

@@ -31,6 +31,9 @@ const documents: readonly ObjectDocument[] = [
   live('\u{1f600}/smile', { size: 8 }),
   live('\uffff/last', { size: 9 }),
   live('\u00fcber/x/y', {}),
+  live('nul\0a/x', { size: 11 }),
+  live('nul\0a/b\0/y', { size: 12 }),
+  live('nul\0b/x', { size: 13 }),
   tombstone(BUCKET, 'gone/x'),
 ];
 
@@ -56,7 +59,7 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: NOW_MS, limit: 1_001, timeLimitMs: 60_000 };
-    const prefixes = ['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'none/'];
+    const prefixes = ['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'nul\0a/', 'none/'];
     const withinNames = ['a', 'a/o', 'a/b/th', '\u00fc'].flatMap((prefix) =>
       usageGroups.filter((by) => by !== 'folder').map((by) => ({ prefix, by })),
     );

@@ -211,6 +211,10 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await eventually('the object is gone', async () => !(await isFound()));
     });
 
+    test('the doctor finds nothing wrong with how its bucket is wired', async () => {
+      expect(await composed('exec', '-T', 'tally', 'tally', 'doctor', 'demo')).toContain('demo: ok');
+    });
+
     test('is ready, with metrics for who looks from this machine', async () => {
       const health = `http://${await addressOf('tally', 8081)}`;
       await eventually('ready', async () => (await fetch(`${health}/readyz`)).ok);

@@ -12,6 +12,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/p
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
+import { wildcardText } from './query.ts';
 
 interface BulkWriteDependencies {
   readonly client: OpenSearchClient;
@@ -123,7 +124,9 @@ export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (
 export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
   const action = `${actionBegin(alias)}${JSON.stringify(id)}${actionEnds[equalClock](document.clock)}`;
   // a copy of the document with its search fields would cost as much as the rest of the line
-  return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searchFieldsOf(document)).slice(1)}\n`;
+  const fields = searchFieldsOf(document);
+  const searched = fields.folded.includes('\0') ? { ...fields, folded: wildcardText(fields.folded) } : fields;
+  return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searched).slice(1)}\n`;
 }
 
 /** The parts of an action line around its id. Many documents in a row have the same: those of one page of a listing have one clock. */

@@ -147,7 +147,12 @@ function rangeQuery(field: string, bounds: Readonly<Record<string, number | stri
 }
 
 function folded(value: string): Query {
-  return { wildcard: { folded: { value } } };
+  return { wildcard: { folded: { value: wildcardText(value) } } };
+}
+
+/** A text of a wildcard field: OpenSearch takes a NUL at the beginning for the end, so a character that no program writes stands for it. */
+export function wildcardText(text: string): string {
+  return text.replaceAll('\0', '\u{1fffe}');
 }
 
 function patternQuery({ parts, anywhere }: Pattern): Query {

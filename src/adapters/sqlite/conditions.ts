@@ -178,9 +178,11 @@ export function wordConditions({ words }: { readonly words?: QueryWords }): read
 
 /** The next folder of a key below the folder `prefix`; of an object in that folder itself, the prefix. */
 export function nextFolderSql(key: string, prefix: string): SqlCondition {
-  // SQLite counts characters from 1
-  const length = Array.from(prefix).length;
-  return { sql: `substr(${key}, 1, ? + instr(substr(${key}, ?), '/'))`, values: [length, length + 1] };
+  // of bytes, counted from 1, since substr ends a text at a NUL; of no bytes it is null
+  const bytes = `CAST(${key} AS BLOB)`;
+  const length = Buffer.byteLength(prefix);
+  const sql = `ifnull(CAST(substr(${bytes}, 1, ? + instr(substr(${bytes}, ?), X'2F')) AS TEXT), '')`;
+  return { sql, values: [length, length + 1] };
 }
 
 /** The condition of each age on the column `modified`; the empty name is that of rows without one. */

@@ -134,7 +134,7 @@ export function createDiagnose({
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
     if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)
-      return withPlanFirst(findings, plan);
+      return withPlanFirst(findings, plan, asked);
     const off = findings.filter(({ code }) => code === 'connect.eventbridge-off');
     return withPlanFirst([byHandFinding(wish), ...off, ...ofQueues], plan);
   }

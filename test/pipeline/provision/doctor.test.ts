@@ -176,6 +176,25 @@ describe('the doctor', () => {
     expect(await world.codes({ topicArn: THEIR_TOPIC })).toEqual(['connect.subscription-missing']);
   });
 
+  // Bug: it printed `bucket apply photos`, which the notification to their topic blocks. Fix: the command names their topic.
+  it('heals a bucket that was wired by hand by the topic that it found, and not by the source that is stored', async () => {
+    const world = await startWorld();
+    world.notify([allTo(THEIR_TOPIC)]);
+    world.aws.parts.topics.set(THEIR_TOPIC, {
+      policy: JSON.stringify({ Statement: [{ Effect: 'Allow', Principal: '*', Action: 'sns:Publish', Resource: '*' }] }),
+      subscriptions: new Map([[QUEUE_ARN, { isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN }]]),
+    });
+    const [found] = await world.diagnose();
+    expect(found).toMatchObject({
+      code: 'connect.queue-policy',
+      what: expect.not.stringContaining('{'),
+      why: expect.stringContaining('"Action":"sqs:SendMessage"'),
+      fix: `tally bucket apply photos --source topic --topic ${THEIR_TOPIC}`,
+    });
+    await world.agree({ source: 'topic', topic_arn: THEIR_TOPIC });
+    expect(await world.codes()).toEqual([]);
+  });
+
   it('says of a pause since when it lasts', async () => {
     const world = await applied('notification');
     await world.pause();

@@ -27,8 +27,8 @@ export const queuePolicyMissing: Check = (facts) => {
     return healable(
       facts,
       'connect.queue-policy',
-      `the policy of ${queue.arn} does not allow what it must: ${policyText(after)}`,
-      'events are refused by the queue and lost',
+      `the policy of ${queue.arn} does not admit what is sent to it`,
+      `events are refused by the queue and lost. This policy admits them: ${policyText(after)}`,
     );
   }
   return undefined;

@@ -110,10 +110,16 @@ export function planOf(wish: Wish, observed: Observed): Plan {
  * Returns the findings for a person who has not seen the plan. An apply is refused until a person has seen what it touches of
  * others, and only a plan shows that, with the command that agrees to it.
  */
-export function withPlanFirst(findings: readonly Finding[], { foreign, wish }: Pick<Plan, 'foreign' | 'wish'>): readonly Finding[] {
-  if (foreign.length === 0) return findings;
-  const [apply, plan] = [commandOf('bucket apply', wish.bucket), commandOf('bucket plan', wish.bucket)];
-  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(apply, plan) }));
+export function withPlanFirst(
+  findings: readonly Finding[],
+  { foreign, wish }: Pick<Plan, 'foreign' | 'wish'>,
+  stored: Pick<Wish, 'source'> = wish,
+): readonly Finding[] {
+  // a bucket that was wired by hand through a topic of others is applied with that topic, and not with the stored source
+  const found = stored.source === wish.source || wish.topicArn === undefined ? [] : ['--source', wish.source, '--topic', wish.topicArn];
+  if (foreign.length === 0 && found.length === 0) return findings;
+  const heals = commandOf(foreign.length === 0 ? 'bucket apply' : 'bucket plan', wish.bucket, ...found);
+  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(commandOf('bucket apply', wish.bucket), heals) }));
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
