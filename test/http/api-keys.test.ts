@@ -2,13 +2,12 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createPeople } from '../../src/pipeline/identity/people.ts';
 import { get } from '../support/identity/browser.ts';
 import { localActor } from '../support/identity/actors.ts';
-import { bearer, jsonOf } from '../support/identity/http-world.ts';
+import { bearer, jsonOf, tokenIn } from '../support/identity/http-world.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { createKeyProcess } from '../support/identity/keys.ts';
-import { createIdentityWorld, logIn, type IdentityWorld } from '../support/identity/world.ts';
+import { createIdentityWorld, type IdentityWorld } from '../support/identity/world.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 
 let url = '';
@@ -42,16 +41,7 @@ beforeEach(async () => {
 
 afterEach(() => listener.close());
 
-async function tokenOf(role: 'user' | 'admin'): Promise<string> {
-  const sub = `s-${role}`;
-  world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
-  if (role === 'admin')
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
-      { sub },
-      'root',
-    );
-  return (await logIn(world)).token;
-}
+const tokenOf = (role: 'user' | 'admin'): Promise<string> => tokenIn(world, role);
 
 const send = (method: string, path: string, token: string | undefined, body?: unknown) =>
   get(`${url}${path}`, {
