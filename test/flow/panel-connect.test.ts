@@ -318,6 +318,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByText('no template is written').waitFor();
     expect(await page.getByRole('button', { name: 'Copy the script' }).count()).toBe(0);
     await openPanel(page, world.url, '?page=doctor&bucket=photos');
+    // what loses events has the colour of what is wrong, as everywhere
+    expect(await page.getByText('broken', { exact: true }).last().getAttribute('class')).toBe('state bad');
     await page.getByRole('button', { name: 'Copy the fix' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(healable.fix);
     now.findings = [];
