@@ -122,6 +122,7 @@ const whole = [
   'adapters/opensearch/secured',
   'adapters/opensearch/signing',
   'app/openapi',
+  'clients/python',
   'deploy/deploy',
   'domain/documents/words',
   'domain/ordering/ordering',

@@ -1,4 +1,4 @@
-/** The Python SDK: its tests with each Python that it supports, the check of its types, and what is published of it. */
+/** The Python SDK: its tests with the Pythons that it supports, the check of its types, and what is published of it. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { never, openClientWorld, type ClientWorld } from '../client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram, type Program } from '../docs/programs.ts';
+import { isLong } from '../support/breadth.ts';
 
 const FOLDER = `${ROOT}clients/python`;
 const PYTHON = { name: 'python3', variable: 'TALLY_TEST_PYTHON' };
@@ -37,7 +38,10 @@ const runs = (program: Program): boolean => {
   return found !== undefined && spawnSync(found, ['--version']).status === 0;
 };
 
-describe.each(SUPPORTED)('the Python SDK with $name', (program) => {
+/** The oldest and the newest each day. */
+const played = SUPPORTED.filter((_, at) => isLong || at === 0 || at === SUPPORTED.length - 1);
+
+describe.each(played)('the Python SDK with $name', (program) => {
   const isRun = canRun(`the tests of clients/python with ${program.name}`, [program], runs);
   it.skipIf(!isRun)('passes its tests', { concurrent: true }, async () => {
     // what is published is tested once, above: these have no tool that builds it

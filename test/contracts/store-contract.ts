@@ -2,13 +2,12 @@
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import { faultOf } from '../../src/domain/fault.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
 import type { StateEntry } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import type { StateKind } from '../../src/domain/state-kind.ts';
-import { contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
+import { codeOf, contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
 const awkwardKeys = [
   '..',
@@ -53,11 +52,6 @@ const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock
 const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
 const kinds = (answers: readonly IndexWriteAnswer[]): string[] => answers.map((answer) => answer.kind);
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
-const faultCode = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => 'no fault',
-    (error: unknown) => faultOf(error).code,
-  );
 
 function wordsQuery(q: string): Pick<ObjectQuery, 'words'> {
   const words = queryWordsOf(q);
@@ -109,7 +103,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     describe('setup', () => {
       it('answers index.state-missing before it was ever prepared', async () => {
         const other = await open();
-        expect(await faultCode(other.store.state.get('bucket:any'))).toBe('index.state-missing');
+        expect(await codeOf(other.store.state.get('bucket:any'))).toBe('index.state-missing');
         await other.dispose();
       });
 

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { ObjectDocument } from '../../src/domain/documents/document.ts';
+import { faultOf } from '../../src/domain/fault.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
@@ -33,6 +34,13 @@ export function live(bucket: string, key: string, more: Partial<ObjectDocument> 
 export function tombstone(bucket: string, key: string, more: Partial<ObjectDocument> = {}): ObjectDocument {
   return live(bucket, key, { deleted: true, deleted_at: AT, ...more });
 }
+
+/** The code of the fault with which it is refused. */
+export const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'no fault',
+    (error: unknown) => faultOf(error).code,
+  );
 
 export const keysOf = (found: readonly { readonly key: string }[]): string[] => found.map(({ key }) => key);
 

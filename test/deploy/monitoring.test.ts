@@ -1,19 +1,16 @@
 /**
- * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics of a running
- * daemon, and promtool says whether the alerts fire when they should.
+ * config/monitoring and config/scaling: every metric, label and value that an expression names exists in the metrics that a daemon
+ * registers at its start, and promtool says whether the alerts fire when they should.
  */
 import packageJson from '../../package.json' with { type: 'json' };
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createTelemetry } from '../../src/adapters/telemetry.ts';
 import { seriesTable, type SeriesDefinition } from '../../src/pipeline/ports/series.ts';
 import { settingsSchema } from '../../src/settings/settings.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
-import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
 
@@ -138,27 +135,6 @@ describe('every expression of config/monitoring and config/scaling', () => {
     ['sum by (result, outcome) (tally_records_total)', 'grouped by result, which none has'],
   ])('would not pass as %s', async (expression, complaint) => {
     expect(complaints(expression, await registered())).toEqual([complaint]);
-  });
-
-  describe('on a running daemon', () => {
-    const data = mkdtempSync(join(tmpdir(), 'tally-monitoring-'));
-    let daemon: Daemon;
-    let live: readonly Series[];
-
-    beforeAll(async () => {
-      daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
-      await daemon.ready();
-      live = [...seriesIn(await (await fetch(`${daemon.healthUrl}/metrics`)).text()), UP];
-    });
-
-    afterAll(async () => {
-      await daemon.stop();
-      rmSync(data, { recursive: true });
-    });
-
-    it('names metrics, labels and values that it tells from its start', () => {
-      expect(allComplaints(live)).toEqual([]);
-    });
   });
 });
 

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bearer } from '../support/identity/http-world.ts';
 import { startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { until } from '../support/servers/aws.ts';
-import { runTally } from '../support/servers/daemon.ts';
 import { MAIN, nodeOptions } from '../support/servers/program.ts';
 
 /** A key that tries to steer who reads it, with a line, markup and a message of the protocol. */
@@ -83,15 +82,5 @@ describe('a program with an API key', () => {
       const { text } = await world.send('GET', '/v1/admin/audit?event=ApiKeyUse&limit=1000', { token });
       return ['sendMcpMessage', 'searchObjects', 'explainObject', 'getUsage'].every((operation) => text.includes(`"${operation}"`));
     });
-  });
-
-  it('is refused in the specified words without a valid key, and by the command before it opens anything', async () => {
-    const client = new Client({ name: 'test', version: '1' });
-    const headers = bearer(`${key.slice(0, -1)}!`);
-    const transport = new StreamableHTTPClientTransport(new URL(`${world.url}/mcp`), { requestInit: { headers } });
-    await expect(client.connect(transport)).rejects.toThrow('Authentication failed. Check your credentials or API key.');
-    const { code, stdout, stderr } = await runTally(['mcp'], { ...world.env, HOME: world.folder });
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('TALLY_OIDC_ISSUER is set');
   });
 });

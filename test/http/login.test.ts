@@ -82,15 +82,6 @@ describe('the login of a program', () => {
     expect(world.audit.records.map(({ eventname }) => eventname)).toEqual(['Login', 'Logout']);
   });
 
-  it('without a browser shows a code on the page', async () => {
-    const world = await start();
-    const { decide } = await toConsent(world, { code_challenge: challengeOf(VERIFIER), code_challenge_method: 'S256', no_browser: 'true' });
-    const { code, ...rest } = jsonOf(await decide(true));
-    expect(rest).toEqual({});
-    const answer = await redeem(world, { grant_type: 'authorization_code', code, code_verifier: VERIFIER });
-    expect(jsonOf(answer)).toHaveProperty('access_token');
-  });
-
   it('that the person refuses gives the program an error', async () => {
     const world = await start();
     const { decide, cookies } = await toConsent(world);
@@ -109,15 +100,6 @@ describe('the login of a program', () => {
     const { decide } = await toConsent(world);
     expect(jsonOf(await decide(true, headers))).toMatchObject({ status: 403, code: 'request.forbidden-origin' });
     expect((await decide(true)).status).toBe(200);
-  });
-
-  it('is not permitted by another browser', async () => {
-    const world = await start();
-    const mine = await toConsent(world);
-    const theirs = await toConsent(world);
-    theirs.cookies.clear();
-    expect(jsonOf(await theirs.decide(true))).toMatchObject({ code: 'login.expired' });
-    expect((await mine.decide(true)).status).toBe(200);
   });
 
   it.each<[string, Record<string, string | undefined>]>([

@@ -149,8 +149,6 @@ function at(values: readonly number[], index: number): number {
 export const signals = {
   /** max(tally_workers_wanted) */
   wantedMax: ({ wanted }) => Math.max(0, ...wanted),
-  wantedAverage: ({ wanted }) => (wanted.length === 0 ? 0 : sum(wanted) / wanted.length),
-  wantedSum: ({ wanted }) => sum(wanted),
   /** sum(rate(…[1m])) / max(max_over_time(rate(…[1m])[30m:])) */
   busy: ({ ratesPerS, bestRatePerS }) => (bestRatePerS === 0 ? 0 : sum(ratesPerS) / bestRatePerS),
   /** aws-sqs-queue: messages / queueLength */

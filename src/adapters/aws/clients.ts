@@ -10,8 +10,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { createAssumedRole, type AssumedRoleOptions, createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
-import { withResolvedRequests } from './resolved-requests.ts';
-import { speakPlainJson } from './sqs-protocol.ts';
+import { withDirectRequests } from './sqs-requests.ts';
 
 export interface AwsClientOptions {
   /** The region for everything whose queue URL, ARN or bucket record contains no region. */
@@ -93,11 +92,6 @@ const SQS_ATTEMPTS_MAX = 3;
 const ATTEMPTS_MAX = 3;
 /** One retry. Anything that lasts longer is a fault, which the pipeline waits out. */
 const S3_ATTEMPTS_MAX = 2;
-/**
- * Middleware of the SDK that runs at every request and has no use here: logging without a logger, the long user-agent
- * text, a header for Lambda, and a content length that Node sends anyway.
- */
-const IDLE_STEPS = ['loggerMiddleware', 'getUserAgentMiddleware', 'recursionDetectionMiddleware', 'contentLengthMiddleware'];
 /** More than the number of AWS regions, or of queues of any installation. Beyond it, the client that was used longest ago is dropped from the cache. */
 const CLIENTS_MAX = 64;
 
@@ -138,15 +132,13 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
       credentials,
       maxAttempts,
       requestHandler: handler,
-      signer: createRequestSigner({ service: 'sqs', region: address.region, credentials: () => client.config.credentials() }),
       // queue URLs of emulators can contain another host or port than the emulator's own
       useQueueUrlAsEndpoint: false,
-      // it would take 7 % of a poller's time, and TLS and SQS check the content already
+      // TLS and SQS check the content already, and the most frequent requests are not the SDK's
       md5: false as const,
     });
-    speakPlainJson(client);
-    for (const step of IDLE_STEPS) client.middlewareStack.remove(step);
-    return withResolvedRequests(client);
+    const signer = createRequestSigner({ service: 'sqs', region: address.region, credentials: () => client.config.credentials() });
+    return withDirectRequests({ client, signer, repeats: maxAttempts > 1 });
   }
 
   const snsClient = (region: string, maxAttempts: number) =>

@@ -21,7 +21,7 @@ import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/readiness.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createClaimRange, type ClaimedRange } from './claim-range.ts';
-import { createClaimJob } from './held-job.ts';
+import { createClaimJob, type HeldJob } from './held-job.ts';
 import { createJobEnds } from './job-ends.ts';
 import { createLeaseWatch } from './lease-watch.ts';
 import { createOccupancy } from './occupancy.ts';
@@ -112,7 +112,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     soon = LOOK_SOON_MS;
     sleeping.abort(new Error('something is due'));
     if (jobId === undefined || slots.isFull || stopping.signal.aborted || circuits.openOf(['cluster']) !== undefined) return;
-    void claim.job(jobId).catch((error: unknown) => report('claim re-index work', error));
+    claim.ownJob(jobId);
   }
 
   function turnEnded(hasMadeDue: boolean): void {
@@ -264,19 +264,34 @@ function createClaim(work: WorkDependencies, { slots, wake, turnEnded, report, s
     return found.success && job(found.data.id);
   }
 
-  async function job(id: string): Promise<boolean> {
+  async function heldJob(id: string): Promise<HeldJob | undefined> {
     const claimed = await claimJob(id);
     if (claimed.kind === 'poisonous') await work.ends.fail(claimed.job, diedAtStep);
-    if (claimed.kind !== 'taken') return false;
-    slots.run({ jobId: id }, async () => {
-      if (!(await takeStep(claimed.held))) return;
-      wake();
-      await claimFirst(id).catch((error: unknown) => report('claim re-index work', error));
-    });
+    return claimed.kind === 'taken' ? claimed.held : undefined;
+  }
+
+  async function step(held: HeldJob): Promise<void> {
+    if (!(await takeStep(held))) return;
+    wake();
+    await claimFirst(held.job.id).catch((error: unknown) => report('claim re-index work', error));
+  }
+
+  async function job(id: string): Promise<boolean> {
+    const held = await heldJob(id);
+    if (held === undefined) return false;
+    slots.run({ jobId: id }, () => step(held));
     return true;
   }
 
-  return { due, job };
+  /** Claims within the slot: many jobs may be stored at once, each of which would find the slot free until one of them is claimed. */
+  function ownJob(id: string): void {
+    slots.run({ jobId: id }, async () => {
+      const held = await heldJob(id).catch((error: unknown) => void report('claim re-index work', error));
+      if (held !== undefined) await step(held);
+    });
+  }
+
+  return { due, ownJob };
 }
 
 /** Tries the items in their order until `wanted` were taken, that many at the same time. Resolves with how many were. */

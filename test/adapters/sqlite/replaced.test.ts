@@ -10,6 +10,7 @@ import { createSqliteProbe } from '../../../src/adapters/sqlite/probe.ts';
 import { createSqliteState } from '../../../src/adapters/sqlite/state.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { codeOf } from '../../contracts/world.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
@@ -44,12 +45,6 @@ async function written(store: Pick<Store, 'objects'>, ...keys: readonly string[]
   const answers = await store.objects.write(writes).catch((error: unknown) => [{ kind: faultOf(error).code }]);
   return [...new Set(answers.map(({ kind }) => kind))].join();
 }
-
-const codeOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => 'no fault',
-    (error: unknown) => faultOf(error).code,
-  );
 
 /** The keys in a file, as another program reads it; the file is whole without its log. */
 function keysIn(file: string): readonly unknown[] {

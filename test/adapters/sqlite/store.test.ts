@@ -15,6 +15,7 @@ import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
+import { codeOf } from '../../contracts/world.ts';
 import { faultOf, faults } from '../../../src/domain/fault.ts';
 import type { IndexWrite } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -62,13 +63,6 @@ function tombstone(key: string, clock = 1): ObjectDocument {
 
 const writesOf = (documents: readonly ObjectDocument[]): IndexWrite[] => documents.map((document) => ({ document, equalClock: 'accept' }));
 const numbered = (count: number): ObjectDocument[] => Array.from({ length: count }, (_, at) => live(`k${at}`));
-
-function codeOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => 'no fault',
-    (error: unknown) => faultOf(error).code,
-  );
-}
 
 function errorOf(work: () => void): unknown {
   try {

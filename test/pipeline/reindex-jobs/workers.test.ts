@@ -175,6 +175,44 @@ describe('a stop', () => {
   });
 });
 
+describe('jobs that are stored at once in the process of a worker', () => {
+  it('Fix: take its free slots, and no more', async () => {
+    const world = await createJobsWorld();
+    let [turning, most] = [0, 0];
+    world.startWorker({
+      listings: 2,
+      turn: async (_request, _controls, signal) => {
+        turning += 1;
+        most = Math.max(most, turning);
+        await world.clock.sleep(5_000, signal).finally(() => (turning -= 1));
+        throw new FaultError('index.unreachable', 'is done again later');
+      },
+    });
+    await world.run(1_000);
+    await Promise.all(Array.from({ length: 10 }, (_, at) => world.request({ mode: 'report', prefix: `folder-${at}/` })));
+    await world.run(4_000);
+    expect(most).toBe(2);
+  });
+
+  it('Fix: are not worked on after a stop that came while one was claimed', async () => {
+    const world = await createJobsWorld();
+    const calls: string[] = [];
+    let isStopped = false;
+    const worker = world.startWorker({
+      tap: async (call, moment) => {
+        if (isStopped) calls.push(call);
+        if (moment === 'before') await world.clock.sleep(1_000);
+      },
+    });
+    await world.run(1_000);
+    await world.request({ mode: 'report' });
+    await worker.stop();
+    isStopped = true;
+    await world.run(60_000);
+    expect(calls).toEqual([]);
+  });
+});
+
 describe('many small jobs and a huge one', () => {
   it('share: none of the small ones waits for the huge one', async () => {
     const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100, splitKeysMin: 25 } });

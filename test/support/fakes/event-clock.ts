@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import { createHeap } from '../heap.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -21,7 +22,7 @@ interface Sleeper {
 
 /** Creates a clock that moves only by `advance`. Sleeps end on a grid of `gridMs`, which must be finer than the times that a test asserts. */
 export function createEventClock(gridMs: number): EventClock {
-  const moments = createHeap();
+  const moments = createHeap<number>((a, b) => a < b);
   const sleepers = new Map<number, Set<Sleeper>>();
   let elapsedMs = 0;
 
@@ -75,46 +76,4 @@ export function createEventClock(gridMs: number): EventClock {
   }
 
   return { nowMs: () => START_MS + elapsedMs, monotonicMs: () => elapsedMs, steadyMs: () => elapsedMs, sleep, advance };
-}
-
-/** A binary heap of numbers, the smallest first. */
-function createHeap() {
-  const items: number[] = [];
-  const at = (index: number): number => items[index] ?? Infinity;
-
-  function swap(a: number, b: number): void {
-    const kept = at(a);
-    items[a] = at(b);
-    items[b] = kept;
-  }
-
-  function sink(): void {
-    let index = 0;
-    for (;;) {
-      const left = 2 * index + 1;
-      const child = at(left + 1) < at(left) ? left + 1 : left;
-      if (at(child) >= at(index)) return;
-      swap(child, index);
-      index = child;
-    }
-  }
-
-  return {
-    first: (): number | undefined => items[0],
-    push(item: number): void {
-      let index = items.push(item) - 1;
-      while (index > 0) {
-        const parent = (index - 1) >> 1;
-        if (at(parent) <= at(index)) return;
-        swap(parent, index);
-        index = parent;
-      }
-    },
-    pop(): void {
-      const last = items.pop();
-      if (last === undefined || items.length === 0) return;
-      items[0] = last;
-      sink();
-    },
-  };
 }

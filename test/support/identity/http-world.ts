@@ -10,7 +10,7 @@ import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 import { get, type BrowserAnswer } from './browser.ts';
 import { keyActor } from './actors.ts';
-import { createIdentityWorld, logIn } from './world.ts';
+import { createIdentityWorld, logIn, type IdentityWorld } from './world.ts';
 
 interface HttpWorldOptions {
   readonly operations?: CheckedOperations;
@@ -74,18 +74,6 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const { port } = listener;
   ({ url } = listener);
 
-  /** Logs a person in as a program, and resolves with the token. */
-  async function tokenOf(role: 'user' | 'admin'): Promise<string> {
-    const sub = `s-${role}`;
-    world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
-    if (role === 'admin')
-      await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
-        { sub },
-        'root',
-      );
-    return (await logIn(world)).token;
-  }
-
   return {
     ...world,
     fake,
@@ -93,7 +81,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     failures,
     port,
     url,
-    tokenOf,
+    tokenOf: (role: Role) => tokenIn(world, role),
     /** Makes a key valid, and returns its secret. */
     keyOf(role: 'user' | 'admin', scopes: readonly KeyScope[]): string {
       const secret = `qk_${role}${scopes.join('')}`;
@@ -104,6 +92,18 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
       get(`${url}${path}`, { ...sent, method }),
     close: () => listener.close(),
   };
+}
+
+type Role = 'user' | 'admin';
+
+/** Logs a person of the role in as a program, and resolves with the token. */
+export async function tokenIn(world: IdentityWorld, role: Role): Promise<string> {
+  const sub = `s-${role}`;
+  world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
+  const { store, clock } = world;
+  const rules = { allowed: [{ kind: 'any' as const }], adminEmails: [] };
+  if (role === 'admin') await createPeople({ state: store.state, clock, rules }).appoint({ sub }, 'root');
+  return (await logIn(world)).token;
 }
 
 export type HttpWorld = Awaited<ReturnType<typeof startHttpWorld>>;

@@ -5,6 +5,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import { createHeap } from '../heap.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, long after the objects of every key space were written. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -26,7 +27,7 @@ interface Sleeper {
 
 /** Creates the clock. Its waits are those of `sleep`; {@link withVirtualDelays} adds those of Node's own timers. */
 export function createVirtualClock(): VirtualClock {
-  const sleeping = createHeap();
+  const sleeping = createHeap<Sleeper>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order));
   let elapsedMs = 0;
   let order = 0;
 
@@ -105,52 +106,6 @@ export async function withVirtualDelays<Result>(clock: Pick<Clock, 'sleep'>, run
     if (running === 0) timers.setTimeout = realSetTimeout;
     syncBuiltinESMExports();
   }
-}
-
-/** A binary heap: the sleeper that is due first is on top. */
-function createHeap() {
-  const items: Sleeper[] = [];
-  const isBefore = (a: Sleeper, b: Sleeper): boolean => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order);
-
-  function siftUp(sleeper: Sleeper): void {
-    let at = items.length - 1;
-    while (at > 0) {
-      const parentAt = (at - 1) >> 1;
-      const parent = items[parentAt];
-      if (parent === undefined || !isBefore(sleeper, parent)) break;
-      items[at] = parent;
-      at = parentAt;
-    }
-    items[at] = sleeper;
-  }
-
-  function siftDown(sleeper: Sleeper): void {
-    let at = 0;
-    for (;;) {
-      const left = items[2 * at + 1];
-      const right = items[2 * at + 2];
-      if (left === undefined) break;
-      const isRight = right !== undefined && isBefore(right, left);
-      const child = isRight ? right : left;
-      if (!isBefore(child, sleeper)) break;
-      items[at] = child;
-      at = 2 * at + (isRight ? 2 : 1);
-    }
-    items[at] = sleeper;
-  }
-
-  return {
-    push(sleeper: Sleeper): void {
-      items.push(sleeper);
-      siftUp(sleeper);
-    },
-    pop(): Sleeper | undefined {
-      const top = items[0];
-      const last = items.pop();
-      if (last !== undefined && items.length > 0) siftDown(last);
-      return top;
-    },
-  };
 }
 
 /** Cores that serve one request each at a time, in the order in which the requests come. */
