@@ -12,6 +12,7 @@ import { createTidyJobs } from '../pipeline/reindex-jobs/tidy-jobs.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { checkOfFault, type CheckSource } from '../pipeline/serving/readiness.ts';
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
+import { LISTING_PAGE } from '../pipeline/compare/page-feeds.ts';
 import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 
 /** One worker removes each minute what jobs have left behind. */
@@ -66,7 +67,8 @@ function createRole({ settings, core, circuits, telemetry, worker, liveIsBusy }:
     telemetry,
     circuits,
     limits: {
-      actionsMax: settings.TALLY_BULK_ACTIONS,
+      // what one page of a listing differs in is one request
+      actionsMax: LISTING_PAGE,
       bytesMax: settings.TALLY_BULK_BYTES,
       concurrency: settings.TALLY_REINDEX_BULK_CONCURRENCY,
     },

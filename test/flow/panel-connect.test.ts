@@ -307,6 +307,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   it('copies the script and the fix of a finding as they are', async () => {
     const { page, context } = await open('?page=bucket&bucket=photos&tab=settings');
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
+    // what loses events has the colour of what is wrong, as everywhere
+    expect(await page.locator('.state.bad', { hasText: 'broken' }).count()).toBe(1);
     await page.getByRole('button', { name: 'Show the script' }).click();
     await page.getByRole('button', { name: 'Copy the script' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`#!/usr/bin/env bash\necho '${HOSTILE}'\n`);

@@ -32,7 +32,7 @@ interface SignableRequest {
   readonly body?: unknown;
 }
 
-interface RequestSigner {
+export interface RequestSigner {
   /** Resolves with the same request object, whose headers are replaced by signed ones. */
   sign<Request extends SignableRequest>(request: Request, options?: { readonly signingDate?: Date | number | string }): Promise<Request>;
 }

@@ -27,6 +27,14 @@ interface ObjectsDependencies {
 export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
   const sendSearch = createSearchSender(client, names);
 
+  /** The object indices behind the alias of a bucket: one that was restored or copied has another name than the first. */
+  async function indicesOf(bucket: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
+    const query = { filter_path: '*.aliases' };
+    const answer = await client.send({ method: 'GET', path: `/${names.objectsAlias(bucket)}`, query }, signal);
+    if (isIndexMissing(answer)) return [];
+    return Object.keys(parseAnswer(indicesSchema, bodyOf(answer))).filter((index) => index.startsWith(`${names.liveAlias}-`));
+  }
+
   return {
     write: createBulkWrite({ client, names, clock }),
 
@@ -102,8 +110,10 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async removeBucket(bucket, signal) {
-      const answer = await client.send({ method: 'DELETE', path: `/${names.objectsIndex(bucket)}`, changesCluster: true }, signal);
-      if (!isIndexMissing(answer)) bodyOf(answer);
+      for (const index of new Set([names.objectsIndex(bucket), ...(await indicesOf(bucket, signal))])) {
+        const answer = await client.send({ method: 'DELETE', path: `/${index}`, changesCluster: true }, signal);
+        if (!isIndexMissing(answer)) bodyOf(answer);
+      }
     },
 
     probe,
@@ -124,6 +134,8 @@ function storedDocument({ _source, error }: z.infer<typeof mgetSchema>['docs'][n
   const { code, reason } = itemFault(500, error);
   throw new FaultError(code, reason);
 }
+
+const indicesSchema = z.record(z.string(), z.unknown());
 
 const identitiesSchema = z.record(
   z.string(),

@@ -161,7 +161,7 @@ function wholeDetails(bucket: Bucket): readonly Detail[] {
     ['Connected by', <Text>{bucket.created_by}</Text>],
     [
       'Lifecycle rules',
-      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} expire objects`),
+      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} that expire objects`),
     ],
   ];
 }

@@ -13,10 +13,15 @@ export function Lines({ children }: { readonly children: string | readonly strin
   );
 }
 
-/** `ok` is good; whatever else a check or the watch says needs a look. */
+/** `ok` is good, `broken` loses events; whatever else a check or the watch says needs a look. */
 export function Severity({ of }: { readonly of: string }) {
-  return <span class={`state ${of === 'ok' ? 'good' : 'notable'}`}>{of}</span>;
+  return <span class={`state ${LOOKS.get(of) ?? 'notable'}`}>{of}</span>;
 }
+
+const LOOKS: ReadonlyMap<string, string> = new Map([
+  ['ok', 'good'],
+  ['broken', 'bad'],
+]);
 
 /** Whether the panel has a button for what this command does: a person here needs no command line. */
 function isButton(fix: string): boolean {

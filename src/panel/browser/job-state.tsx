@@ -33,7 +33,7 @@ export function JobState({ job }: { readonly job: Job }) {
       : state === 'paused' && because === 'deletion-limit'
         ? ' by its deletion limit'
         : percent;
-  const kind = state === 'done' ? 'good' : state === 'failed' || state === 'paused' ? 'notable' : 'plain';
+  const kind = state === 'done' ? 'good' : state === 'failed' ? 'bad' : state === 'paused' ? 'notable' : 'plain';
   return (
     <span class={`state ${kind}`}>
       {state}

@@ -94,10 +94,12 @@ function LetterTable({ letters, chosen, onChosen, onOpen }: TableProps) {
   ];
   return (
     <>
-      <label>
-        <input type="checkbox" checked={all} onChange={() => onChosen(all ? new Set() : new Set(letters.map(({ id }) => id)))} />
-        All {numberText(letters.length)} that are shown
-      </label>
+      <div class="check">
+        <label>
+          <input type="checkbox" checked={all} onChange={() => onChosen(all ? new Set() : new Set(letters.map(({ id }) => id)))} />
+          All {numberText(letters.length)} that are shown
+        </label>
+      </div>
       <Table label="Dead letters" columns={columns} rows={letters} keyOf={({ id }) => id} />
     </>
   );

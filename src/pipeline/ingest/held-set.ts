@@ -9,6 +9,12 @@ import type { MessageWeight, Weights } from './weights.ts';
 /** SQS hides a message for at most 12 hours in all; this is an hour less. */
 export const HOLD_MAX_MS = 11 * 3_600_000;
 
+/**
+ * Fast messages in hand at which no further batch is received: what the pollers receive in a tenth of a second, which is longer
+ * than a write takes. Every collection of garbage copies what is in hand, so that more of them cost CPU time and are no faster.
+ */
+const FAST_MAX = 500;
+
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
@@ -128,7 +134,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     // fast messages count as well, since all of them turn slow at once when the store fails
     get hasRoom() {
-      return running.size < heldMax && weights.hasRoom;
+      return running.size - slow.size < FAST_MAX && running.size < heldMax && weights.hasRoom;
     },
     room: (signal) => weights.room(signal),
     get size() {

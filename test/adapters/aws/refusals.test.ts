@@ -4,7 +4,7 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { describe, expect, it } from 'vitest';
 import { createSqsProvision } from '../../../src/adapters/aws/provision/queues.ts';
-import { refusalOf } from '../../../src/adapters/aws/provision/refusals.ts';
+import { ask, refusalOf, type Action } from '../../../src/adapters/aws/provision/refusals.ts';
 import { createEventsProvision } from '../../../src/adapters/aws/provision/rules.ts';
 import { createSnsProvision } from '../../../src/adapters/aws/provision/topics.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
@@ -48,15 +48,15 @@ describe('a request about a connection that AWS refuses', () => {
     const { topics } = await startService(403, 'text/xml', xml('ExpiredToken', 'The security token included in the request is expired'));
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
       code: 'connect.credentials',
-      reason: expect.stringContaining(`GetTopicAttributes ${TOPIC_ARN}: ExpiredToken`),
+      reason: expect.stringMatching(new RegExp(`^GetTopicAttributes ${TOPIC_ARN}: ExpiredToken`)),
     });
     const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json('UnrecognizedClientException', 'expired'));
     await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
     await expect(rules.ruleOf({ account: ACCOUNT, region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
   });
 
-  const codeOf = (action: string, name: string): unknown =>
-    Object.entries(refusalOf('what', action, Object.assign(new Error('no'), { name }))).find(([field]) => field === 'code')?.[1];
+  const codeOf = (action: Action, name: string): unknown =>
+    Object.entries(refusalOf(action, 'what', Object.assign(new Error('no'), { name }))).find(([field]) => field === 'code')?.[1];
 
   it.each(['ExpiredTokenException', 'InvalidClientTokenId', 'RequestExpired', 'SignatureDoesNotMatch', 'InvalidSignatureException'])(
     'with %s is one for its credentials',
@@ -67,13 +67,16 @@ describe('a request about a connection that AWS refuses', () => {
 
   it('because a role cannot be assumed is no missing permission of that role', () => {
     const error = Object.assign(new Error('the role x cannot be assumed: AccessDenied'), { name: 'CredentialsProviderError' });
-    expect(refusalOf('PutRule r', 'events:PutRule', error)).toMatchObject({ code: 'connect.credentials' });
+    expect(refusalOf('events:PutRule', 'r', error)).toMatchObject({ code: 'connect.credentials' });
   });
 
   it('because a permission is missing names it', async () => {
     const { topics } = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
     await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
       code: 'connect.denied',
+      message: expect.stringMatching(
+        new RegExp(`^GetTopicAttributes ${TOPIC_ARN} is denied: the permission sns:GetTopicAttributes is missing`),
+      ),
       extra: { action: 'sns:GetTopicAttributes' },
     });
   });
@@ -110,8 +113,22 @@ describe('a request about a connection that AWS refuses', () => {
     ['cloudtrail:PutEventSelectors', 'InvalidEventSelectorsException'],
     ['cloudtrail:DescribeTrails', 'MaximumNumberOfTrailsExceededException'],
     ['kms:DescribeKey', 'LimitExceededException'],
-  ])('because a quota of %s is used up (%s) says so', (action, name) => {
+  ] as const)('because a quota of %s is used up (%s) says so', (action, name) => {
     expect(codeOf(action, name)).toBe('connect.quota');
+  });
+
+  it('ends with the signal of its caller, and with its reason', async () => {
+    const end = new AbortController();
+    const sent = ask(
+      'sns:Subscribe',
+      TOPIC_ARN,
+      async ({ abortSignal }) => {
+        end.abort(new Error('enough'));
+        if (abortSignal?.aborted === true) throw new Error('aborted');
+      },
+      end.signal,
+    );
+    await expect(sent).rejects.toThrow('enough');
   });
 
   it('because there are too many requests a second may be repeated', () => {

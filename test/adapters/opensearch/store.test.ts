@@ -125,6 +125,25 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await raw('GET', `/_cat/indices/${prefix}-*never*?format=json`)).toMatchObject({ body: [] });
     });
 
+    it('Fix: is deleted under the name of the copy that replaced it behind its alias, and no other index is', async () => {
+      const bucket = await newBucket();
+      const copy = `${prefix}-objects-${bucket}-copy`;
+      const foreign = `${prefix}x-foreign`;
+      const add = [`${prefix}-write-${bucket}`, `${prefix}-objects`].map((alias) => ({ add: { index: copy, alias } }));
+      await raw('PUT', `/${copy}`);
+      await raw('POST', '/_aliases', { actions: [...add, { remove_index: { index: `${prefix}-objects-${bucket}` } }] });
+      await store.objects.write([accept(live(bucket, 'a'))]);
+      await raw('PUT', `/${foreign}`, { aliases: { [`${prefix}-write-${bucket}`]: {} } });
+      await store.objects.removeBucket(bucket);
+      await opened.refresh();
+      expect(await raw('GET', `/_cat/indices/${prefix}-objects-${bucket}*?format=json`)).toMatchObject({ body: [] });
+      expect(await raw('GET', `/${foreign}`)).toMatchObject({ status: 200 });
+      await raw('DELETE', `/${foreign}`);
+      expect(await store.objects.search({ bucket, limit: 1 })).toEqual([]);
+      await store.objects.createBucket(bucket);
+      expect(ends(await store.objects.write([accept(live(bucket, 'b'))]))).toEqual(['written']);
+    });
+
     it('gets back an alias that it lost when its bucket is created again', async () => {
       const bucket = await newBucket();
       await raw('DELETE', `/${prefix}-objects-${bucket}/_alias/*`);

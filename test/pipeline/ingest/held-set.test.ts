@@ -17,13 +17,13 @@ const messages = ['a', 'b', 'c'].map((id): QueueMessage => ({
   ...times,
 }));
 
-function setUp() {
+function setUp(heldMax = 3) {
   const weightMaxBytes = 1_000_000;
   const held = createHeldSet({
     clock: createFakeClock(),
     load: { held: () => undefined },
     tracing: noTracing,
-    heldMax: 3,
+    heldMax,
     weights: createWeights(weightMaxBytes),
     weightMaxBytes,
     maxReceiveCount: () => 20,
@@ -68,6 +68,17 @@ describe('the work of a batch', () => {
     for (const { end } of works) end();
     await settled();
     expect([held.hasRoom, held.isFull]).toEqual([true, false]);
+  });
+
+  it('has no room for another batch beside 500 fast messages, however many may be held', async () => {
+    const { held, works, work } = setUp(2_000);
+    void held.run(
+      Array.from({ length: 500 }, (_, at) => messages[at % 3]!),
+      work,
+    );
+    expect([held.hasRoom, held.isFull]).toEqual([false, false]);
+    works[0]!.hand.turnSlow();
+    expect(held.hasRoom).toBe(true);
   });
 
   it('is waited for again at a stop if a batch came while the last one ended', async () => {

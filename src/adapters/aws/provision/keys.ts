@@ -3,7 +3,7 @@ import { DescribeKeyCommand, GetKeyPolicyCommand, type KMSClient } from '@aws-sd
 import { FaultError } from '../../../domain/fault.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import { ask, isMissing } from './refusals.ts';
 
 /** The SDK's client is loaded only when a key is needed. */
 type ClientFor = (at: At) => Promise<KMSClient>;
@@ -13,13 +13,17 @@ export function createKeyProvision({ clientFor }: { readonly clientFor: ClientFo
     async keyOf(at, key, signal) {
       // a key of another account is named by its ARN, which may be in another region too
       const client = await clientFor(parseArn(key) ?? at);
-      const options = optionsOf(signal);
       try {
         // GetKeyPolicy takes no alias
-        const describe = () => client.send(new DescribeKeyCommand({ KeyId: key }), options);
-        const { KeyMetadata: { Arn: arn = '', KeyManager } = {} } = await asking(`DescribeKey ${key}`, 'kms:DescribeKey', describe, signal);
-        const read = () => client.send(new GetKeyPolicyCommand({ KeyId: arn, PolicyName: 'default' }), options);
-        const { Policy: policy = '' } = await asking(`GetKeyPolicy ${key}`, 'kms:GetKeyPolicy', read, signal);
+        const described = new DescribeKeyCommand({ KeyId: key });
+        const { KeyMetadata: { Arn: arn = '', KeyManager } = {} } = await ask(
+          'kms:DescribeKey',
+          key,
+          (options) => client.send(described, options),
+          signal,
+        );
+        const read = new GetKeyPolicyCommand({ KeyId: arn, PolicyName: 'default' });
+        const { Policy: policy = '' } = await ask('kms:GetKeyPolicy', key, (options) => client.send(read, options), signal);
         return { arn, isManagedByAws: KeyManager === 'AWS', policy };
       } catch (error) {
         throw isMissing(error) ? new FaultError('connect.unavailable', `there is no key ${key}`) : error;

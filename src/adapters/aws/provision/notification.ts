@@ -15,12 +15,10 @@ import { RequestError, type RequestErrorCode } from '../../../domain/request-err
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { createAsk, isRepeated } from '../s3-ask.ts';
+import type { ClientsFor } from './refusals.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../s3-faults.ts';
 
-interface Dependencies {
-  readonly clientFor: (at: At) => S3Client;
-  /** Sends each request once. */
-  readonly writerFor: (at: At) => S3Client;
+interface Dependencies extends ClientsFor<S3Client> {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 

@@ -6,6 +6,7 @@ import type { AwsClients } from '../clients.ts';
 import { createKeyProvision } from './keys.ts';
 import { createS3Notification } from './notification.ts';
 import { createSqsProvision, type QueuePlace } from './queues.ts';
+import type { ClientsFor } from './refusals.ts';
 import { createEventsProvision } from './rules.ts';
 import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
@@ -27,30 +28,21 @@ export function createProvisioner({ aws, awsOf = () => aws, queueUrl, clock }: D
   const ofQueue = (account: string | undefined): Clients => (account === undefined ? aws : awsOf(account));
   const sqsAt = ({ sqsFor, sqsIn }: Pick<Clients, 'sqsFor' | 'sqsIn'>, { url, region = aws.region }: QueuePlace): SQSClient =>
     url === undefined ? sqsIn(region) : sqsFor(url, region);
+  const clientsOf = <Client>(service: (clients: Clients['once']) => (region: string) => Client): ClientsFor<Client> => ({
+    clientFor: ({ account, region }) => service(awsOf(account))(region),
+    writerFor: ({ account, region }) => service(awsOf(account).once)(region),
+  });
   return {
-    ...createS3Notification({
-      clientFor: ({ account, region }) => awsOf(account).s3For(region),
-      writerFor: ({ account, region }) => awsOf(account).once.s3For(region),
-      clock,
-    }),
-    ...createSnsProvision({
-      clientFor: ({ account, region }) => awsOf(account).snsFor(region),
-      writerFor: ({ account, region }) => awsOf(account).once.snsFor(region),
-    }),
+    ...createS3Notification({ ...clientsOf(({ s3For }) => s3For), clock }),
+    ...createSnsProvision(clientsOf(({ snsFor }) => snsFor)),
     ...createSqsProvision({
       clientFor: (queue) => sqsAt(ofQueue(queue.account), queue),
       writerFor: (queue) => sqsAt(ofQueue(queue.account).once, queue),
       queueUrl,
       region: aws.region,
     }),
-    ...createEventsProvision({
-      clientFor: ({ account, region }) => awsOf(account).eventsFor(region),
-      writerFor: ({ account, region }) => awsOf(account).once.eventsFor(region),
-    }),
-    ...createTrailProvision({
-      clientFor: ({ account, region }) => awsOf(account).trailsFor(region),
-      writerFor: ({ account, region }) => awsOf(account).once.trailsFor(region),
-    }),
+    ...createEventsProvision(clientsOf(({ eventsFor }) => eventsFor)),
+    ...createTrailProvision(clientsOf(({ trailsFor }) => trailsFor)),
     ...createKeyProvision({ clientFor: ({ account, region }) => awsOf(account).keysFor(region) }),
   };
 }

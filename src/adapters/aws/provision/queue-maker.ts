@@ -2,32 +2,30 @@
 import { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, type STSClient } from '@aws-sdk/client-sts';
 import { FaultError } from '../../../domain/fault.ts';
-import type { QueueMaker } from '../../../pipeline/ports/queue-pair.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import type { NamedQueue, QueueMaker } from '../../../pipeline/ports/queue-pair.ts';
+import { ask, orAbsent } from './refusals.ts';
 
 export function createQueueMaker({ sqs, identity }: { readonly sqs: SQSClient; readonly identity: () => Promise<STSClient> }): QueueMaker {
   return {
     async account(signal) {
-      const send = async () => (await identity()).send(new GetCallerIdentityCommand({}), optionsOf(signal));
-      const { Account } = await asking('GetCallerIdentity', 'sts:GetCallerIdentity', send, signal);
+      const client = await identity();
+      const command = new GetCallerIdentityCommand({});
+      const { Account } = await ask('sts:GetCallerIdentity', '', (options) => client.send(command, options), signal);
       if (Account === undefined) throw new FaultError('connect.unavailable', 'GetCallerIdentity: the answer names no account');
       return Account;
     },
-    async queueNamed(name, signal) {
-      try {
-        const find = () => sqs.send(new GetQueueUrlCommand({ QueueName: name }), optionsOf(signal));
-        const { QueueUrl = '' } = await asking(`GetQueueUrl ${name}`, 'sqs:GetQueueUrl', find, signal);
-        const read = () => sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }), optionsOf(signal));
-        const { Attributes = {} } = await asking(`GetQueueAttributes ${name}`, 'sqs:GetQueueAttributes', read, signal);
-        return { url: QueueUrl, attributes: Attributes };
-      } catch (error) {
-        if (isMissing(error)) return 'absent';
-        throw error;
-      }
-    },
+    queueNamed: (name, signal) => orAbsent(queueNamed(name, signal)),
     async createQueue(name, attributes, signal) {
-      const send = () => sqs.send(new CreateQueueCommand({ QueueName: name, Attributes: attributes }), optionsOf(signal));
-      await asking(`CreateQueue ${name}`, 'sqs:CreateQueue', send, signal);
+      const command = new CreateQueueCommand({ QueueName: name, Attributes: attributes });
+      await ask('sqs:CreateQueue', name, (options) => sqs.send(command, options), signal);
     },
   };
+
+  async function queueNamed(name: string, signal?: AbortSignal): Promise<NamedQueue> {
+    const find = new GetQueueUrlCommand({ QueueName: name });
+    const { QueueUrl = '' } = await ask('sqs:GetQueueUrl', name, (options) => sqs.send(find, options), signal);
+    const read = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] });
+    const { Attributes = {} } = await ask('sqs:GetQueueAttributes', name, (options) => sqs.send(read, options), signal);
+    return { url: QueueUrl, attributes: Attributes };
+  }
 }

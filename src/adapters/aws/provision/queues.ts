@@ -16,7 +16,7 @@ import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { accountIn, regionInQueueUrl } from '../queue-address.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
 
 /** How a queue is reached. */
 export interface QueuePlace {
@@ -30,10 +30,7 @@ export interface QueuePlace {
 
 type KnownQueue = QueuePlace & { readonly url: string };
 
-interface Dependencies {
-  readonly clientFor: (queue: QueuePlace) => SQSClient;
-  /** Sends each request once. */
-  readonly writerFor: (queue: QueuePlace) => SQSClient;
+interface Dependencies extends ClientsFor<SQSClient, QueuePlace> {
   /** The URL of the bucket queue: other queues are looked for where it is. */
   readonly queueUrl: string | undefined;
   /** The region of queues whose URLs contain none. */
@@ -81,8 +78,8 @@ export function createSqsProvision({
     // the URL of the bucket queue is known: the daemon need not be permitted to look for it
     if (bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`) && regionOf(bucketQueueUrl) === arn.region) return bucketQueueUrl;
     const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
-    const send = () => clientFor(serviceAt(arn)).send(command, optionsOf(signal));
-    const { QueueUrl } = await asking(`GetQueueUrl ${queueArn}`, 'sqs:GetQueueUrl', send, signal);
+    const client = clientFor(serviceAt(arn));
+    const { QueueUrl } = await ask('sqs:GetQueueUrl', queueArn, (options) => client.send(command, options), signal);
     if (QueueUrl === undefined) throw new FaultError('connect.unavailable', `GetQueueUrl ${queueArn}: the answer has no URL`);
     urls.set(queueArn, QueueUrl);
     return QueueUrl;
@@ -105,8 +102,8 @@ export function createSqsProvision({
         ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
       ],
     });
-    const send = () => clientFor(queue).send(command, optionsOf(signal));
-    const { Attributes = {} } = await asking(`GetQueueAttributes ${queueUrl}`, 'sqs:GetQueueAttributes', send, signal);
+    const client = clientFor(queue);
+    const { Attributes = {} } = await ask('sqs:GetQueueAttributes', queueUrl, (options) => client.send(command, options), signal);
     const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
     if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
     const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
@@ -125,28 +122,21 @@ export function createSqsProvision({
     queueAt: (queueUrl, signal) =>
       found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl, account: accountIn(queueUrl) }, signal)),
     async queueOf(queueArn, signal) {
-      try {
-        return await readQueue(await reach(queueArn, signal), signal);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
-        // a queue that is made again may have another URL
-        urls.delete(queueArn);
-        return 'absent';
-      }
+      const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
+      // a queue that is made again may have another URL
+      if (observed === 'absent') urls.delete(queueArn);
+      return observed;
     },
     async createQueue(queueArn, signal) {
       const arn = queueIn(queueArn);
       const command = new CreateQueueCommand({ QueueName: arn.resource, Attributes: { MessageRetentionPeriod: RETENTION_MAX_S } });
-      const send = () => writerFor(serviceAt(arn)).send(command, optionsOf(signal));
-      await asking(`CreateQueue ${queueArn}`, 'sqs:CreateQueue', send, signal);
+      await ask('sqs:CreateQueue', queueArn, (options) => writerFor(serviceAt(arn)).send(command, options), signal);
     },
     async deleteQueue(queueArn, signal) {
-      try {
-        const queue = await reach(queueArn, signal);
-        const send = () => writerFor(queue).send(new DeleteQueueCommand({ QueueUrl: queue.url }), optionsOf(signal));
-        await asking(`DeleteQueue ${queueArn}`, 'sqs:DeleteQueue', send, signal);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
+      const queue = await orAbsent(reach(queueArn, signal));
+      if (queue !== 'absent') {
+        const command = new DeleteQueueCommand({ QueueUrl: queue.url });
+        await orAbsent(ask('sqs:DeleteQueue', queueArn, (options) => writerFor(queue).send(command, options), signal));
       }
       urls.delete(queueArn);
     },
@@ -154,11 +144,8 @@ export function createSqsProvision({
       const what = `SetQueueAttributes ${queueArn}`;
       const queue = await found(what, queueArn, reach(queueArn, signal));
       const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy: policy } });
-      await found(
-        what,
-        queue.url,
-        asking(what, 'sqs:SetQueueAttributes', () => writerFor(queue).send(command, optionsOf(signal)), signal),
-      );
+      const sent = ask('sqs:SetQueueAttributes', queueArn, (options) => writerFor(queue).send(command, options), signal);
+      await found(what, queue.url, sent);
     },
   };
 }

@@ -1,7 +1,8 @@
-/** Maps failed requests that read or make parts of a connection to errors. */
+/** Sends requests that read or make parts of a connection, and maps those that fail to errors. */
 import { FaultError } from '../../../domain/fault.ts';
 import { printable } from '../../../domain/printable.ts';
 import { RequestError } from '../../../domain/request-error.ts';
+import type { At } from '../../../pipeline/ports/provision.ts';
 import { errorText } from '../clients.ts';
 import { isCredentialsError } from '../credential-errors.ts';
 
@@ -48,19 +49,49 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && MISSING.has(error.name);
 }
 
-/** Sends a request; `what` names it and its object, `action` is the permission that it needs. */
-export async function asking<Answer>(what: string, action: string, send: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
+/** The clients of one service. */
+export interface ClientsFor<Client, Place = At> {
+  readonly clientFor: (at: Place) => Client;
+  /** Sends each request once. */
+  readonly writerFor: (at: Place) => Client;
+}
+
+interface RequestOptions {
+  readonly abortSignal?: AbortSignal;
+}
+
+/** The permission that a request needs, which has its name: `sns:CreateTopic`. */
+export type Action = `${'cloudtrail' | 'events' | 'kms' | 'sns' | 'sqs' | 'sts'}:${string}`;
+
+/** Sends a request about something. */
+export async function ask<Answer>(
+  action: Action,
+  about: string,
+  send: (options: RequestOptions) => Promise<Answer>,
+  signal?: AbortSignal,
+): Promise<Answer> {
   try {
-    return await send();
+    return await send(signal === undefined ? {} : { abortSignal: signal });
   } catch (error) {
     signal?.throwIfAborted();
-    throw isMissing(error) ? error : refusalOf(what, action, error);
+    throw isMissing(error) ? error : refusalOf(action, about, error);
+  }
+}
+
+/** What a request answers; `absent` if AWS answered that what it is about does not exist. */
+export async function orAbsent<Answer>(answer: Promise<Answer>): Promise<Answer | 'absent'> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isMissing(error)) return 'absent';
+    throw error;
   }
 }
 
 /** The error of a failed request. */
-export function refusalOf(what: string, action: string, error: unknown): Error {
+export function refusalOf(action: Action, about: string, error: unknown): Error {
   if (error instanceof RequestError || error instanceof FaultError) return error;
+  const what = `${action.slice(action.indexOf(':') + 1)} ${about}`.trimEnd();
   const reason = printable(errorText(error), TEXT_MAX);
   // before the status: AWS answers 403 for credentials that have expired, too
   if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
@@ -85,9 +116,4 @@ function statusOf(error: Error): number | undefined {
   return 'httpStatusCode' in error.$metadata && typeof error.$metadata.httpStatusCode === 'number'
     ? error.$metadata.httpStatusCode
     : undefined;
-}
-
-/** The options of a request of the SDK. */
-export function optionsOf(signal: AbortSignal | undefined): { readonly abortSignal?: AbortSignal } {
-  return signal === undefined ? {} : { abortSignal: signal };
 }

@@ -12,61 +12,51 @@ import {
   type PutTargetsResultEntry,
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
+import { defined } from '../../../domain/defined.ts';
 import { FaultError } from '../../../domain/fault.ts';
 import { tagList, tagsIn } from '../../../domain/provisioning/names.ts';
-import type { NamedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
+import type { NamedRule, ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import type { ListedRule } from '../../../domain/provisioning/shared-rule.ts';
 import { sdkTarget } from '../../../domain/provisioning/wiring.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, isMissing, optionsOf, refusalOf } from './refusals.ts';
-
-/** The SDK's client is loaded only when a rule is needed. */
-type ClientFor = (at: At) => Promise<EventBridgeClient>;
+import { ask, orAbsent, refusalOf, type ClientsFor } from './refusals.ts';
 
 /** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
 const PAGES_MAX = 50;
 /** Few rules are about one bucket. Enough to find one that leads here. */
 const FOUND_MAX = 20;
 
-/** Creates the functions. A rule has at most five targets, so one page holds them all. The clients of `writerFor` send each request once. */
+/** Creates the functions. A rule has at most five targets, so one page holds them all. The SDK's client is loaded only when a rule is needed. */
 export function createEventsProvision({
   clientFor,
   writerFor,
-}: {
-  readonly clientFor: ClientFor;
-  readonly writerFor: ClientFor;
-}): Pick<Provisioner, 'ruleOf' | 'rulesNamed' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
+}: ClientsFor<Promise<EventBridgeClient>>): Pick<
+  Provisioner,
+  'ruleOf' | 'rulesNamed' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'
+> {
+  async function ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule> {
+    const client = await clientFor(at);
+    const describe = new DescribeRuleCommand({ Name: name });
+    const {
+      Arn,
+      State,
+      EventPattern: pattern,
+    } = await ask('events:DescribeRule', name, (options) => client.send(describe, options), signal);
+    const listTags = new ListTagsForResourceCommand({ ResourceARN: Arn });
+    const { Tags } = await ask('events:ListTagsForResource', name, (options) => client.send(listTags, options), signal);
+    const targets = await targetsOf(client, name, signal);
+    return { tags: tagsIn(Tags), isEnabled: State !== 'DISABLED', targets, ...defined({ pattern }) };
+  }
+
   return {
-    async ruleOf(at, name, signal) {
-      const client = await clientFor(at);
-      const options = optionsOf(signal);
-      try {
-        const rule = await asking(
-          `DescribeRule ${name}`,
-          'events:DescribeRule',
-          () => client.send(new DescribeRuleCommand({ Name: name }), options),
-          signal,
-        );
-        const listTags = () => client.send(new ListTagsForResourceCommand({ ResourceARN: rule.Arn }), options);
-        const { Tags } = await asking(`ListTagsForResource ${name}`, 'events:ListTagsForResource', listTags, signal);
-        return {
-          tags: tagsIn(Tags),
-          isEnabled: rule.State !== 'DISABLED',
-          targets: await targetsOf(client, name, signal),
-          ...(rule.EventPattern !== undefined && { pattern: rule.EventPattern }),
-        };
-      } catch (error) {
-        if (isMissing(error)) return 'absent';
-        throw error;
-      }
-    },
+    ruleOf: (at, name, signal) => orAbsent(ruleOf(at, name, signal)),
     async rulesNamed(at, prefix, signal) {
       const client = await clientFor(at);
       const found: ListedRule[] = [];
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const command = new ListRulesCommand({ NamePrefix: prefix, Limit: 100, ...(NextToken !== undefined && { NextToken }) });
-        const answer = await asking('ListRules', 'events:ListRules', () => client.send(command, optionsOf(signal)), signal);
+        const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
         for (const { Name: name = '', EventPattern: pattern } of answer.Rules ?? [])
           found.push({ name, ...(pattern !== undefined && { pattern }) });
         ({ NextToken } = answer);
@@ -76,12 +66,11 @@ export function createEventsProvision({
     },
     async rulesAbout(at, bucket, signal) {
       const client = await clientFor(at);
-      const options = optionsOf(signal);
       const found: NamedRule[] = [];
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const command = new ListRulesCommand({ Limit: 100, ...(NextToken !== undefined && { NextToken }) });
-        const answer = await asking('ListRules', 'events:ListRules', () => client.send(command, options), signal);
+        const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
         for (const { Name: name = '', EventPattern: pattern, State } of answer.Rules ?? []) {
           if (pattern?.includes(JSON.stringify(bucket)) !== true) continue;
           const targets = await targetsOf(client, name, signal);
@@ -101,37 +90,28 @@ export function createEventsProvision({
         // ignored if the rule exists
         Tags: tagList(tags),
       });
-      await asking(`PutRule ${name}`, 'events:PutRule', () => client.send(command, optionsOf(signal)), signal);
+      await ask('events:PutRule', name, (options) => client.send(command, options), signal);
     },
     async putTarget(at, { name, target }, signal) {
       const client = await writerFor(at);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
-      const what = `PutTargets ${name}`;
-      const { FailedEntryCount, FailedEntries = [] } = await asking(
-        what,
-        'events:PutTargets',
-        () => client.send(command, optionsOf(signal)),
-        signal,
-      );
-      if ((FailedEntryCount ?? 0) > 0) throw refusalOf(what, 'events:PutTargets', failedEntry(FailedEntries[0]));
+      const answer = await ask('events:PutTargets', name, (options) => client.send(command, options), signal);
+      const { FailedEntryCount = 0, FailedEntries = [] } = answer;
+      if (FailedEntryCount > 0) throw refusalOf('events:PutTargets', name, failedEntry(FailedEntries[0]));
     },
     async removeRule(at, { name, target }, signal) {
       const client = await writerFor(at);
-      const options = optionsOf(signal);
-      try {
-        const untarget = () => client.send(new RemoveTargetsCommand({ Rule: name, Ids: [target.id] }), options);
-        await asking(`RemoveTargets ${name}`, 'events:RemoveTargets', untarget, signal);
-        await asking(`DeleteRule ${name}`, 'events:DeleteRule', () => client.send(new DeleteRuleCommand({ Name: name }), options), signal);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
-      }
+      const untarget = new RemoveTargetsCommand({ Rule: name, Ids: [target.id] });
+      if ((await orAbsent(ask('events:RemoveTargets', name, (options) => client.send(untarget, options), signal))) === 'absent') return;
+      const remove = new DeleteRuleCommand({ Name: name });
+      await orAbsent(ask('events:DeleteRule', name, (options) => client.send(remove, options), signal));
     },
   };
 }
 
 async function targetsOf(client: EventBridgeClient, name: string, signal?: AbortSignal): Promise<readonly ObservedTarget[]> {
-  const list = () => client.send(new ListTargetsByRuleCommand({ Rule: name }), optionsOf(signal));
-  const { Targets = [] } = await asking(`ListTargetsByRule ${name}`, 'events:ListTargetsByRule', list, signal);
+  const list = new ListTargetsByRuleCommand({ Rule: name });
+  const { Targets = [] } = await ask('events:ListTargetsByRule', name, (options) => client.send(list, options), signal);
   return Targets.map(observedTarget);
 }
 

@@ -19,7 +19,7 @@ import { jsonOf } from '../../../domain/provisioning/facts.ts';
 import { parseArn, tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
 import type { At, OwnedSubscription, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, isMissing, optionsOf } from './refusals.ts';
+import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
 
 type TopicFunctions =
   | 'topicOf'
@@ -36,27 +36,20 @@ const PAGES_MAX = 50;
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
-export function createSnsProvision({
-  clientFor,
-  writerFor,
-}: {
-  readonly clientFor: (at: At) => SNSClient;
-  /** Sends each request once. */
-  readonly writerFor: (at: At) => SNSClient;
-}): Pick<Provisioner, TopicFunctions> {
+export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClient>): Pick<Provisioner, TopicFunctions> {
   const clientOf = (arn: string): SNSClient => clientFor(placeOf(arn));
   const writerOf = (arn: string): SNSClient => writerFor(placeOf(arn));
   const writerOfOwner = ({ arn, owner }: OwnedSubscription): SNSClient => writerFor(withOwner(placeOf(arn), owner));
 
   /** The subscription of the queue, and how many others there are. */
   async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
+    const client = clientOf(topicArn);
     let others = 0;
     let found: OwnedSubscription | undefined;
     let token: string | undefined;
     for (let page = 0; page < PAGES_MAX; page += 1) {
       const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
-      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
-      const answer = await asking(`ListSubscriptionsByTopic ${topicArn}`, 'sns:ListSubscriptionsByTopic', send, signal);
+      const answer = await ask('sns:ListSubscriptionsByTopic', topicArn, (options) => client.send(command, options), signal);
       for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING, Owner: owner } of answer.Subscriptions ?? []) {
         if (Endpoint === queueArn && Protocol === 'sqs') found = { arn, owner };
         else others += 1;
@@ -91,49 +84,45 @@ export function createSnsProvision({
   async function attributesOf(subscription: OwnedSubscription, signal?: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { arn, owner } = subscription;
     const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
-    const send = () => clientFor(withOwner(placeOf(arn), owner)).send(command, optionsOf(signal));
-    const { Attributes = {} } = await asking(`GetSubscriptionAttributes ${arn}`, 'sns:GetSubscriptionAttributes', send, signal);
+    const client = clientFor(withOwner(placeOf(arn), owner));
+    const { Attributes = {} } = await ask('sns:GetSubscriptionAttributes', arn, (options) => client.send(command, options), signal);
     return Attributes;
   }
 
+  async function topicOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
+    const command = new GetTopicAttributesCommand({ TopicArn: topicArn });
+    const { Attributes = {} } = await ask(
+      'sns:GetTopicAttributes',
+      topicArn,
+      (options) => clientOf(topicArn).send(command, options),
+      signal,
+    );
+    const { found, others } = await subscriptionsOf(topicArn, queueArn, signal);
+    const { Policy, KmsMasterKeyId, FifoTopic } = Attributes;
+    const topic = {
+      isFifo: FifoTopic === 'true',
+      otherSubscriptions: others,
+      ...(Policy !== undefined && { policy: Policy }),
+      ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
+    };
+    return { topic, subscription: found === undefined ? ('absent' as const) : await subscriptionOf(found, signal) };
+  }
+
   return {
-    async topicOf(topicArn, queueArn, signal) {
-      const command = new GetTopicAttributesCommand({ TopicArn: topicArn });
-      const send = () => clientOf(topicArn).send(command, optionsOf(signal));
-      try {
-        const { Attributes = {} } = await asking(`GetTopicAttributes ${topicArn}`, 'sns:GetTopicAttributes', send, signal);
-        const { found, others } = await subscriptionsOf(topicArn, queueArn, signal);
-        const { Policy, KmsMasterKeyId, FifoTopic } = Attributes;
-        const topic = {
-          isFifo: FifoTopic === 'true',
-          otherSubscriptions: others,
-          ...(Policy !== undefined && { policy: Policy }),
-          ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
-        };
-        return { topic, subscription: found === undefined ? 'absent' : await subscriptionOf(found, signal) };
-      } catch (error) {
-        if (isMissing(error)) return 'absent';
-        throw error;
-      }
-    },
+    topicOf: (topicArn, queueArn, signal) => orAbsent(topicOf(topicArn, queueArn, signal)),
     async topicTags(topicArn, signal) {
-      const send = () => clientOf(topicArn).send(new ListTagsForResourceCommand({ ResourceArn: topicArn }), optionsOf(signal));
-      try {
-        const { Tags } = await asking(`ListTagsForResource ${topicArn}`, 'sns:ListTagsForResource', send, signal);
-        return tagsIn(Tags);
-      } catch (error) {
-        if (isMissing(error)) return 'absent';
-        throw error;
-      }
+      const command = new ListTagsForResourceCommand({ ResourceArn: topicArn });
+      const client = clientOf(topicArn);
+      const found = await orAbsent(ask('sns:ListTagsForResource', topicArn, (options) => client.send(command, options), signal));
+      return found === 'absent' ? found : tagsIn(found.Tags);
     },
     async createTopic(topicArn, tags, signal) {
       const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags: tagList(tags) });
-      await asking(`CreateTopic ${topicArn}`, 'sns:CreateTopic', () => writerOf(topicArn).send(command, optionsOf(signal)), signal);
+      await ask('sns:CreateTopic', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
     async setTopicPolicy(topicArn, policy, signal) {
       const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
-      const send = () => writerOf(topicArn).send(command, optionsOf(signal));
-      await asking(`SetTopicAttributes ${topicArn}`, 'sns:SetTopicAttributes', send, signal);
+      await ask('sns:SetTopicAttributes', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
     async subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
       const command = new SubscribeCommand({
@@ -145,26 +134,23 @@ export function createSnsProvision({
       });
       // SNS asks for no confirmation if the account of the queue subscribes it
       const writer = writerFor(withOwner(placeOf(topicArn), parseArn(queueArn)?.account));
-      await asking(`Subscribe ${topicArn}`, 'sns:Subscribe', () => writer.send(command, optionsOf(signal)), signal);
+      await ask('sns:Subscribe', topicArn, (options) => writer.send(command, options), signal);
     },
     async setSubscription(subscription, attributes, signal) {
       const { arn } = subscription;
       for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
         const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-        const send = () => writerOfOwner(subscription).send(command, optionsOf(signal));
-        await asking(`SetSubscriptionAttributes ${arn}`, 'sns:SetSubscriptionAttributes', send, signal);
+        await ask('sns:SetSubscriptionAttributes', arn, (options) => writerOfOwner(subscription).send(command, options), signal);
       }
     },
     async unsubscribe(subscription, signal) {
       const { arn } = subscription;
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
-      await gone(
-        asking(`Unsubscribe ${arn}`, 'sns:Unsubscribe', () => writerOfOwner(subscription).send(command, optionsOf(signal)), signal),
-      );
+      await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOfOwner(subscription).send(command, options), signal));
     },
     async deleteTopic(topicArn, signal) {
       const command = new DeleteTopicCommand({ TopicArn: topicArn });
-      await gone(asking(`DeleteTopic ${topicArn}`, 'sns:DeleteTopic', () => writerOf(topicArn).send(command, optionsOf(signal)), signal));
+      await orAbsent(ask('sns:DeleteTopic', topicArn, (options) => writerOf(topicArn).send(command, options), signal));
     },
   };
 }
@@ -193,13 +179,4 @@ function placeOf(arn: string): At {
 
 function withOwner({ account, region }: At, owner: string | undefined): At {
   return { account: owner ?? account, region };
-}
-
-/** What is gone already need not be removed. */
-async function gone(removal: Promise<unknown>): Promise<void> {
-  try {
-    await removal;
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
 }

@@ -13,25 +13,19 @@ import { FaultError } from '../../../domain/fault.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedTrail } from '../../../domain/provisioning/observed.ts';
 import { parseSelectors, selectorsInput } from '../../../domain/provisioning/trail.ts';
-import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { asking, optionsOf } from './refusals.ts';
-
-/** The SDK's client is loaded only when a trail is needed. */
-type ClientFor = (at: At) => Promise<CloudTrailClient>;
+import type { Provisioner } from '../../../pipeline/ports/provision.ts';
+import { ask, type ClientsFor } from './refusals.ts';
 
 /** What the domain has checked is sent as it is. */
 const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
   (value) => typeof value === 'object',
 );
 
-/** Creates the functions. Those of `writerFor` send each request once. */
+/** Creates the functions. The SDK's client is loaded only when a trail is needed. */
 export function createTrailProvision({
   clientFor,
   writerFor,
-}: {
-  readonly clientFor: ClientFor;
-  readonly writerFor: ClientFor;
-}): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
+}: ClientsFor<Promise<CloudTrailClient>>): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
   async function observe(
     account: string,
     { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
@@ -39,11 +33,10 @@ export function createTrailProvision({
   ): Promise<ObservedTrail> {
     // requests about a trail are answered completely in its home region only
     const client = await clientFor({ account, region: HomeRegion });
-    const options = optionsOf(signal);
-    const status = () => client.send(new GetTrailStatusCommand({ Name: arn }), options);
-    const { IsLogging } = await asking(`GetTrailStatus ${arn}`, 'cloudtrail:GetTrailStatus', status, signal);
-    const select = () => client.send(new GetEventSelectorsCommand({ TrailName: arn }), options);
-    const selectors = await asking(`GetEventSelectors ${arn}`, 'cloudtrail:GetEventSelectors', select, signal);
+    const status = new GetTrailStatusCommand({ Name: arn });
+    const { IsLogging } = await ask('cloudtrail:GetTrailStatus', arn, (options) => client.send(status, options), signal);
+    const select = new GetEventSelectorsCommand({ TrailName: arn });
+    const selectors = await ask('cloudtrail:GetEventSelectors', arn, (options) => client.send(select, options), signal);
     return {
       arn,
       homeRegion: HomeRegion,
@@ -60,8 +53,8 @@ export function createTrailProvision({
       // trails of an organisation are listed in the accounts of its members as well
       const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
       const client = await clientFor({ account: at.account, region });
-      const describe = () => client.send(new DescribeTrailsCommand({ includeShadowTrails: true }), optionsOf(signal));
-      const { trailList = [] } = await asking('DescribeTrails', 'cloudtrail:DescribeTrails', describe, signal);
+      const describe = new DescribeTrailsCommand({ includeShadowTrails: true });
+      const { trailList = [] } = await ask('cloudtrail:DescribeTrails', '', (options) => client.send(describe, options), signal);
       const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
         'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
       );
@@ -74,7 +67,7 @@ export function createTrailProvision({
       if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
       const client = await writerFor(at);
       const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
-      await asking(`PutEventSelectors ${trailArn}`, 'cloudtrail:PutEventSelectors', () => client.send(command, optionsOf(signal)), signal);
+      await ask('cloudtrail:PutEventSelectors', trailArn, (options) => client.send(command, options), signal);
     },
   };
 }
