@@ -9,6 +9,8 @@ import { createServer } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
 import { apiKey, createFakeControl, explanation, job, objectDocument, type FakeControl, facets } from '../support/fakes/control.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
+import { get, type BrowserAnswer } from '../support/identity/browser.ts';
+import { jsonOf } from '../support/identity/http-world.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 
 const ready: ReadinessReport = { ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } };
@@ -31,12 +33,7 @@ const parts = () => ({ operations: fake.checked, readiness: { read: () => report
 
 afterEach(() => listener.close());
 
-interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly text: string;
-  readonly json: Record<string, unknown>;
-}
+type Answer = BrowserAnswer & { readonly json: Record<string, unknown> };
 
 interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
@@ -45,25 +42,10 @@ interface Sent {
   readonly to?: number;
 }
 
-/** By node:http, because fetch does not let a caller choose Host or Sec-Fetch-Site. */
-function send(method: string, path: string, { headers = {}, body, to = port }: Sent = {}): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const sent = httpRequest(
-      { host: '127.0.0.1', port: to, method, path, headers: { host: `127.0.0.1:${to}`, ...headers } },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => (text += chunk));
-        response.on('error', reject);
-        response.on('end', () => {
-          const isJson = String(response.headers['content-type']).includes('json') && text !== '';
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: isJson ? JSON.parse(text) : {} });
-        });
-      },
-    );
-    sent.on('error', reject);
-    sent.end(body);
-  });
+async function send(method: string, path: string, { to = port, ...sent }: Sent = {}): Promise<Answer> {
+  const answer = await get(`http://127.0.0.1:${to}${path}`, { ...sent, method });
+  const isJson = String(answer.headers['content-type']).includes('json') && answer.text !== '';
+  return { ...answer, json: isJson ? jsonOf(answer) : {} };
 }
 
 const sendJson = (method: string, path: string, value: unknown): Promise<Answer> =>

@@ -1,8 +1,8 @@
-import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHealthListener } from '../../src/http/health-listener.ts';
 import type { Listener } from '../../src/http/server.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
+import { get } from '../support/identity/browser.ts';
 
 let listener: Listener;
 let port: number;
@@ -21,16 +21,7 @@ async function listenOn(host: string): Promise<void> {
 
 afterEach(() => listener.close());
 
-const statusOf = (path: string, host: string) =>
-  new Promise((resolve, reject) => {
-    const headers = { host };
-    httpRequest({ host: '127.0.0.1', port, path, headers }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    })
-      .on('error', reject)
-      .end();
-  });
+const statusOf = async (path: string, host: string) => (await get(`http://127.0.0.1:${port}${path}`, { headers: { host } })).status;
 
 it('answers health and metrics under whatever name it is reached, where others may reach it', async () => {
   await listener.close();

@@ -1,5 +1,3 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Context, Operations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
@@ -7,6 +5,7 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { createRegistryOperations } from '../../src/http/client/registry.ts';
 import { bucketAnswer, createFakeControl, explanation, nastyKey, type FakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
+import { startScripted, type Script, type ScriptedAnswer } from '../support/servers/scripted.ts';
 
 let fake: FakeControl;
 let listener: ControlPlane;
@@ -115,46 +114,26 @@ describe('a registry by its address', () => {
 });
 
 describe('where no registry of this version answers', () => {
-  const servers: Server[] = [];
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close();
-  });
-
-  async function somethingElse(handler: RequestListener): Promise<Operations> {
-    const server = createServer(handler);
-    servers.push(server);
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    return createRegistryOperations(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  }
+  const operationsAt = async (script: Script): Promise<Operations> => createRegistryOperations((await startScripted(script)).url);
 
   it('says that nobody listens', async () => {
-    const operations = await somethingElse(() => undefined);
-    const [server] = servers.splice(0);
-    await new Promise((resolve) => {
-      server?.close(resolve);
-    });
-    await expect(operations.listJobs({}, context)).rejects.toMatchObject({
+    const server = await startScripted(() => undefined);
+    await server.close();
+    await expect(createRegistryOperations(server.url).listJobs({}, context)).rejects.toMatchObject({
       code: 'registry.unreachable',
       reason: expect.stringContaining('ECONNREFUSED'),
     });
   });
 
-  it.each<[string, RequestListener]>([
-    ['a page', (_request, response) => void response.end('<html>')],
-    ['an error page', (_request, response) => void response.writeHead(502).end('<html>bad gateway')],
-    ['nothing', (_request, response) => void response.end()],
-    ['other JSON', (_request, response) => void response.end('{"items":7}')],
-    [
-      'a problem of a later version',
-      (_request, response) => {
-        const problem = { type: 'about:blank', title: 'Conflict', status: 409, detail: 'the moon is full', code: 'moon.full' };
-        response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
-      },
-    ],
-  ])('says what is answered instead: %s', async (_, handler) => {
-    const operations = await somethingElse(handler);
+  const later = { type: 'about:blank', title: 'Conflict', status: 409, detail: 'the moon is full', code: 'moon.full' };
+  it.each<[string, ScriptedAnswer]>([
+    ['a page', { body: '<html>' }],
+    ['an error page', { status: 502, body: '<html>bad gateway' }],
+    ['nothing', {}],
+    ['other JSON', { body: '{"items":7}' }],
+    ['a problem of a later version', { status: 409, headers: { 'content-type': 'application/problem+json' }, body: later }],
+  ])('says what is answered instead: %s', async (_, answer) => {
+    const operations = await operationsAt(() => answer);
     await expect(operations.listJobs({}, context)).rejects.toMatchObject({
       code: 'registry.unknown-answer',
       reason: expect.stringContaining('GET /v1/jobs'),
@@ -162,19 +141,14 @@ describe('where no registry of this version answers', () => {
   });
 
   it('follows no redirect: it may lead anywhere', async () => {
-    const asked: (string | undefined)[] = [];
-    const operations = await somethingElse((request, response) => {
-      asked.push(request.url);
-      response.writeHead(307, { location: '/elsewhere' }).end();
-    });
-    await expect(operations.removeBucket({ params }, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
-    expect(asked).toEqual(['/v1/buckets/photos']);
+    const server = await startScripted(() => ({ status: 307, headers: { location: '/elsewhere' } }));
+    const removed = createRegistryOperations(server.url).removeBucket({ params }, context);
+    await expect(removed).rejects.toMatchObject({ code: 'registry.unreachable' });
+    expect(server.asked.map(({ path }) => path)).toEqual(['/v1/buckets/photos']);
   });
 
   it('says that the connection broke in the middle of an answer', async () => {
-    const operations = await somethingElse((_request, response) => {
-      response.writeHead(200, { 'content-length': '100' }).write('{"items":', () => response.destroy());
-    });
+    const operations = await operationsAt(() => ({ headers: { 'content-length': '100' }, body: '{"items":', isCut: true }));
     await expect(operations.listJobs({}, context)).rejects.toMatchObject({ code: 'registry.unreachable' });
   });
 });

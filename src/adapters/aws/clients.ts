@@ -86,9 +86,7 @@ const STS_CONNECTIONS_MAX = 2;
 const RECEIVE_SLACK_MS = 10_000;
 /** Concurrent batches of ten messages that are settled: about 3,000 messages a second at 100 ms per request. */
 const SQS_CONNECTIONS_MAX = 50;
-/** Repeating a delete or a visibility change does no harm, and can prevent a redelivery. */
-const SQS_ATTEMPTS_MAX = 3;
-/** What the SDK does by itself. */
+/** What the SDK does by itself. Of SQS, repeating a delete or a visibility change does no harm, and can prevent a redelivery. */
 const ATTEMPTS_MAX = 3;
 /** One retry. Anything that lasts longer is a fault, which the pipeline waits out. */
 const S3_ATTEMPTS_MAX = 2;
@@ -141,21 +139,6 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     return withDirectRequests({ client, signer, repeats: maxAttempts > 1 });
   }
 
-  const snsClient = (region: string, maxAttempts: number) =>
-    new SNSClient({ ...explicitEndpoint(options.endpoints.sns), credentials, region, maxAttempts, requestHandler });
-
-  const s3Client = (region: string, maxAttempts: number) =>
-    new S3Client({
-      ...explicitEndpoint(options.endpoints.s3),
-      credentials,
-      region,
-      forcePathStyle: options.s3.forcePathStyle,
-      // a bucket that moved must be noticed, so that the region in its record is read again
-      followRegionRedirects: false,
-      maxAttempts,
-      requestHandler: handlerOptions(options.s3.timeoutMs, options.s3.connectionsMax, proxyEnv),
-    });
-
   /** The clients of a service whose module is loaded with the first of them. */
   function lazily<Client extends { destroy(): void }>(
     load: () => Promise<(region: string) => Client>,
@@ -168,38 +151,50 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     };
   }
 
-  const eventsClients = (maxAttempts: number): AwsClients['eventsFor'] =>
-    lazily(async () => {
-      const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
-      return (region) => new Client({ ...explicitEndpoint(options.endpoints.events), credentials, region, maxAttempts, requestHandler });
-    });
+  const configOf = (endpoint: string | undefined, region: string, maxAttempts: number) => ({
+    ...explicitEndpoint(endpoint),
+    credentials,
+    region,
+    maxAttempts,
+    requestHandler,
+  });
 
-  const trailsClients = (maxAttempts: number): AwsClients['trailsFor'] =>
-    lazily(async () => {
-      const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
-      return (region) => new Client({ ...explicitEndpoint(options.endpoints.trails), credentials, region, maxAttempts, requestHandler });
-    });
+  /** The clients that send a request at most this often. */
+  function clientsOf(attempts: { readonly s3: number; readonly others: number }): OnceClients {
+    const { endpoints, s3 } = options;
+    return {
+      sqsFor: sqsClients(attempts.others),
+      sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, attempts.others)),
+      snsFor: cached((region) => new SNSClient(configOf(endpoints.sns, region, attempts.others))),
+      s3For: cached(
+        (region) =>
+          new S3Client({
+            ...configOf(endpoints.s3, region, attempts.s3),
+            forcePathStyle: s3.forcePathStyle,
+            // a bucket that moved must be noticed, so that the region in its record is read again
+            followRegionRedirects: false,
+            requestHandler: handlerOptions(s3.timeoutMs, s3.connectionsMax, proxyEnv),
+          }),
+      ),
+      eventsFor: lazily(async () => {
+        const { EventBridgeClient: Client } = await import('@aws-sdk/client-eventbridge');
+        return (region) => new Client(configOf(endpoints.events, region, attempts.others));
+      }),
+      trailsFor: lazily(async () => {
+        const { CloudTrailClient: Client } = await import('@aws-sdk/client-cloudtrail');
+        return (region) => new Client(configOf(endpoints.trails, region, attempts.others));
+      }),
+    };
+  }
 
   return {
     region: options.region,
-    sqsFor: sqsClients(SQS_ATTEMPTS_MAX),
+    ...clientsOf({ s3: S3_ATTEMPTS_MAX, others: ATTEMPTS_MAX }),
+    once: clientsOf({ s3: 1, others: 1 }),
     sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl, options.region), receiveHandler, 1)),
-    sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, SQS_ATTEMPTS_MAX)),
-    snsFor: cached((region) => snsClient(region, ATTEMPTS_MAX)),
-    s3For: cached((region) => s3Client(region, S3_ATTEMPTS_MAX)),
-    eventsFor: eventsClients(ATTEMPTS_MAX),
-    trailsFor: trailsClients(ATTEMPTS_MAX),
-    once: {
-      sqsFor: sqsClients(1),
-      sqsIn: cached((region) => sqsClient(serviceIn(region), requestHandler, 1)),
-      snsFor: cached((region) => snsClient(region, 1)),
-      s3For: cached((region) => s3Client(region, 1)),
-      eventsFor: eventsClients(1),
-      trailsFor: trailsClients(1),
-    },
     keysFor: lazily(async () => {
       const { KMSClient: Client } = await import('@aws-sdk/client-kms');
-      return (region) => new Client({ ...explicitEndpoint(options.endpoints.keys), credentials, region, requestHandler });
+      return (region) => new Client(configOf(options.endpoints.keys, region, ATTEMPTS_MAX));
     }),
     async identityIn(region) {
       const { STSClient: Client } = await import('@aws-sdk/client-sts');

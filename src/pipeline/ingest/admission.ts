@@ -2,10 +2,10 @@
 import { faultOf } from '../../domain/fault.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { HeldSet } from './held-set.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { LabelsOf, Telemetry } from '../ports/telemetry.ts';
+import type { LabelsOf } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How soon a condition that holds receiving back is checked again. */
 const CHECK_AGAIN_MS = 200;
@@ -24,13 +24,11 @@ export interface Admission {
   readonly state: ReceivingState;
 }
 
-interface AdmissionDependencies {
+interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'cluster'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
   readonly store: StateStore;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly inFlightMax: number;
   readonly autoConnects: boolean;
 }

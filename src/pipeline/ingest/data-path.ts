@@ -15,7 +15,6 @@ import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { HeldSet, InHand } from './held-set.ts';
-import type { Clock } from '../ports/clock.ts';
 import { labelOf } from '../ports/series.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
@@ -25,6 +24,7 @@ import type { SeriesRecorder } from '../series/recorder.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Handover } from '../gaps/handover.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How often an unknown event is logged, by its name: the configuration that sends it changes rarely. */
 const UNKNOWN_EVENT_MS = 3_600_000;
@@ -32,7 +32,7 @@ const UNKNOWN_EVENT_MS = 3_600_000;
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
-interface DataPathDependencies {
+interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly held: HeldSet;
   readonly weights: Weights;
   readonly settler: Settler;
@@ -43,8 +43,6 @@ interface DataPathDependencies {
   readonly waiting: Waiting;
   readonly handover: Handover;
   readonly maxReceiveCount: (queueUrl: string) => number;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly series: Pick<SeriesRecorder, 'event'>;
 }
 

@@ -21,10 +21,8 @@ import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
 import { createHeldSet } from './held-set.ts';
 import { createDataPath } from './data-path.ts';
 import { createLastEvents } from '../buckets/last-events.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
 import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
@@ -38,6 +36,7 @@ import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
 import { createWeights } from './weights.ts';
 import type { Fault } from '../../domain/fault.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
 const POLL_GRACE_MS = 500;
@@ -59,7 +58,7 @@ export interface IngestLimits {
   readonly autoConnectMax: number;
 }
 
-export interface IngestParts {
+export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Store;
   readonly storage: ObjectStorage;
   readonly queues: QueueClient;
@@ -72,8 +71,6 @@ export interface IngestParts {
   readonly connect: ConnectBucket;
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly tracing: Tracing;
   readonly series: Pick<SeriesRecorder, 'event'>;
   readonly limits: IngestLimits;

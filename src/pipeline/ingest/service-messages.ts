@@ -7,26 +7,21 @@ import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { TopicClient } from '../ports/queues.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Waiting } from './waiting.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 
 /** Handles a message about the wiring and returns its outcome. Rejects only with the reason of the stop. */
 export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
 
-interface ServiceDependencies {
-  readonly state: StateStore;
+interface ServiceDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly topics: TopicClient;
   readonly gaps: GapReports;
   readonly waiting: Pick<Waiting, 'afterStoreFault'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
 }
 
 /** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */

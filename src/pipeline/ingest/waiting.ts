@@ -10,12 +10,11 @@ import { faultOf, circuitOf, type Fault } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { LostChange, Outcome } from '../../domain/messages/outcome.ts';
 import type { HandedOverRecord, Handover } from '../gaps/handover.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import { NO_PERMIT, type Attempt, type Permit } from '../serving/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
 const HIDDEN_MIN_S = 30;
@@ -32,12 +31,10 @@ const RETENTION_MARGIN_MS = 43_200_000;
 /** A failure that has not opened its circuit yet may be chance: the record tries again soon, and the third failure opens the circuit. */
 export const RETRY_MS = 500;
 
-interface WaitingDependencies {
+interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Circuits;
   readonly handover: Handover;
   readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'maxReceiveCount' | 'retentionMs'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   /** Receiving stops when more messages are in flight. */

@@ -10,8 +10,8 @@ import type { Occupancy } from './occupancy.ts';
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import { takeRange, type Taking } from '../../domain/reindex/range-transitions.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
+import type { Listed, StateEntry } from '../ports/state.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 export interface ClaimedRange {
   readonly job: JobRecord;
@@ -97,9 +97,7 @@ export interface HeldRange {
   release(): void;
 }
 
-interface HeldDependencies {
-  readonly state: StateStore;
-  readonly clock: Clock;
+interface HeldDependencies extends WithPorts<'state' | 'clock'> {
   readonly worker: string;
 }
 

@@ -12,10 +12,8 @@ import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
 import { jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { BucketListing } from '../ports/storage.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { DueEntry } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
 import { createReceiveFault } from '../serving/readiness.ts';
@@ -29,6 +27,7 @@ import type { RangeLimits } from './range-records.ts';
 import { createRunRange } from './run-range.ts';
 import { createTakeStep, diedAtStep } from './advance-job.ts';
 import { createWorkerSlots, type WorkerSlots } from './worker-slots.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** How long aborted turns have after the deadline to give their ranges back. */
 const ABORTED_GRACE_MS = 500;
@@ -60,13 +59,11 @@ const RANGES_WHEN_SLOW = 2;
 /** How often a worker without a free slot looks whether anything is due that other workers could take. */
 const OTHERS_CHECK_MS = 5_000;
 
-export interface ReindexParts {
+export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'state' | 'scan'>;
   readonly listing: BucketListing;
   readonly turn: ReconcileTurn;
   readonly circuits: Pick<Circuits, 'openOf'>;
-  readonly clock: Clock;
-  readonly telemetry: Telemetry;
   /** Whether the index is so slow that more ranges at the same time would only wait longer. Default: it never is. */
   readonly indexIsSlow?: () => boolean;
   /** A name that no other process has or had. */

@@ -1,8 +1,7 @@
 /** A registry on 127.0.0.1 that speaks the part of the API that clients need for logins, for tests of clients. */
 import { createHash, randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { problemSchema } from '../../../src/api/problem.ts';
+import { listenScripted, type ScriptedRequest } from '../servers/scripted.ts';
 
 /** What the registry shows of every key. */
 const KEY = {
@@ -42,27 +41,17 @@ export async function startLoginRegistry() {
   const canned = new Map<string, Answer>();
   const settings = { version: '1.67.0', expiresInS: 604_800, registryUrl: '', iss: '', refusal: '' };
 
-  const server = createServer((request, response) => {
-    void (async () => {
-      const { status, headers = {}, json } = await answerTo(request);
-      response.writeHead(status, { 'content-type': 'application/json', ...headers });
-      response.end(json === undefined ? undefined : JSON.stringify(json));
-    })();
+  const { url, close } = await listenScripted((request) => {
+    const { status, headers, json } = answerTo(request);
+    return { status, headers: { 'content-type': 'application/json', ...headers }, ...(json !== undefined && { body: json }) };
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${address.port}`;
   settings.registryUrl = url;
   settings.iss = url;
 
-  async function answerTo(request: IncomingMessage): Promise<Answer> {
-    const asked = new URL(request.url ?? '', url);
-    const text = (await request.toArray()).join('');
+  function answerTo({ method, path, headers: { authorization }, body: text }: ScriptedRequest): Answer {
+    const asked = new URL(path, url);
     const body: ReceivedRequest['body'] = text === '' ? {} : JSON.parse(text);
-    const place = `${request.method} ${asked.pathname}`;
-    const { authorization } = request.headers;
+    const place = `${method} ${asked.pathname}`;
     received.push({ place, query: Object.fromEntries(asked.searchParams), authorization, body });
     const fixed = canned.get(place);
     if (fixed !== undefined) return fixed;
@@ -121,12 +110,7 @@ export async function startLoginRegistry() {
     sessions: (): number => sessions.size,
     places: (): readonly string[] => received.map(({ place }) => place),
     credentialsSent: (): readonly string[] => received.flatMap(({ authorization }) => authorization ?? []),
-    async close(): Promise<void> {
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    },
+    close,
   };
 }
 

@@ -1,13 +1,12 @@
 /** Registries as processes with a real issuer, and people who use both with browsers and programs. */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
 import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../servers/daemon.ts';
+import { listenScripted } from '../servers/scripted.ts';
 import { get, type BrowserAnswer } from './browser.ts';
 import { CLIENT_ID, CLIENT_SECRET, startProvider, type Person, type StartedProvider } from './provider.ts';
 import { REDIRECT, VERIFIER } from './world.ts';
@@ -170,22 +169,9 @@ export type RegistryWorld = Awaited<ReturnType<typeof startRegistryWorld>>;
 
 /** A server that browses for programs: they send it the address, and `drive` does what the browser of a person does with it. */
 export async function startDriver(drive: (address: string, path: string) => Promise<string>) {
-  const server = createServer((incoming, response) => {
-    incoming
-      .toArray()
-      .then((parts) => drive(parts.join(''), incoming.url ?? ''))
-      .then((text) => response.end(text))
-      .catch((error: unknown) => response.writeHead(500).end(String(error)));
+  const { url, close } = await listenScripted(async ({ path, body }) => {
+    const answer = drive(body, path).then((text) => ({ body: text }));
+    return answer.catch((error: unknown) => ({ status: 500, body: String(error) }));
   });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  return {
-    env: {
-      BROWSER: `${process.execPath} ${DRIVEN_BROWSER} %s`,
-      BROWSER_DRIVER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => void server.close(resolve));
-    },
-  };
+  return { env: { BROWSER: `${process.execPath} ${DRIVEN_BROWSER} %s`, BROWSER_DRIVER: url }, close };
 }
