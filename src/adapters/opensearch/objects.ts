@@ -4,7 +4,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import { createBulkWrite } from './bulk.ts';
-import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createBucketProbe } from './probe.ts';
@@ -74,16 +74,11 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async createBucket(bucket, signal) {
+      const [index = names.objectsIndex(bucket)] = await indicesOf(bucket, signal);
       const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };
-      const addAliases = (index: string): Promise<OpenSearchAnswer> => {
-        const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
-        return client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal);
-      };
-      const index = names.objectsIndex(bucket);
+      const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
       // tried first, because for an existing index it needs neither the permission to create indices nor a disk below its watermark
-      let aliased = await addAliases(index);
-      const [copy] = isIndexMissing(aliased) ? await indicesOf(bucket, signal) : [];
-      if (copy !== undefined) aliased = await addAliases(copy);
+      const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal);
       if (!isIndexMissing(aliased)) {
         bodyOf(aliased);
         return;
