@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
-import { cursorOption, limitOption, printPage, printing, withExamples, type PageOptions } from './arguments.ts';
+import { cursorOption, limitOption, type PageOptions, printing, listing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addAdminKeyCommands } from './keys.ts';
 import { jsonText, tableText, fieldsText } from './output.ts';
@@ -189,14 +189,12 @@ function addList(grants: Command, cli: Cli): void {
     .summary('list the grants')
     .description('Lists the grants.')
     .option('--who <who>', `only grants to ${WHO}`)
-    .option('--where <where>', `only grants by which something of ${WHERE} may be read`)
-    .addOption(limitOption())
-    .addOption(cursorOption());
+    .option('--where <where>', `only grants by which something of ${WHERE} may be read`);
   interface ListOptions extends JsonOption, PageOptions {
     readonly who?: string;
     readonly where?: string;
   }
-  printing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(
+  listing(list, 'tally admin grants list', 'tally admin grants list --where photos/2026/').action(
     async ({ json, ...query }: ListOptions) => {
       const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
       printPage(cli, { json }, page, {
@@ -225,10 +223,8 @@ function addAccess(admin: Command, cli: Cli): void {
     .summary('who may read this, and what this person may read')
     .description('Shows who may read something of a bucket, or what one person may read, and by which grants.')
     .addOption(new Option('--where <where>', `who may read something of ${WHERE}`).conflicts('user'))
-    .option('--user <id>', 'what the user with this id may read; `tally admin users list` shows the ids')
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(access, 'tally admin access --where photos/2026/', 'tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7').action(
+    .option('--user <id>', 'what the user with this id may read; `tally admin users list` shows the ids');
+  listing(access, 'tally admin access --where photos/2026/', 'tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7').action(
     async ({ json, user, where, ...page }: AccessOptions) => {
       if (user !== undefined) {
         const answer = await cli.withControl((control, context) => control.getAccess({ params: { id: user } }, context));
@@ -326,10 +322,8 @@ function addAppointments(admin: Command, cli: Cli): void {
   const appointments = admin
     .command('appointments')
     .summary('list the appointments that wait for a login')
-    .description('Lists the appointments that wait for a login of the person. `tally admin appoint EMAIL --withdraw` takes one back.')
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    .description('Lists the appointments that wait for a login of the person. `tally admin appoint EMAIL --withdraw` takes one back.');
+  listing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
     const page = await cli.withControl((control, context) => control.listAppointments({ query }, context));
     printPage(cli, { json }, page, { none: 'No appointment waits for a login here.', text: appointmentsText });
   });
@@ -352,10 +346,8 @@ function addUserList(users: Command, cli: Cli): void {
   const list = users
     .command('list')
     .summary('list the people who have logged in')
-    .description('Lists the people who have logged in, with their roles and where these come from.')
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
+    .description('Lists the people who have logged in, with their roles and where these come from.');
+  listing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
     const page = await cli.withControl((control, context) => control.listUsers({ query }, context));
     printPage(cli, { json }, page, { none: 'No one has logged in.', text: usersText });
   });

@@ -120,6 +120,11 @@ export function printing(command: Command, ...examples: readonly string[]): Comm
   return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
 }
 
+/** The same for a command that prints a page of a list: adds `--limit` and `--cursor` before. */
+export function listing(command: Command, ...examples: readonly string[]): Command {
+  return printing(command.addOption(limitOption()).addOption(cursorOption()), ...examples);
+}
+
 interface PageParts<Item> {
   /** What is printed in place of an empty page. */
   readonly none: string;

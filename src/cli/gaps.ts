@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Gap } from '../api/gaps.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
-import { cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
+import { type PageOptions, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { ageOfText, clockText, tableText, momentOfText } from './output.ts';
 
@@ -19,10 +19,8 @@ export function addGapsCommand(program: Command, cli: Cli): void {
       'Lists gaps: changes that a source did not report, and deletions that wait for a person. The index may differ from the bucket until a re-index closes them.',
     )
     .option('--bucket <name>', 'only gaps of this bucket')
-    .addOption(new Option('--state <state>', 'only gaps in this state').choices(gapStates))
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(gaps, 'tally gaps --state open').action(async (options: GapOptions) => {
+    .addOption(new Option('--state <state>', 'only gaps in this state').choices(gapStates));
+  listing(gaps, 'tally gaps --state open').action(async (options: GapOptions) => {
     const { json, ...query } = options;
     const page = await cli.withControl((control, context) => control.listGaps({ query }, context));
     printPage(cli, { json }, page, { none: 'There are no gaps.', text: (items) => gapsText(items, cli) });

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { defined } from '../domain/defined.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import { type Job, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
-import { allowDeletesOption, cursorOption, limitOption, printPage, printing, type PageOptions } from './arguments.ts';
+import { allowDeletesOption, type PageOptions, printing, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { jobModes } from '../domain/reindex/job.ts';
@@ -48,10 +48,8 @@ function addJobs(program: Command, cli: Cli): Command {
     .command('jobs')
     .summary('list, show, cancel, pause and resume re-index jobs')
     .description('Lists re-index jobs, the oldest first, or shows one job.')
-    .argument('[id]', 'show only this job')
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  return printing(jobs, 'tally jobs', `tally jobs ${ID}`, `tally jobs cancel ${ID}`).action(
+    .argument('[id]', 'show only this job');
+  return listing(jobs, 'tally jobs', `tally jobs ${ID}`, `tally jobs cancel ${ID}`).action(
     async (id: string | undefined, options: JobsOptions) => {
       await (id === undefined ? list(cli, options) : show(cli, id, options));
     },

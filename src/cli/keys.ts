@@ -3,7 +3,7 @@ import type { AllKeysRequest, AnyApiKey, ApiKey, KeysRequest, NewApiKey } from '
 import { requireSafeAddress } from '../client/addresses.ts';
 import { keyScopes } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX, keyStatuses } from '../domain/identity/api-key.ts';
-import { cursorOption, limitOption, numberOption, parameter, printing, printPage, withExamples } from './arguments.ts';
+import { numberOption, parameter, printing, listing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { fieldsText, tableText, type Cell } from './output.ts';
@@ -92,10 +92,8 @@ function addList(keys: Command, cli: Cli): void {
     .description('Lists your API keys, the newest first. Revoked keys are not listed.')
     .option('--name <name>', 'only keys with this name')
     .option('--fingerprint <fingerprint>', 'only the key with this fingerprint')
-    .addOption(new Option('--status <status>', 'only keys with this status').choices(keyStatuses))
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(list, 'tally keys list --status EXPIRED').action(async ({ json, ...query }: JsonOption & Partial<KeysRequest>) => {
+    .addOption(new Option('--status <status>', 'only keys with this status').choices(keyStatuses));
+  listing(list, 'tally keys list --status EXPIRED').action(async ({ json, ...query }: JsonOption & Partial<KeysRequest>) => {
     const page = await cli.withControl((control, context) => control.listApiKeys({ query }, context));
     printPage(cli, { json }, page, { none: NONE, text: (items) => tableText(HEADINGS, items.map(keyCells)) });
   });
@@ -111,10 +109,8 @@ function addAdminList(keys: Command, cli: Cli): void {
     .addOption(new Option('--status <status>', 'only keys with this status').choices(keyStatuses))
     .addOption(
       parameter('--unused-since <time>', 'only keys that were not used since this day (2026-11-21) or time, and are older than it'),
-    )
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(list, 'tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01').action(
+    );
+  listing(list, 'tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01').action(
     async ({ json, ...query }: JsonOption & Partial<AllKeysRequest>) => {
       const page = await cli.withControl((control, context) => control.listAllApiKeys({ query }, context));
       printPage(cli, { json }, page, {

@@ -4,7 +4,7 @@ import type { Context, Operations, OperationAnswer, OperationQuery } from '../ap
 import type { StoredObject } from '../api/search.ts';
 import { facetNames } from '../domain/search/facets.ts';
 import { sortFields, sortOrders } from '../domain/search/conditions.ts';
-import { cursorOption, flag, limitOption, moreText, parameter, printing, printPage } from './arguments.ts';
+import { flag, moreText, parameter, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
 import { ageOfText, countText, sizeText, jsonText, tableText } from './output.ts';
@@ -56,10 +56,8 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     )
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
-    .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them')
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
+    .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them');
+  listing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], { json, facets, csv, jsonl, raw, ...parameters }: SearchOptions) => {
       const options = { json };
       const query = { ...parameters, ...(words.length > 0 && { q: words.join(' ') }) };
@@ -180,8 +178,8 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     .argument('[prefix]', 'a folder, which ends in a slash')
     .addOption(new Option('--by <group>', 'what to group by (default: folder)').choices(usageBy))
     .addOption(flag('--times', 'also show the ages of the oldest and the newest object'));
-  addFilterOptions(usage).addOption(limitOption()).addOption(cursorOption());
-  printing(usage, 'tally du photos 2026/', 'tally du photos --by age --extension jpg').action(
+  addFilterOptions(usage);
+  listing(usage, 'tally du photos 2026/', 'tally du photos --by age --extension jpg').action(
     async (
       bucket: string,
       prefix: string | undefined,

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { OperationAnswer, OperationQuery } from '../api/contract.ts';
 import { SERIES_HOURS_MAX } from '../api/series.ts';
 import { GROWTH_DAYS_MAX } from '../domain/series/growth.ts';
-import { cursorOption, limitOption, moreText, numberOption, printing } from './arguments.ts';
+import { moreText, numberOption, printing, listing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { countText, sizeText, tableText } from './output.ts';
 
@@ -50,10 +50,8 @@ export function addSeriesCommands(program: Command, cli: Cli): void {
     .summary('show how the objects and bytes of buckets grew')
     .description('Shows the objects and bytes of each bucket day by day, or of all buckets from the first day to the last.')
     .argument('[bucket]', 'one bucket, day by day')
-    .addOption(numberOption('--days <n>', 'the last days (default: 30)', { max: GROWTH_DAYS_MAX }))
-    .addOption(limitOption())
-    .addOption(cursorOption());
-  printing(growth, 'tally growth --days 90', 'tally growth photos').action(
+    .addOption(numberOption('--days <n>', 'the last days (default: 30)', { max: GROWTH_DAYS_MAX }));
+  listing(growth, 'tally growth --days 90', 'tally growth photos').action(
     async (bucket: string | undefined, { json, ...parameters }: JsonOption & OperationQuery<'getGrowth'>) => {
       const options = { json };
       const query = { ...parameters, ...defined({ bucket }) };

@@ -4,7 +4,7 @@ import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import { createBulkWrite } from './bulk.ts';
-import type { OpenSearchClient } from './client.ts';
+import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createBucketProbe } from './probe.ts';
@@ -27,12 +27,12 @@ interface ObjectsDependencies {
 export function createObjectIndex({ client, names, newIndex, clock, probe }: ObjectsDependencies): ObjectIndex {
   const sendSearch = createSearchSender(client, names);
 
-  /** The object indices behind the alias of a bucket: one that was restored or copied has another name than the first. */
+  /** The indices behind the alias of a bucket: one that was restored or copied has another name than the first. */
   async function indicesOf(bucket: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
     const query = { filter_path: '*.aliases' };
     const answer = await client.send({ method: 'GET', path: `/${names.objectsAlias(bucket)}`, query }, signal);
     if (isIndexMissing(answer)) return [];
-    return Object.keys(parseAnswer(indicesSchema, bodyOf(answer))).filter((index) => index.startsWith(`${names.liveAlias}-`));
+    return Object.keys(parseAnswer(indicesSchema, bodyOf(answer)));
   }
 
   return {
@@ -74,11 +74,16 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async createBucket(bucket, signal) {
-      const index = names.objectsIndex(bucket);
       const aliases = { [names.objectsAlias(bucket)]: {}, [names.liveAlias]: LIVE_ONLY };
-      const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
+      const addAliases = (index: string): Promise<OpenSearchAnswer> => {
+        const actions = Object.entries(aliases).map(([alias, filter]) => ({ add: { index, alias, ...filter } }));
+        return client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal);
+      };
+      const index = names.objectsIndex(bucket);
       // tried first, because for an existing index it needs neither the permission to create indices nor a disk below its watermark
-      const aliased = await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal);
+      let aliased = await addAliases(index);
+      const [copy] = isIndexMissing(aliased) ? await indicesOf(bucket, signal) : [];
+      if (copy !== undefined) aliased = await addAliases(copy);
       if (!isIndexMissing(aliased)) {
         bodyOf(aliased);
         return;
@@ -110,7 +115,9 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     async removeBucket(bucket, signal) {
-      for (const index of new Set([names.objectsIndex(bucket), ...(await indicesOf(bucket, signal))])) {
+      const behind = await indicesOf(bucket, signal);
+      const own = behind.filter((index) => index.startsWith(`${names.liveAlias}-`));
+      for (const index of new Set([names.objectsIndex(bucket), ...own])) {
         const answer = await client.send({ method: 'DELETE', path: `/${index}`, changesCluster: true }, signal);
         if (!isIndexMissing(answer)) bodyOf(answer);
       }

@@ -214,7 +214,7 @@ function jobId(createdAtMs: number): string {
 }
 
 function notFound(id: string): RequestError {
-  return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}`);
+  return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}: \`tally jobs\` lists those that are kept`);
 }
 
 function notPaused({ id, state }: JobRecord): RequestError {

@@ -125,13 +125,25 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await raw('GET', `/_cat/indices/${prefix}-*never*?format=json`)).toMatchObject({ body: [] });
     });
 
+    /** Puts a copy behind the aliases of a bucket, as after a restore under another name. */
+    async function replaceByCopy(bucket: string): Promise<void> {
+      const index = `${prefix}-objects-${bucket}-copy`;
+      const add = [`${prefix}-write-${bucket}`, `${prefix}-objects`].map((alias) => ({ add: { index, alias } }));
+      await raw('PUT', `/${index}`);
+      await raw('POST', '/_aliases', { actions: [...add, { remove_index: { index: `${prefix}-objects-${bucket}` } }] });
+    }
+
+    it('Fix: is not made beside the copy that replaced it behind its alias', async () => {
+      const bucket = await newBucket();
+      await replaceByCopy(bucket);
+      await store.objects.createBucket(bucket);
+      expect(ends(await store.objects.write([accept(live(bucket, 'a'))]))).toEqual(['written']);
+    });
+
     it('Fix: is deleted under the name of the copy that replaced it behind its alias, and no other index is', async () => {
       const bucket = await newBucket();
-      const copy = `${prefix}-objects-${bucket}-copy`;
       const foreign = `${prefix}x-foreign`;
-      const add = [`${prefix}-write-${bucket}`, `${prefix}-objects`].map((alias) => ({ add: { index: copy, alias } }));
-      await raw('PUT', `/${copy}`);
-      await raw('POST', '/_aliases', { actions: [...add, { remove_index: { index: `${prefix}-objects-${bucket}` } }] });
+      await replaceByCopy(bucket);
       await store.objects.write([accept(live(bucket, 'a'))]);
       await raw('PUT', `/${foreign}`, { aliases: { [`${prefix}-write-${bucket}`]: {} } });
       await store.objects.removeBucket(bucket);

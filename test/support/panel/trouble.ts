@@ -42,7 +42,17 @@ const healthy: Bucket = {
 type Trouble = Partial<Bucket> & Pick<Bucket, 'bucket'>;
 
 const troubles: readonly Trouble[] = [
-  { bucket: 'acme-data-lake', gaps: 1 },
+  {
+    bucket: 'acme-data-lake',
+    status: {
+      state: 'gap_open',
+      severity: 'warning',
+      sentence: 'Changes may be missing (a re-index was requested): job-7f3k2m9q4x is closing the gap',
+      since: ago(2 * HOUR_MS),
+      act: { kind: 'gaps', command: 'tally gaps --bucket acme-data-lake' },
+    },
+    gaps: 1,
+  },
   {
     bucket: 'acme-partner-drop',
     status: {
@@ -380,7 +390,7 @@ function seriesOf(hours: number, hasEvents: boolean) {
       lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
       lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
     }),
-    statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 6, gap_open: 1, events_lost: 1, deletions_held: 1, events_unproven: 1 },
+    statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 5, gap_open: 2, events_lost: 1, deletions_held: 1, events_unproven: 1 },
   }));
   return { from: ago(hours * HOUR_MS), to: ago(0), step_s: stepS, recording: true, points, busiest: [] };
 }
