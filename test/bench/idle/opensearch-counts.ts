@@ -1,8 +1,6 @@
 /** A proxy before OpenSearch that counts its requests by operation. */
-import { Agent, createServer, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
+import { startFaultProxy } from '../../support/servers/fault-proxy.ts';
 
 export interface OpenSearchCounts {
   readonly url: string;
@@ -18,8 +16,6 @@ const kindSchema = z.object({
 /** Starts it. `stateIndex`: the index of the records, whose lists are counted by their kind. */
 export async function startOpenSearchCounts(openSearchUrl: string, stateIndex: string): Promise<OpenSearchCounts> {
   let counts = new Map<string, number>();
-  const agent = new Agent({ keepAlive: true });
-
   function operationOf(path: string, body: string): string {
     const [address = ''] = path.split('?');
     const [index = '', operation = '_indices'] = address.split('/').slice(1);
@@ -30,33 +26,20 @@ export async function startOpenSearchCounts(openSearchUrl: string, stateIndex: s
     return `OpenSearch state ${name === 'search' ? `list ${kind}` : name}`;
   }
 
-  const server = createServer((incoming, outgoing) => {
-    void buffer(incoming).then((body) => {
-      const { method, url = '', headers } = incoming;
-      const operation = operationOf(url, body.toString('utf8'));
-      counts.set(operation, (counts.get(operation) ?? 0) + 1);
-      const passed = send(new URL(url, openSearchUrl), { method, headers, agent }, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
-      });
-      passed.on('error', () => outgoing.destroy());
-      passed.end(body);
-    });
+  const proxy = await startFaultProxy(openSearchUrl);
+  // interferes with none
+  proxy.interfere({ kind: 'hang' }, ({ path, body }) => {
+    const operation = operationOf(path, body);
+    counts.set(operation, (counts.get(operation) ?? 0) + 1);
+    return false;
   });
-  // longer than a client keeps a connection: one that it is about to use must not end
-  server.keepAliveTimeout = 300_000;
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: proxy.url,
     counts() {
       const before = Object.fromEntries(counts);
       counts = new Map();
       return before;
     },
-    async close() {
-      agent.destroy();
-      server.closeAllConnections();
-      await new Promise((resolve) => void server.close(resolve));
-    },
+    close: () => proxy.close(),
   };
 }
