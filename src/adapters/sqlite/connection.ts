@@ -217,7 +217,7 @@ export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): Databa
   url.searchParams.set('mode', mode);
   const database = new DatabaseSync(url, { timeout: busyTimeoutMs });
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
-  // log at every commit. One commit contains a whole bulk request, so there is about one sync per thousand documents.
+  // log at every commit. One commit contains a whole bulk request, so there is about one sync for 200 events in a backlog.
   database.exec('PRAGMA synchronous = FULL');
   const cacheKib = mode === 'ro' ? READER_CACHE_KIB : WRITER_CACHE_KIB;
   database.exec(`PRAGMA cache_size = ${-cacheKib}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA journal_size_limit = ${LOG_BYTES}`);
