@@ -47,7 +47,6 @@ describe('the program as it must be typed', () => {
     );
     world.nextFails(new FaultError('index.state-missing', 'nothing is there'));
     const { stderr } = await world.run('jobs', ...at);
-    expect(stderr).toContain('Start `npm run -s tally -- serve` once');
     expect(stderr).toContain('or `npm run -s tally -- login https://HOST`');
   });
 

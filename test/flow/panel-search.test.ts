@@ -379,18 +379,4 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     }
     expect(found).toEqual([]);
   });
-
-  it('cuts the folders of a key on a narrow screen, and shows its name with the extension', async () => {
-    const { page } = await open({ viewport: { width: 280, height: 640 } });
-    await openPanel(page, daemon.controlUrl, address({ query: `bucket:demo key:"${DEEP}"` }));
-    const [folder, name] = await page
-      .locator('th.key a[data-row] > *')
-      .evaluateAll((parts) =>
-        parts.map(({ textContent, scrollWidth, clientWidth }) => ({ textContent, isCut: scrollWidth > clientWidth })),
-      );
-    expect([folder, name]).toEqual([
-      { textContent: folderOf(DEEP), isCut: true },
-      { textContent: 'file.bin', isCut: false },
-    ]);
-  });
 });
