@@ -184,7 +184,7 @@ const ingestSettings = {
     'How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s the messages of a killed worker are received again after at most one minute.',
   ),
   TALLY_INGEST_HELD_MAX: integer(10, 20_000, 1_000).describe(
-    'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take some 20 MiB of memory. Receiving also pauses when the held messages weigh a quarter of the heap limit of Node, because a message has up to 1 MiB.',
+    'The number of messages held for slow work (HEADs, settling, outages) at which receiving pauses. 1,000 messages usually take some 20 MiB of memory. It also pauses while half as many are being written: raise this where OpenSearch takes more than 100 ms for a bulk request. And it pauses when the held messages weigh a quarter of the heap limit of Node, because a message has up to 1 MiB.',
   ),
   TALLY_INGEST_HOLD_MAX_MS: integer(1_000, 3_600_000, 60_000).describe(
     'How long a message is held while its bucket, its index or S3 does not answer, in milliseconds. After that it is hidden in its queue for 30 s to 5 min, so that another worker may be able to handle it. While the index store as a whole does not answer, messages are held for up to 11 hours.',

@@ -60,7 +60,9 @@ export function createSqsReceiver(dependencies: SqsReceiverDependencies): QueueR
     start(handlers) {
       const { roomForLarge = () => Promise.resolve() } = handlers;
       const beforeReading = createLargeAnswers(roomForLarge, stopping.signal);
-      for (const queueUrl of dependencies.queueUrls) beforeAnswersOf(dependencies.clientFor(queueUrl), beforeReading);
+      // a queue that is named twice has one client
+      for (const client of new Set(dependencies.queueUrls.map((queueUrl) => dependencies.clientFor(queueUrl))))
+        beforeAnswersOf(client, beforeReading);
       pollers = dependencies.queueUrls.flatMap((queueUrl) =>
         Array.from({ length: dependencies.pollers }, () =>
           createPoller({ ...dependencies, queueUrl, handlers, stopping: stopping.signal }),

@@ -10,10 +10,11 @@ import type { MessageWeight, Weights } from './weights.ts';
 export const HOLD_MAX_MS = 11 * 3_600_000;
 
 /**
- * Fast messages in hand at which no further batch is received: what the pollers receive in a tenth of a second, which is longer
- * than a write takes. Every collection of garbage copies what is in hand, so that more of them cost CPU time and are no faster.
+ * The part of what may be held that may be in hand without being slow: by default 500 messages, which the pollers receive in a
+ * tenth of a second, longer than a write takes. Every collection of garbage copies what is in hand, so that more of them cost CPU
+ * time. Only where writes take longer are they faster.
  */
-const FAST_MAX = 500;
+const FAST_SHARE = 0.5;
 
 /** One message on its way through the data path. */
 export interface InHand {
@@ -134,7 +135,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     // fast messages count as well, since all of them turn slow at once when the store fails
     get hasRoom() {
-      return running.size - slow.size < FAST_MAX && running.size < heldMax && weights.hasRoom;
+      return running.size - slow.size < FAST_SHARE * heldMax && running.size < heldMax && weights.hasRoom;
     },
     room: (signal) => weights.room(signal),
     get size() {

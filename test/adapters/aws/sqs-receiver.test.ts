@@ -142,7 +142,7 @@ describe('the SQS receiver', () => {
       asked += 1;
       await gate.promise;
     };
-    const options = { queueUrls: [large.url, small.url], batchMax: 2, pollers: 4 };
+    const options = { queueUrls: [large.url, small.url, large.url], batchMax: 2, pollers: 4 };
     const { receiver, messages, faults } = startReceiver(aws, options, { roomForLarge });
     await until('the first asks', () => asked === 1);
     await aws.sendBodies(small.url, ['small']);
