@@ -6,13 +6,14 @@ import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';
 import { problemSchema } from '../../api/problem.ts';
 import type { AnyRequest } from '../../api/row.ts';
+import { loginMissing } from '../../client/caller.ts';
 import { send, type Incoming } from '../../client/send.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
 /**
  * The operations of the registry at `url` (http://127.0.0.1:8080), with the token that is for this registry. They reject with the registry's own RequestError or
- * fault; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
+ * fault; with `login.missing` if the registry demands a credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
  * registry of this version sends, and with the signal's reason.
  */
 export function createRegistryOperations(url: string, token?: string): Operations {
@@ -22,6 +23,7 @@ export function createRegistryOperations(url: string, token?: string): Operation
     const isAnonymous = token === undefined || row.scope === 'none';
     const response = await send(address, { method: row.method, body: request.body, ...(!isAnonymous && { token }) }, signal);
     const what = `${row.method} ${address.pathname} at ${address.origin}`;
+    if (response.status === 401 && token === undefined) throw loginMissing(address);
     if (!response.ok) throw errorOf(response, what);
     if (row.answer === undefined) return undefined;
     const parsed = row.answer.safeParse(response.json);
