@@ -89,13 +89,13 @@ export function createClient({ folder }: ClientDependencies): Client {
     },
     async whoami({ url, token }, signal) {
       const address = new URL('/v1/session', url);
-      const answer = await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal);
+      const answer = await send(address, { method: 'GET', token }, signal);
       if (answer.status === 401 && token === undefined) throw loginMissing(address);
       return callerOf(answer, address);
     },
     async access({ url, token }, signal) {
       const address = new URL('/v1/access', url);
-      return accessOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
+      return accessOf(await send(address, { method: 'GET', token }, signal), address);
     },
   };
 }

@@ -20,11 +20,10 @@ export function createRegistryOperations(url: string, token?: string): Operation
   return operationsOf((row) => async (request, { signal }) => {
     const address = addressOf(url, row, request);
     // what any caller may do is done without a credential, also when the stored one is no longer valid
-    const isAnonymous = token === undefined || row.scope === 'none';
-    const response = await send(address, { method: row.method, body: request.body, ...(!isAnonymous && { token }) }, signal);
+    const credential = row.scope === 'none' ? undefined : token;
+    const response = await send(address, { method: row.method, body: request.body, token: credential }, signal);
     const what = `${row.method} ${address.pathname} at ${address.origin}`;
-    if (response.status === 401 && token === undefined) throw loginMissing(address);
-    if (!response.ok) throw errorOf(response, what);
+    if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
     if (row.answer === undefined) return undefined;
     const parsed = row.answer.safeParse(response.json);
     if (parsed.success) return parsed.data;
@@ -53,6 +52,10 @@ function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyReque
 function segmentOf(name: string): string {
   if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
   return encodeURIComponent(name);
+}
+
+function anonymousErrorOf(response: Incoming, what: string, address: URL): Error {
+  return response.status === 401 ? loginMissing(address) : errorOf(response, what);
 }
 
 function errorOf({ status, json }: Incoming, what: string): Error {
