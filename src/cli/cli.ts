@@ -78,6 +78,8 @@ export interface CliDependencies {
   readonly openBrowser?: OpenBrowser | undefined;
   /** Opens the client of registries, with the credentials that are stored for this user. */
   readonly openClient: () => Promise<Client>;
+  /** Whether commands open a store here, unless a registry is named. */
+  readonly hasStore: (settings: Settings) => boolean;
   /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
   readonly openControl: (settings: Settings, environment: OuterEnvironment) => Promise<OpenedControl>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
