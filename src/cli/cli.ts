@@ -7,6 +7,7 @@ import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts
 import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
+import { FaultError } from '../domain/fault.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
@@ -238,6 +239,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       answeringUrl = opened.registryUrl;
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
+      } catch (error) {
+        // where no registry answers, none shows the pages
+        if (error instanceof FaultError && error.code.startsWith('registry.')) answeringUrl = undefined;
+        throw error;
       } finally {
         await opened.close();
       }
