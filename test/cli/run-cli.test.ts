@@ -86,8 +86,8 @@ describe('failures', () => {
   it('leads to the pages of the registry that answered, and of the repository where none did', async () => {
     const open = (error: Error) => {
       const registryUrl = 'https://registry.example.com';
-      const { operations, nextDoes } = createFakeControl();
-      nextDoes(() => {
+      const { operations, ...control } = createFakeControl();
+      control.nextDoes(() => {
         throw error;
       });
       return createCliWorld({ openControl: async () => ({ operations, registryUrl, close: async () => undefined }) });
