@@ -9,7 +9,7 @@ import { checkOfFault, OK, unknownSince, type CheckSource, type ReadinessCheck }
 interface CheckParts {
   readonly queueWatch: Pick<QueueWatch, 'fault' | 'deadLetterFault'> & { readonly deadLetterQueues: () => readonly unknown[] };
   readonly circuits: Circuits;
-  readonly ingest: (Pick<IngestRole, 'receiveFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
+  readonly ingest: (Pick<IngestRole, 'queueFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
   readonly prepared: () => Fault | 'prepared';
   /** The checks of the other roles. */
   readonly others: readonly CheckSource[];
@@ -38,7 +38,7 @@ export function servingChecks({ queueWatch, circuits, ingest, prepared, others }
     ...all,
     byIndex({ name: 'storage', neededBy: [], check: storage }),
     byIndex({ name: 'bucket-indices', neededBy: [], check: bucketIndices }),
-    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.receiveFault() ?? queueWatch.fault()) },
+    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.queueFault() ?? queueWatch.fault()) },
     byIndex({ name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) }),
     {
       name: 'dead-letter-queue',

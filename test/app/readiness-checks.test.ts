@@ -14,7 +14,7 @@ function startWorld() {
   const checks = servingChecks({
     queueWatch: { deadLetterQueues: () => [{}], deadLetterFault: () => undefined, fault: () => undefined },
     circuits,
-    ingest: { admission: { state: 'on' }, receiveFault: () => undefined },
+    ingest: { admission: { state: 'on' }, queueFault: () => undefined },
     prepared: () => store.prepared,
     others: [{ name: 'jobs', neededBy: [], check: () => OK }],
   });

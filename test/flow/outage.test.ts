@@ -252,9 +252,11 @@ describe('an outage', () => {
       const deletes = world.sqs.interfere({ kind: 'cut' }, ({ operation }) => operation === 'DeleteMessageBatch');
       for (const key of keys('undeleted', 30)) world.send(world.put(key));
       await deletes.hit;
+      await until('not ready while nothing is deleted', async () => (await statusOf(daemon)) === 503);
       await delay(OUTAGE_MS);
       deletes.remove();
       await flow.converged(daemon);
+      await until('ready once it deletes', async () => (await statusOf(daemon)) === 200);
       expect(world.deadLetters()).toEqual([]);
     },
     600_000,
