@@ -41,13 +41,15 @@ const SCHEMA = `
     class TEXT,
     built INTEGER NOT NULL,
     folded TEXT,
+    settled INTEGER NOT NULL,
+    expires_at TEXT,
+    deleted_at TEXT,
     document TEXT NOT NULL
   ) STRICT;
   CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, built, clock);
-  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE json_extract(document, '$.settled') = 0;
-  CREATE INDEX objects_expiring ON objects (bucket, key, json_extract(document, '$.expires_at'))
-    WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
-  CREATE INDEX objects_tombstones ON objects (bucket, key, json_extract(document, '$.deleted_at'), clock) WHERE deleted = 1;
+  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE settled = 0;
+  CREATE INDEX objects_expiring ON objects (bucket, key, expires_at) WHERE deleted = 0 AND expires_at IS NOT NULL;
+  CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock) WHERE deleted = 1;
   CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
   CREATE TABLE folders (
     bucket TEXT NOT NULL,
