@@ -20,11 +20,10 @@ const SCHEMA_VERSION = 1;
  *   row is that a write looks for it in its own transaction (objects.ts). Live objects are apart from tombstones, so that a search
  *   reads none of these.
  * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
- *   all that searches filter, sort and sum by. They are columns and not expressions of the document, which every index would
- *   read again at each write.
+ *   all that searches filter, sort and sum by; `settled`, `expires_at` and `deleted_at` are what the calendar asks for. They are columns
+ *   and not expressions of the document, which every index would read again at each write.
  * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and a call to this process for
  *   each key takes twenty times as long.
- * - What only the calendar reads is indexed by expressions of the document.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
  */
 const SCHEMA = `
