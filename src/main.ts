@@ -90,11 +90,16 @@ function homeFolder(): string {
   }
 }
 
-/** The registry that the settings name, or that of the login where there is no store here: neither a setting nor the file of the embedded mode. */
+/** Whether there is a store here: a setting, or the file of the embedded mode. */
+function hasStore(settings: Settings): boolean {
+  const { TALLY_INDEX_URL: index, TALLY_QUEUE_URL: queues } = settings;
+  return index !== undefined || queues.length > 0 || settings.TALLY_EMBEDDED || existsSync(embeddedIndexPath(settings));
+}
+
+/** The registry that the settings name, or that of the login where there is no store here. */
 async function registryOf(settings: Settings): Promise<Registry | undefined> {
-  const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey, TALLY_INDEX_URL: index, TALLY_QUEUE_URL: queues } = settings;
-  const isHere = index !== undefined || queues.length > 0 || settings.TALLY_EMBEDDED || existsSync(embeddedIndexPath(settings));
-  if (registryUrl === undefined && isHere) return undefined;
+  const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = settings;
+  if (registryUrl === undefined && hasStore(settings)) return undefined;
   return (await openClient()).registryOf({ registryUrl, apiKey });
 }
 
@@ -121,6 +126,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   openBrowser: browserOf(process.env, process.platform),
   machine: hostname(),
   openClient,
+  hasStore,
   openControl: async (settings, aws) => {
     const registry = await registryOf(settings);
     if (registry !== undefined) {

@@ -4,7 +4,9 @@ import type { Row, RowKey } from './row.ts';
 
 const check = z
   .object({
-    status: z.enum(['ok', 'failed', 'warning']),
+    status: z
+      .enum(['ok', 'failed', 'warning', 'unknown'])
+      .describe('`warning`: the process works all the same. `unknown`: it could not look, since the time in `detail`.'),
     code: z.string().optional(),
     detail: z.string().optional().describe('What happened, to which thing.'),
     advice: z.string().optional().describe('What to do about it.'),

@@ -4,12 +4,12 @@ import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { OpenCircuit } from '../pipeline/serving/open-circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';
 import type { QueueWatch } from '../pipeline/queues/watch.ts';
-import { checkOfFault, OK, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
+import { checkOfFault, OK, unknownSince, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
-  readonly queueWatch: QueueWatch;
+  readonly queueWatch: Pick<QueueWatch, 'fault' | 'deadLetterFault'> & { readonly deadLetterQueues: () => readonly unknown[] };
   readonly circuits: Circuits;
-  readonly ingest: IngestRole | undefined;
+  readonly ingest: (Pick<IngestRole, 'queueFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
   readonly prepared: () => Fault | 'prepared';
   /** The checks of the other roles. */
   readonly others: readonly CheckSource[];
@@ -17,19 +17,29 @@ interface CheckParts {
 
 /** Returns the checks. While S3 or the index of a bucket does not answer, its records wait and all others are served, so that is a warning. */
 export function servingChecks({ queueWatch, circuits, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
-  const indexFault = (): Fault | undefined => {
+  const indexTrouble = (): { readonly fault: Fault; readonly sinceMs?: number } | undefined => {
     const preparing = prepared();
-    return preparing === 'prepared' ? circuits.openOf(['cluster'])?.fault : preparing;
+    return preparing === 'prepared' ? circuits.openOf(['cluster']) : { fault: preparing };
   };
-  const index: CheckSource = { name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexFault()) };
-  const all = [index, ...others];
+  /** What is stored cannot be looked at, and no record is tried, while the store as a whole does not work. */
+  const byIndex = (source: CheckSource): CheckSource => ({
+    ...source,
+    check() {
+      const trouble = circuits.cluster().isOpenByIndices ? undefined : indexTrouble();
+      return trouble === undefined ? source.check() : unknownSince(trouble.sinceMs, 'the index store does not work');
+    },
+  });
+  const index: CheckSource = { name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexTrouble()?.fault) };
+  const all = [index, ...others.map(byIndex)];
   if (ingest === undefined) return all;
+  const storage = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['endpoint', 'bucket']), 'S3');
+  const bucketIndices = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['index']), 'the index');
   return [
     ...all,
-    { name: 'storage', neededBy: [], check: () => circuitsCheck(openOf(circuits, ['endpoint', 'bucket']), 'S3') },
-    { name: 'bucket-indices', neededBy: [], check: () => circuitsCheck(openOf(circuits, ['index']), 'the index') },
-    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.receiveFault() ?? queueWatch.fault()) },
-    { name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) },
+    byIndex({ name: 'storage', neededBy: [], check: storage }),
+    byIndex({ name: 'bucket-indices', neededBy: [], check: bucketIndices }),
+    { name: 'queue', neededBy: ['ingest'], check: () => checkOfFault(ingest.queueFault() ?? queueWatch.fault()) },
+    byIndex({ name: 'buckets', neededBy: ['ingest'], check: () => (ingest.admission.state === 'no-bucket' ? NO_BUCKET : OK) }),
     {
       name: 'dead-letter-queue',
       neededBy: [],
@@ -66,7 +76,7 @@ const NO_BUCKET: ReadinessCheck = {
 };
 
 /** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */
-function deadLetterCheck(queueWatch: QueueWatch): ReadinessCheck {
+function deadLetterCheck(queueWatch: CheckParts['queueWatch']): ReadinessCheck {
   if (queueWatch.deadLetterQueues().length === 0) return NO_DEAD_LETTER_QUEUE;
   const check = checkOfFault(queueWatch.deadLetterFault());
   return check.status === 'ok'

@@ -205,8 +205,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const grantLines = await grantLinesOf(settings);
   const core = await createCore(settings, addresses, { queues, telemetry, tracing, isServing: true });
   const stopping = new AbortController();
-  const probeCluster = (signal: AbortSignal): Promise<void> => core.store.objects.probe(signal);
-  const circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
+  /**
+   * After an outage the store may be another one, such as a restored snapshot: what it lacks is made before work resumes. That is never
+   * the state index, without which the probe fails: an empty one would take its place in a restore, and hide that all is lost.
+   */
+  const probeCluster = async (signal: AbortSignal): Promise<void> => {
+    await core.store.objects.probe(signal);
+    if (circuits.openOf(['cluster']) !== undefined) await core.store.setup.prepare(signal);
+  };
+  const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
   const permission = createHandoverPermission({
     state: core.store.state,
     clock,

@@ -288,7 +288,6 @@ function addUserCommands(admin: Command, cli: Cli): void {
 function addAppoint(admin: Command, cli: Cli): void {
   const appointment = admin
     .command('appoint')
-    .alias('grant')
     .summary('make a person an administrator')
     .description(
       'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',

@@ -7,6 +7,7 @@ import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts
 import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
+import { FaultError } from '../domain/fault.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
@@ -78,6 +79,8 @@ export interface CliDependencies {
   readonly openBrowser?: OpenBrowser | undefined;
   /** Opens the client of registries, with the credentials that are stored for this user. */
   readonly openClient: () => Promise<Client>;
+  /** Whether commands open a store here, unless a registry is named. */
+  readonly hasStore: (settings: Settings) => boolean;
   /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
   readonly openControl: (settings: Settings, environment: OuterEnvironment) => Promise<OpenedControl>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
@@ -152,10 +155,14 @@ export interface Cli {
   readonly exitCode: number;
 }
 
+/** Where no registry answers, none shows the pages. */
+function isUnanswered(error: unknown): boolean {
+  return error instanceof FaultError && (error.code === 'registry.unreachable' || error.code === 'registry.unknown-answer');
+}
+
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, openImport, serve } =
-    dependencies;
+  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -194,10 +201,6 @@ export function createCli(dependencies: CliDependencies): Cli {
     }
   }
 
-  function endWith(code: number): void {
-    exitCode = code;
-  }
-
   return {
     settings,
     override(more) {
@@ -213,7 +216,9 @@ export function createCli(dependencies: CliDependencies): Cli {
     typed: (command, ...names) => printable(shown(commandOf(command, ...names))),
     shown,
     hint,
-    endWith,
+    endWith(code) {
+      exitCode = code;
+    },
     progress({ json }) {
       const write = (text: string): unknown => stderr.write(shown(text));
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
@@ -229,13 +234,16 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     leave(options, text) {
       hint(options, text);
-      endWith(exitCodes.interrupted);
+      exitCode = exitCodes.interrupted;
     },
     async withControl(work) {
       const opened = await openControl(settings(), outerEnvironment());
       answeringUrl = opened.registryUrl;
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
+      } catch (error) {
+        if (isUnanswered(error)) answeringUrl = undefined;
+        throw error;
       } finally {
         await opened.close();
       }
@@ -250,7 +258,7 @@ export function createCli(dependencies: CliDependencies): Cli {
       }
     },
     async withImport(work) {
-      const opened = await openImport(settings(), outerEnvironment());
+      const opened = await dependencies.openImport(settings(), outerEnvironment());
       try {
         return await interruptible((signal) => work(opened.importState, { actor, signal }));
       } finally {
@@ -263,7 +271,7 @@ export function createCli(dependencies: CliDependencies): Cli {
       const outer = [tracing, proxies].flatMap((parsed) => (parsed.ok ? [] : parsed.mistakes));
       const mistakes = [...outer, ...serveMistakes(effective)];
       if (!tracing.ok || !proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
-      endWith(await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy, traces: tracing.traces }));
+      exitCode = await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy, traces: tracing.traces });
     },
     print({ json }, answer, text) {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);

@@ -54,7 +54,7 @@ function headingOf(job: Job): string {
   const { bucket, prefix, counts = zeroCounts } = job;
   const drift = driftOf(job);
   const place = printable(`s3://${bucket}/${prefix}`);
-  if (drift > 0) return `${place} and its index differ in ${drift === 1 ? '1 key' : `${countText(drift)} keys`}.`;
+  if (drift > 0) return `${place} and its index differ in ${countText(drift, 'key')}.`;
   if (counts.listed === 0) return `${place} and its index agree: both are empty.`;
   return `${place} and its index agree.`;
 }

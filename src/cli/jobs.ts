@@ -255,7 +255,7 @@ function adviceText(cli: Cli, job: Job): string | undefined {
   const { reserved = 0, waiting = 0 } = job.deletions ?? {};
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The deletion limit holds the job: ${countText(waiting)} documents wait to be deleted, and ${countText(reserved)} were. Everything else is done.`,
+    `The deletion limit holds the job: ${countText(waiting, 'document')} ${waiting === 1 ? 'waits' : 'wait'} to be deleted, and ${countText(reserved)} were. Everything else is done.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
     `  ${cli.typed('jobs resume', job.id, '--allow-deletes', String(reserved + waiting))}`,
     'or keep the documents:',
@@ -333,8 +333,8 @@ function refusedText(count: number, examples: NonNullable<Job['examples']>['refu
 /** Formats how much was compared, and with how many requests. */
 export function sizesOf(counts: JobCounts): Fields {
   return {
-    listed: `${countText(counts.listed)} objects, ${sizeText(counts.bytes_listed) ?? ''}`,
-    scanned: `${countText(counts.scanned)} documents`,
+    listed: `${countText(counts.listed, 'object')}, ${sizeText(counts.bytes_listed) ?? ''}`,
+    scanned: countText(counts.scanned, 'document'),
     requests: `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`,
   };
 }
@@ -356,7 +356,7 @@ function troubleOf({ state, deletions, error, last_fault: lastFault }: Job, { sh
 }
 
 function deletionsText({ limit, reserved, waiting }: NonNullable<Job['deletions']>): string {
-  const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit)} deletions`;
+  const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit, 'deletion')}`;
   return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
 }
 

@@ -5,16 +5,26 @@ import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { fieldsText } from './output.ts';
 
-export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine'>;
+export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine' | 'hasStore'>;
 
 /** `tally login|logout|whoami`: a person at a registry. */
 export function addLoginCommands(program: Command, cli: Cli, dependencies: LoginDependencies): void {
   addLogin(program, cli, dependencies);
   addLogout(program, cli);
-  addWhoami(program, cli);
+  addWhoami(program, cli, dependencies);
 }
 
-function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: LoginDependencies): void {
+/** Says so where other commands do not act for whom the registry knows. */
+function hintAtStore(cli: Cli, options: JsonOption, registry: string, hasStore: LoginDependencies['hasStore']): void {
+  const settings = cli.settings();
+  if (settings.TALLY_REGISTRY_URL !== undefined || !hasStore(settings)) return;
+  cli.hint(
+    options,
+    `Other commands here open the store that the settings or ./data name. With --registry ${registry} they use this registry.`,
+  );
+}
+
+function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine, hasStore }: LoginDependencies): void {
   const login = program
     .command('login')
     .summary('log in to a registry with the browser')
@@ -36,6 +46,7 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
         try {
           const { registry_url: registry, email } = await client.login(catalog, ports, signal);
           cli.hint({}, `You are logged in at ${registry} as ${email}.`);
+          hintAtStore(cli, {}, registry, hasStore);
         } catch (error) {
           if (!signal.aborted) throw error;
           cli.leave({}, 'The login was interrupted, and nothing was stored.');
@@ -58,7 +69,7 @@ function addLogout(program: Command, cli: Cli): void {
   });
 }
 
-function addWhoami(program: Command, cli: Cli): void {
+function addWhoami(program: Command, cli: Cli, { hasStore }: LoginDependencies): void {
   const whoami = program
     .command('whoami')
     .summary('show who commands act for at the registry')
@@ -77,6 +88,7 @@ function addWhoami(program: Command, cli: Cli): void {
       });
       cli.print(options, answer, () => callerText(answer));
       if (answer.advice !== undefined) cli.hint(options, answer.advice);
+      hintAtStore(cli, options, answer.registry, hasStore);
     },
   );
 }

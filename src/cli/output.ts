@@ -105,9 +105,10 @@ export function clockText(at: string, nowMs: number): string {
   return `${isToday ? '' : `${day} `}${time.slice(0, 5)} UTC (in ${durationText(Date.parse(at) - nowMs)})`;
 }
 
-/** Formats a number with thousands separators: `1,234,567`. */
-export function countText(count: number): string {
-  return Math.round(count).toLocaleString('en-US');
+/** Formats a number with thousands separators: `1,234,567`; with the name of one thing: `1 object`, `1,234,567 objects`. */
+export function countText(count: number, name?: string): string {
+  const number = Math.round(count).toLocaleString('en-US');
+  return name === undefined ? number : `${number} ${name}${number === '1' ? '' : 's'}`;
 }
 
 /** Formats a share from 0 to 1 in whole per cent. It is 100 % only if the share is 1. */

@@ -153,7 +153,7 @@ function factsOf(job: Job, nowMs: number): readonly string[] {
   const share = stage === 'comparing' ? percentText(progress) : undefined;
   return [
     share ?? stage,
-    `${countText(counts.listed)} objects`,
+    countText(counts.listed, 'object'),
     ...(stage === 'comparing' ? speedFacts(job) : []),
     ...(['missing', 'stale', 'phantom'] as const).filter((kind) => counts[kind] > 0).map((kind) => `${kind} ${countText(counts[kind])}`),
   ];

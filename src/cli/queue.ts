@@ -15,7 +15,10 @@ interface CreateOptions extends JsonOption {
 
 /** `tally queue create`. */
 export function addQueueCommands(program: Command, cli: Cli): void {
-  const queue = program.command('queue').description('The bucket queue, which the events of all buckets reach.');
+  const queue = program
+    .command('queue')
+    .summary('make the bucket queue')
+    .description('Makes the bucket queue, which the events of all buckets reach.');
   withExamples(queue, 'tally queue create');
   const create = queue
     .command('create')

@@ -79,7 +79,7 @@ async function printFacets(cli: Cli, query: OperationQuery<'getFacets'>, options
   const facets = await cli.withControl((control, context) => control.getFacets({ query }, context));
   if (facets.objects === 0) cli.hint(options, 'No object in the index matches.');
   if (facets.objects > 0 || options.json === true) cli.print(options, facets, () => facetsText(facets));
-  if (facets.objects > 0) cli.hint(options, `${countText(facets.objects)} objects match, ${sizeText(facets.bytes)} in all.`);
+  if (facets.objects > 0) cli.hint(options, `${matchText(facets.objects)}, ${sizeText(facets.bytes)} in all.`);
 }
 
 function facetsText(facets: OperationAnswer<'getFacets'>): string {
@@ -120,7 +120,11 @@ async function streamAll(
 }
 
 function totalText({ value, exact }: { readonly value: number; readonly exact: boolean }): string {
-  return exact ? `${countText(value)} objects match.` : `More than ${countText(value)} objects match.`;
+  return exact ? `${matchText(value)}.` : `More than ${matchText(value)}.`;
+}
+
+function matchText(count: number): string {
+  return `${countText(count, 'object')} ${count === 1 ? 'matches' : 'match'}`;
 }
 
 /** The columns of the table. The key comes last, because it may be long. */
@@ -186,19 +190,27 @@ export function addUsageCommand(program: Command, cli: Cli): void {
       { json, ...parameters }: JsonOption & Omit<OperationQuery<'getUsage'>, 'bucket'>,
     ) => {
       const query = { ...parameters, bucket, ...defined({ prefix }) };
+      const unnamed = (query.by ?? 'folder') === 'folder' ? '.' : '(none)';
       const page = await cli.withControl((control, context) => control.getUsage({ query }, context));
       printPage(cli, { json }, page, {
         none: 'No object in the index matches.',
-        text: (items) => usageText(items, { times: query.times === 'true', nowMs: cli.nowMs() }),
+        text: (items) => usageText(items, { times: query.times === 'true', unnamed, nowMs: cli.nowMs() }),
       });
     },
   );
 }
 
-function usageText(items: readonly Usage[], { times, nowMs }: { readonly times: boolean; readonly nowMs: number }): string {
+interface UsageLayout {
+  readonly times: boolean;
+  /** What stands for the group without a name: the folder itself, or none. */
+  readonly unnamed: string;
+  readonly nowMs: number;
+}
+
+function usageText(items: readonly Usage[], { times, unnamed, nowMs }: UsageLayout): string {
   return tableText(
     ['OBJECTS', 'SIZE', ...(times ? ['OLDEST', 'NEWEST'] : []), 'NAME'],
-    items.map(({ name = '.', objects, bytes, oldest, newest }) => [
+    items.map(({ name = unnamed, objects, bytes, oldest, newest }) => [
       countText(objects),
       sizeText(bytes),
       ...(times ? [ageOfText(oldest, nowMs), ageOfText(newest, nowMs)] : []),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { FaultError } from '../domain/fault.ts';
 import { RequestError } from '../domain/request-error.ts';
+import { ClientError } from './client-error.ts';
 import type { Incoming } from './send.ts';
 
 const caller = z.object({
@@ -49,6 +50,11 @@ export function callerOf({ ok, status, json }: Incoming, address: URL): Caller {
     'registry.unknown-answer',
     `GET ${address.href} answered ${status} without a caller: version 1.67 or higher is needed`,
   );
+}
+
+/** What a registry that demands a credential means to a program that has none for it. */
+export function loginMissing({ origin }: URL): ClientError {
+  return new ClientError('login.missing', `not logged in at ${origin}: run \`tally login ${origin}\`, or set TALLY_API_KEY_FILE`);
 }
 
 /** What authenticates requests to a registry: the token of a login, or the secret of an API key. */

@@ -1,7 +1,7 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
 import { registryOrigin } from './addresses.ts';
-import { accessOf, callerOf, type Caller, type OwnAccess, keyToken } from './caller.ts';
+import { accessOf, callerOf, loginMissing, type Caller, type OwnAccess, keyToken } from './caller.ts';
 import { ClientError } from './client-error.ts';
 import { logIn, type LoginPorts } from './login.ts';
 import { fetchConfig } from './platform.ts';
@@ -89,11 +89,13 @@ export function createClient({ folder }: ClientDependencies): Client {
     },
     async whoami({ url, token }, signal) {
       const address = new URL('/v1/session', url);
-      return callerOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
+      const answer = await send(address, { method: 'GET', token }, signal);
+      if (answer.status === 401 && token === undefined) throw loginMissing(address);
+      return callerOf(answer, address);
     },
     async access({ url, token }, signal) {
       const address = new URL('/v1/access', url);
-      return accessOf(await send(address, { method: 'GET', ...(token !== undefined && { token }) }, signal), address);
+      return accessOf(await send(address, { method: 'GET', token }, signal), address);
     },
   };
 }

@@ -16,7 +16,7 @@ interface Outgoing {
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Sent as `Authorization: Bearer`. It appears in no error. */
-  readonly token?: string;
+  readonly token?: string | undefined;
   /** Default: 35 s. */
   readonly timeoutMs?: number;
 }

@@ -3,6 +3,7 @@
  * backticks, or as a line for a shell. How the program must be typed is known only where the text is shown, so it is that
  * place which passes the text through {@link withCommandsTyped}.
  */
+import { UNPRINTABLE } from './printable.ts';
 
 /** The first word of a command: in backticks, at the begin of a line, or after another command of a line for a shell. */
 const PROGRAM = /(?<=`|^|&& )tally(?= (?<command>[a-z][a-z-]*))/gm;
@@ -25,9 +26,22 @@ export function inSentence(fix: string): string {
   return /^tally [a-z]/.test(fix) ? `\`${fix}\`` : fix;
 }
 
-/** Returns a text as one word for a shell. */
+/** The backtick ends a command in a text. */
+const ESCAPED = new RegExp(`\`|${UNPRINTABLE.source}`, UNPRINTABLE.flags);
+
+/**
+ * Returns a text as one word for a shell. What is invisible, or could act on a terminal, is escaped as bash and zsh read it: so the
+ * command runs as it is shown, and no key writes to a terminal or ends the command in its text.
+ */
 export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (text.search(ESCAPED) === -1) return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  return `$'${text.replaceAll(/[\\']/g, String.raw`\$&`).replaceAll(ESCAPED, bytesOf)}'`;
+}
+
+/** The bytes of a character, since what `\\u` means depends on the locale of the shell. */
+function bytesOf(character: string): string {
+  return [...new TextEncoder().encode(character)].map((byte) => String.raw`\x${byte.toString(16).padStart(2, '0')}`).join('');
 }
 
 /** A whole command: in backticks, or as a line for a shell. */

@@ -25,7 +25,7 @@ function isSafeOrigin(text: string): boolean {
 export const registryUrl = z
   .string()
   .trim()
-  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be http://HOST:PORT without a path')
+  .refine((text) => isHttpUrl(text) && isOrigin(text), 'must be https://HOST or http://HOST:PORT, without a path')
   .transform((text) => new URL(text).origin);
 
 /** Where the index is: in one SQLite file, or on the nodes of one OpenSearch cluster. */

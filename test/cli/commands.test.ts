@@ -119,6 +119,8 @@ describe('tally du', () => {
     const { stdout, stderr } = await createCliWorld().run('du photos');
     expect(stdout).toBe(`OBJECTS  SIZE   NAME\n1        12 B   .\n1,234    2 GiB  ${SAFE_KEY}/\n`);
     expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
+    // only a folder can be the one that was named
+    expect((await createCliWorld().run('du photos --by extension')).stdout).toContain('12 B   (none)\n');
   });
 });
 
@@ -208,6 +210,14 @@ describe('tally search', () => {
       '',
     ]);
     expect(stderr).toBe('3 objects match, 2 GiB in all.\n');
+  });
+
+  it('says how many match, one as one', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ items: [], total: { value: 1, exact: true } });
+    expect((await world.run('search cat --total')).stderr).toContain('1 object matches.\n');
+    world.nextAnswers({ items: [], total: { value: 10_000, exact: false } });
+    expect((await world.run('search cat --total')).stderr).toContain('More than 10,000 objects match.\n');
   });
 
   it('asks for everything without arguments', async () => {

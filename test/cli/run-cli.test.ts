@@ -83,6 +83,21 @@ describe('failures', () => {
     expect(world.closed()).toBe(2);
   });
 
+  it('leads to the pages of the registry that answered, and of the repository where none did', async () => {
+    const open = (error: Error) => {
+      const registryUrl = 'https://registry.example.com';
+      const { operations, ...control } = createFakeControl();
+      control.nextDoes(() => {
+        throw error;
+      });
+      return createCliWorld({ openControl: async () => ({ operations, registryUrl, close: async () => undefined }) });
+    };
+    const answered = await open(new FaultError('index.overloaded', '429')).run('bucket list');
+    expect(answered.stderr).toContain('see https://registry.example.com/docs/reference/error-codes.html#index-overloaded');
+    const silent = await open(new FaultError('registry.unreachable', 'ECONNREFUSED')).run('bucket list');
+    expect(silent.stderr).toMatch(/see https:\/\/github\.com\/\S+#registry-unreachable/);
+  });
+
   it('a fault ends with 69 and tells its code, its reason and what to do', async () => {
     const world = createCliWorld();
     const fault = new FaultError('index.unreachable', 'connect ECONNREFUSED \u001b[2J');

@@ -44,6 +44,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       signals,
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined }),
+      hasStore: () => true,
       readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
       openQueuePair: async () => {
         throw new Error('this world has no AWS');

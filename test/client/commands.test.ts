@@ -66,13 +66,21 @@ describe('the command line', () => {
     writeFileSync(join(world.home, 'data', 'index.sqlite'), '');
     await tally(['bucket', 'list', '--json']);
     expect(world.registry.received).toEqual([]);
+    // who the registry knows is not who those commands act for
+    expect((await tally(['whoami'])).stderr).toContain(`With --registry ${world.registry.url} they use this registry.`);
+    expect((await tally(['whoami', '--registry', world.registry.url])).stderr).toBe('');
   });
 
   it('never reads SERVICE_ variables', async () => {
     world.registry.keys.add(SECRET);
     const env = { SERVICE_API_KEY: SECRET, SERVICE_REGISTRY_URL: world.registry.url };
     expect((await tally(['whoami'], env)).code).toBe(1);
-    expect((await tally(['search', 'cat', '--registry', world.registry.url], env)).code).toBe(1);
+    const { url } = world.registry;
+    const search = await tally(['search', 'cat', '--registry', url], env);
+    expect([search.code, search.stderr]).toEqual([
+      1,
+      `tally: not logged in at ${url}: run \`node ${join(ROOT, 'src/tally.js')} login ${url}\`, or set TALLY_API_KEY_FILE\n`,
+    ]);
     expect(world.registry.credentialsSent()).toEqual([]);
   });
 });

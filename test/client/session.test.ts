@@ -55,7 +55,8 @@ describe('a credential', () => {
     try {
       const registry = world.client.registryOf({ registryUrl: other.registry.url });
       expect(registry).toEqual({ url: other.registry.url });
-      await expect(world.client.whoami({ url: other.registry.url }, never)).rejects.toThrow(FAILED);
+      const { url } = other.registry;
+      await expect(world.client.whoami({ url }, never)).rejects.toThrow(`not logged in at ${url}: run \`tally login ${url}\``);
       expect(other.registry.credentialsSent()).toEqual([]);
     } finally {
       await other.close();

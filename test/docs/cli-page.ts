@@ -2,7 +2,7 @@
 import { createCliWorld } from '../cli/world.ts';
 
 /** The names in the list of commands that a help shows. */
-const COMMAND = /^ {2}([a-z-]+)(?: .*)?$/;
+const COMMAND = /^ {2}(\S+)(?: .*)?$/;
 
 const helps = await helpsOf([]);
 

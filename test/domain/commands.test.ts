@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withoutCommands } from '../../src/domain/commands.ts';
+import { commandOf, shellWord, withCommandsTyped, withoutCommands } from '../../src/domain/commands.ts';
 
 describe('a text for a program that must be given no command', () => {
   it.each([
@@ -11,4 +11,23 @@ describe('a text for a program that must be given no command', () => {
     ["first\ntally reindex 'my photos' --allow-deletes 7\nthen", 'first\na command of Tally\nthen'],
     ['a tally of 3 photos and `tally`', 'a tally of 3 photos and `tally`'],
   ])('%j becomes %j', (text, left) => expect(withoutCommands(text)).toBe(left));
+});
+
+describe('a word for a shell', () => {
+  it.each([
+    ['a-b/c.d', 'a-b/c.d'],
+    ['', "''"],
+    ["it's $(a)", String.raw`'it'\''s $(a)'`],
+    ['Käse.txt', "'Käse.txt'"],
+    ["a\n'\\\u001b[2J\u0085", String.raw`$'a\x0a\'\\\x1b[2J\xc2\x85'`],
+    ['a\u202eb', String.raw`$'a\xe2\x80\xaeb'`],
+  ])('of %j is %s', (text, word) => expect(shellWord(text)).toBe(word));
+
+  it('ends no command in a text, and begins none', () => {
+    const text = `run \`${commandOf('reindex', 'photos', '--prefix', 'x`\ntally serve`tally du')}\``;
+    expect(withCommandsTyped(text, () => 'npx tally')).toBe(
+      String.raw`run ${'`'}npx tally reindex photos --prefix $'x\x60\x0atally serve\x60tally du'${'`'}`,
+    );
+    expect(withoutCommands(text)).toBe('run a command of Tally');
+  });
 });

@@ -8,6 +8,8 @@ import { indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
+import { raw, serverUrl } from '../support/servers/opensearch.ts';
+import { askAt, dump, load } from '../support/stores/opensearch-dump.ts';
 
 /** The adapter's own tests say of each answer that it is an outage: one that comes and one that does not stand for all. */
 const indexFaults: readonly (readonly [string, Interference])[] = [
@@ -119,6 +121,46 @@ describe('an outage', () => {
     600_000,
   );
 
+  onOpenSearch(
+    'of OpenSearch that comes back empty, it makes no index and says what is lost, and goes on when its indices are restored without their templates',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index, env } = flow;
+      const prefix = String(env['TALLY_INDEX_PREFIX']);
+      const ask = askAt(serverUrl());
+      const templates = async (): Promise<unknown> => (await raw('GET', `/_index_template/${prefix}-*`)).body;
+      const daemon = await flow.start(LONG);
+      for (const key of keys('before', 20)) world.send(world.put(key));
+      await flow.converged(daemon);
+      const [kept, template] = [await dump(ask, prefix), await templates()];
+      const ofIndices = kept.split('\n').filter((line) => !line.startsWith('{"template"'));
+
+      await index.refuse();
+      await raw('DELETE', `/${prefix}-*`);
+      await raw('DELETE', `/_index_template/${prefix}-*`);
+      await index.accept();
+      for (const key of keys('during', 20)) world.send(world.put(key));
+      const checks = async () => ((await daemon.readyz())?.body as { checks: Record<string, { code?: string }> } | undefined)?.checks;
+      const lost = {
+        index: { status: 'failed', code: 'index.state-missing', advice: expect.stringContaining('`tally state import FILE`') },
+        jobs: { status: 'unknown' },
+        buckets: { status: 'unknown' },
+      };
+      await until('it says what is lost', async () => (await checks())?.['index']?.code === lost.index.code);
+      await daemon.request('POST', '/v1/buckets', { bucket: 'another' });
+      await delay(OUTAGE_MS);
+      expect(await checks()).toMatchObject(lost);
+      expect((await raw('GET', `/${prefix}-*`)).body).toEqual({});
+
+      await load(ask, ofIndices.join('\n'), { from: prefix, to: prefix });
+      await flow.converged(daemon);
+      await daemon.ready();
+      expect(await templates()).toEqual(template);
+      expect(world.deadLetters()).toEqual([]);
+    },
+    600_000,
+  );
+
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
     await using flow = await openFlow('sqlite');
     const { world } = flow;
@@ -210,9 +252,11 @@ describe('an outage', () => {
       const deletes = world.sqs.interfere({ kind: 'cut' }, ({ operation }) => operation === 'DeleteMessageBatch');
       for (const key of keys('undeleted', 30)) world.send(world.put(key));
       await deletes.hit;
+      await until('not ready while nothing is deleted', async () => (await statusOf(daemon)) === 503);
       await delay(OUTAGE_MS);
       deletes.remove();
       await flow.converged(daemon);
+      await until('ready once it deletes', async () => (await statusOf(daemon)) === 200);
       expect(world.deadLetters()).toEqual([]);
     },
     600_000,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../src/domain/identity/audit.ts';
-import { actsOf } from '../../src/panel/browser/audit-acts.ts';
+import { actorOf, actsOf, subjectOf } from '../../src/panel/browser/audit-acts.ts';
 import { auditRecord } from '../support/fakes/control.ts';
 
 let number = 0;
@@ -62,5 +62,21 @@ describe('the acts of the audit', () => {
       'ApiKeyUse done 6 40 50',
       'ApiKeyUse done 3 45 45',
     ]);
+  });
+});
+
+describe('a row of the audit', () => {
+  it('names what the act was done to: the person of an appointment, and whom a grant means', () => {
+    expect(subjectOf({ parameters: { sub: '248289761001' } })).toBe('248289761001');
+    expect(subjectOf({ parameters: { who: 'user:bob@example.com', where: 'photos/' } })).toBe('user:bob@example.com');
+    expect(subjectOf({ parameters: { count: 2 } })).toBeUndefined();
+  });
+
+  it('names the API key beside its owner', () => {
+    const identity = (auth: AuditRecord['useridentity']['sessionContext']['auth']) => ({
+      useridentity: { email: 'alice@example.com', sessionContext: { auth } },
+    });
+    expect(actorOf(identity({ type: 'session' }))).toBe('alice@example.com');
+    expect(actorOf(identity({ type: 'api_key', keyName: 'nightly', keyFingerprint: 'qk_0123…6789' }))).toBe('alice@example.com (nightly)');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { locationOf } from '../../src/domain/search/location.ts';
-import { copiedCommand, copiedKey, copiedLines, copiedUri, shellWord } from '../../src/panel/browser/copied.ts';
+import { copiedCommand, copiedKey, copiedLines, copiedUri } from '../../src/panel/browser/copied.ts';
 
 describe('a pasted address', () => {
   it.each([
@@ -41,12 +41,5 @@ describe('what is copied', () => {
   it('is lines, with JSON strings where it must be', () => {
     expect(copiedLines([copiedKey('a'), copiedKey('b\nc')])).toMatchObject({ text: 'a\n"b\\nc"', isJson: true });
     expect(copiedLines([copiedKey('a')])).toEqual({ text: 'a', isJson: false, note: 'Copied lines: 1.' });
-  });
-
-  it('quotes what a shell would expand', () => {
-    expect(shellWord("a\n'\\\u001b[2J\u0085")).toBe(String.raw`$'a\x0a\'\\\x1b[2J\u0085'`);
-    expect(shellWord('a-b/c.d')).toBe('a-b/c.d');
-    expect(shellWord('`x`')).toBe("'`x`'");
-    expect(shellWord('')).toBe("''");
   });
 });

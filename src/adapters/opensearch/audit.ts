@@ -6,8 +6,9 @@ import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { auditIdAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
+import { createAliased } from './aliased.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
+import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 interface AuditDependencies {
@@ -24,9 +25,6 @@ const indicesSchema = z.record(z.string(), z.unknown());
 
 /** Creates the audit. It needs the permissions of the object index, and `indices:admin/get`, on its indices. */
 export function createOpenSearchAudit({ client, names, newIndex }: AuditDependencies): AuditStore {
-  /** The months whose indices this process has seen: twelve a year. */
-  const existing = new Set<string>();
-
   async function createIndex(month: string, signal?: AbortSignal): Promise<void> {
     // a command with a mistyped prefix must leave nothing behind
     const template = await client.send({ method: 'GET', path: `/_index_template/${names.auditTemplate}` }, signal);
@@ -35,17 +33,14 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
       throw new FaultError('index.state-missing', `the template ${names.auditTemplate} does not exist yet: ${reason}`);
     }
     bodyOf(template);
-    const request = { method: 'PUT', path: `/${names.auditIndex(month)}`, body: newIndex, changesCluster: true } as const;
-    const answer = await client.send(request, signal);
-    // another process was faster
-    if (answer.status !== 200 && errorOf(answer).type !== 'resource_already_exists_exception') bodyOf(answer);
-    existing.add(month);
+    await createAliased(client, { index: names.auditIndex(month), alias: names.auditAlias(month), definition: newIndex }, signal);
   }
 
   async function create(month: string, id: string, { line, signal }: { readonly line: string; readonly signal: AbortSignal | undefined }) {
-    const operation = JSON.stringify({ create: { _index: names.auditIndex(month), _id: id } });
+    const operation = JSON.stringify({ create: { _index: names.auditAlias(month), _id: id } });
     const lines = `${operation}\n${line}\n`;
-    const answer = await client.send({ method: 'POST', path: '/_bulk', query: { timeout: '5s' }, lines, repeatable: true }, signal);
+    const query = { require_alias: true, timeout: '5s' };
+    const answer = await client.send({ method: 'POST', path: '/_bulk', query, lines, repeatable: true }, signal);
     return parseAnswer(createdSchema, bodyOf(answer)).items[0].create;
   }
 
@@ -53,11 +48,10 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
     async append(record, signal) {
       signal?.throwIfAborted();
       const month = auditMonthOf(record);
-      if (!existing.has(month)) await createIndex(month, signal);
       const request = { line: JSON.stringify(record), signal };
       let item = await create(month, record.id, request);
       if (item.error?.type === 'index_not_found_exception') {
-        // the index was deleted in the meantime, in a cluster that creates none by itself
+        // the first record of its month, or the index was deleted
         await createIndex(month, signal);
         item = await create(month, record.id, request);
       }

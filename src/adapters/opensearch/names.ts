@@ -19,6 +19,8 @@ export interface IndexNames {
   readonly stateIndex: string;
   /** The index of the audit of one month (`2026.11`). */
   auditIndex(month: string): string;
+  /** The alias through which its records are written, so that `require_alias` works. */
+  auditAlias(month: string): string;
   /** Matches the indices of the audit of this prefix only, because a prefix may not contain `-audit`. */
   readonly auditPattern: string;
   readonly auditTemplate: string;
@@ -35,6 +37,7 @@ export function indexNames(prefix: string): IndexNames {
     state: `${prefix}-state`,
     stateIndex: `${prefix}-state-1`,
     auditIndex: (month) => `${prefix}-audit-${month}`,
+    auditAlias: (month) => `${prefix}-audit-write-${month}`,
     auditPattern: `${prefix}-audit-*`,
     auditTemplate: `${prefix}-audit`,
   };

@@ -5,8 +5,9 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
+import { createAliased } from './aliased.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, errorOf, parseAnswer, requestFault } from './faults.ts';
+import { bodyOf, parseAnswer, requestFault } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 /** The content of a file in config/opensearch/: objects.json, state.json or audit.json. */
@@ -48,13 +49,7 @@ async function createStateIndex({ client, names, definitions }: SetupTarget, sig
   const found = await client.send({ method: 'GET', path: `/${names.state}-*/_alias/${names.state}` }, signal);
   if (found.status === 200) return;
   if (found.status !== 404) throw requestFault(found);
-  const body = { ...definitions.state, aliases: { [names.state]: {} } };
-  const created = await client.send({ method: 'PUT', path: `/${names.stateIndex}`, body, changesCluster: true }, signal);
-  if (created.status === 200) return;
-  if (errorOf(created).type !== 'resource_already_exists_exception') throw requestFault(created);
-  // another worker created the index first, or its alias was deleted
-  const actions = [{ add: { index: names.stateIndex, alias: names.state } }];
-  bodyOf(await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal));
+  await createAliased(client, { index: names.stateIndex, alias: names.state, definition: definitions.state }, signal);
 }
 
 const metaSchema = z.object({ schema: z.number(), settings: z.string().optional() }).catch({ schema: 0 });

@@ -6,23 +6,24 @@ import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';
 import { problemSchema } from '../../api/problem.ts';
 import type { AnyRequest } from '../../api/row.ts';
+import { loginMissing } from '../../client/caller.ts';
 import { send, type Incoming } from '../../client/send.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
 /**
  * The operations of the registry at `url` (http://127.0.0.1:8080), with the token that is for this registry. They reject with the registry's own RequestError or
- * fault; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
+ * fault; with `login.missing` if the registry demands a credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
  * registry of this version sends, and with the signal's reason.
  */
 export function createRegistryOperations(url: string, token?: string): Operations {
   return operationsOf((row) => async (request, { signal }) => {
     const address = addressOf(url, row, request);
     // what any caller may do is done without a credential, also when the stored one is no longer valid
-    const isAnonymous = token === undefined || row.scope === 'none';
-    const response = await send(address, { method: row.method, body: request.body, ...(!isAnonymous && { token }) }, signal);
+    const credential = row.scope === 'none' ? undefined : token;
+    const response = await send(address, { method: row.method, body: request.body, token: credential }, signal);
     const what = `${row.method} ${address.pathname} at ${address.origin}`;
-    if (!response.ok) throw errorOf(response, what);
+    if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
     if (row.answer === undefined) return undefined;
     const parsed = row.answer.safeParse(response.json);
     if (parsed.success) return parsed.data;
@@ -51,6 +52,10 @@ function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyReque
 function segmentOf(name: string): string {
   if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
   return encodeURIComponent(name);
+}
+
+function anonymousErrorOf(response: Incoming, what: string, address: URL): Error {
+  return response.status === 401 ? loginMissing(address) : errorOf(response, what);
 }
 
 function errorOf({ status, json }: Incoming, what: string): Error {

@@ -84,7 +84,6 @@ function AllKeysTable({ keys, revoke }: { readonly keys: readonly AnyApiKey[]; r
     ],
     ['Name', ({ name }) => <Text>{name}</Text>],
     ...keyColumns,
-    ['May', ({ scopes }) => scopes.join(', ')],
     [
       'Actions',
       (key) => (

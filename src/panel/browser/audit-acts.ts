@@ -76,3 +76,15 @@ export function actsOf(records: readonly Entry[]): readonly Act[] {
   }
   return acts;
 }
+
+/** What the act was done to, of those parameters that say so. */
+export function subjectOf({ parameters = {} }: Pick<Entry, 'parameters'>): string | undefined {
+  const named = ['bucket', 'name', 'email', 'sub', 'who', 'id'].map((each) => parameters[each]);
+  return named.find((each) => typeof each === 'string');
+}
+
+/** Who did it; with a key, the person is only its owner. */
+export function actorOf({ useridentity: { email, sessionContext } }: Pick<Entry, 'useridentity'>): string {
+  const { keyName } = sessionContext.auth;
+  return keyName === undefined ? email : `${email} (${keyName})`;
+}

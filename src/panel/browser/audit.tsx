@@ -1,6 +1,6 @@
 /** The audit: who did what, one row for each act. */
 import { type RequestTo, call } from './api.ts';
-import { actsOf, type Act } from './audit-acts.ts';
+import { actorOf, actsOf, subjectOf, type Act } from './audit-acts.ts';
 import { facts } from './facts.ts';
 import { usePages } from './load.ts';
 import { Chosen, Select } from './form.tsx';
@@ -80,8 +80,14 @@ const columns: readonly Column<Act>[] = [
     ),
     'row',
   ],
-  ['Of', ({ record }) => <Text>{subjectOf(record)}</Text>],
-  ['Who', ({ record }) => <Text>{record.useridentity.email}</Text>],
+  [
+    'Of',
+    ({ record }) => {
+      const subject = subjectOf(record);
+      return subject !== undefined && <Text>{subject}</Text>;
+    },
+  ],
+  ['Who', ({ record }) => <Text>{actorOf(record)}</Text>],
   [
     'Outcome',
     ({ record: { outcome } }) => <span class={`state ${looks[outcome]}`}>{outcome === 'intended' ? 'no end is recorded' : outcome}</span>,
@@ -91,12 +97,6 @@ const columns: readonly Column<Act>[] = [
 
 /** An act without an end is one that runs, or whose process was killed. */
 const looks = { done: 'good', failed: 'bad', intended: 'notable' } as const;
-
-/** What the act was done to, of those parameters that say so. */
-function subjectOf({ parameters = {} }: Entry): string {
-  const named = ['bucket', 'name', 'email', 'subject', 'id'].map((each) => parameters[each]);
-  return named.find((each) => typeof each === 'string') ?? '';
-}
 
 function Folded({ record, beganAt }: Pick<Act, 'record' | 'beganAt'>) {
   const inZone = useObserved(zone);

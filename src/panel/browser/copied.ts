@@ -1,4 +1,5 @@
 /** What is copied of an object: its key, its URI, and the line with which the AWS CLI reads it. */
+import { shellWord } from '../../domain/commands.ts';
 
 /** Control characters, which a terminal or a form may act on. */
 const CONTROL = /\p{Cc}/u;
@@ -18,20 +19,6 @@ export function idOf({ bucket, key }: { readonly bucket: string; readonly key: s
 
 function safe(text: string): Copied {
   return CONTROL.test(text) ? { text: JSON.stringify(text), isJson: true } : { text, isJson: false };
-}
-
-/** A word for a shell. Control characters are escaped as bash and zsh read them, so that none acts on the terminal. */
-export function shellWord(text: string): string {
-  if (CONTROL.test(text)) {
-    const escaped = text.replaceAll(/[\\']/g, String.raw`\$&`).replaceAll(/\p{Cc}/gu, (character) => escapeOf(character));
-    return `$'${escaped}'`;
-  }
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function escapeOf(character: string): string {
-  const code = character.charCodeAt(0).toString(16);
-  return code.length > 1 && code >= '80' ? String.raw`\u${code.padStart(4, '0')}` : String.raw`\x${code.padStart(2, '0')}`;
 }
 
 export function copiedKey(key: string): Copied {

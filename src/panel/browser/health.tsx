@@ -16,7 +16,8 @@ const columns: readonly Column<readonly [name: string, check: Check]>[] = [
     'What to do',
     ([name, { advice }]) => (
       <>
-        {advice !== undefined && <Advice>{advice}</Advice>} {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
+        {advice !== undefined && [<Advice>{advice}</Advice>, ' ']}
+        {name.startsWith('bucket') && <Link page="buckets">Show the buckets</Link>}
       </>
     ),
   ],

@@ -60,25 +60,25 @@ export const keyColumns: readonly Column<ApiKey>[] = [
   ['Left', (key) => <Left of={key} />],
   ['Created', ({ created_at: at }) => <Time at={at} />],
   ['Last used', ({ last_used_at: at }) => <Time at={at} />],
+  [
+    'May',
+    ({ scopes, grants }) => (
+      <>
+        {scopes.join(', ')}
+        {grants !== undefined && (
+          <>
+            : <Text>{grants.join(', ')}</Text>
+          </>
+        )}
+      </>
+    ),
+  ],
 ];
 
 function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {
   const columns: readonly Column<ApiKey>[] = [
     ['Name', ({ name }) => <Text>{name}</Text>, 'row'],
     ...keyColumns,
-    [
-      'May',
-      ({ scopes, grants }) => (
-        <>
-          {scopes.join(', ')}
-          {grants !== undefined && (
-            <>
-              : <Text>{grants.join(', ')}</Text>
-            </>
-          )}
-        </>
-      ),
-    ],
     [
       'Actions',
       (key) => (

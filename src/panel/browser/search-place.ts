@@ -1,7 +1,7 @@
 /** What a search is: all of it is in the address, and from there become the request, the command and the line for curl. */
 import type { SortField, SortOrder } from '../../domain/search/conditions.ts';
 import { addressOf, type Key, type RequestTo } from './api.ts';
-import { shellWord } from './copied.ts';
+import { shellWord } from '../../domain/commands.ts';
 import { hrefOf, type Choices } from './place.ts';
 import { asksForDeleted, clauseOf, withClauses } from './query-text.ts';
 import { zoneName } from './words.ts';

@@ -63,7 +63,7 @@ function UserTable({ users, onChanged }: { readonly users: readonly User[]; read
       ({ role, role_source: source }) => (
         <>
           {role}
-          {source !== 'none' && <small> by a {source}</small>}
+          {source !== 'none' && <small> by {source === 'rule' ? 'a rule' : 'an appointment'}</small>}
         </>
       ),
     ],

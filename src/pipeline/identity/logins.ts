@@ -211,7 +211,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
         const user = await users.get(record.userId ?? '');
         await move(record, { stage: 'redeemed' });
         attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
-        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'the login was refused in the browser' });
+        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'it was refused in the browser' });
         return redirect === undefined ? {} : { redirect };
       }
       const code = codeOf(record, randomName());

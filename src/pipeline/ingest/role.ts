@@ -87,8 +87,8 @@ export interface IngestRole {
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
-  /** Why the last receive failed; undefined if it did not. */
-  receiveFault(): Fault | undefined;
+  /** Why the last receive, or the last settlement, failed; undefined if neither did. */
+  queueFault(): Fault | undefined;
 }
 
 /** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
@@ -188,6 +188,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     get settledTotal() {
       return settler.removedTotal;
     },
-    receiveFault: receiveFault.current,
+    queueFault: () => receiveFault.current() ?? settler.fault(),
   };
 }

@@ -2,7 +2,7 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { CLOCK_SKEW, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { afterCheck, isBeingMade, checkDue, type AfterCheck } from '../../domain/provisioning/planning/watch.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
@@ -13,6 +13,9 @@ import { listAllRecords, readRecord, refs, updateRecord } from '../records/store
 import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { WithPorts } from '../ports/ports.ts';
+
+/** As often as each bucket is checked. */
+const CLOCK_MS = 3_600_000;
 
 interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly provisioning: Pick<Provisioning, 'diagnose'>;
@@ -27,10 +30,12 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
   return async function checkConnection(record, signal, known) {
     const { bucket } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-    const findings = await provisioning.diagnose(record, signal, connection);
+    const found = await provisioning.diagnose(record, signal, connection);
+    const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
+    if (findings.length < found.length) reportClock(found);
     const nowMs = clock.nowMs();
     // parts are missing rightfully
-    if (isBeingMade(connection, nowMs)) return findings;
+    if (isBeingMade(connection, nowMs)) return found;
     const after = afterCheck(record.connectionCheck, { findings, connection, nowMs });
     await openGap(record, after, signal);
     if (after.isProof) await noteProof({ state, clock }, record);
@@ -39,8 +44,15 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
       current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
     );
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
-    return findings;
+    return found;
   };
+
+  /** A clock that differs is most likely that of this machine. It says nothing about the bucket, which other machines check as well, so it is not stored. */
+  function reportClock(found: readonly Finding[]): void {
+    for (const { code, what, why } of found)
+      if (code === CLOCK_SKEW)
+        telemetry.warnOnce('the clock of S3 and that of this machine differ', code, { code, what, advice: why }, CLOCK_MS);
+  }
 
   function report(bucket: string, { state: found, findings }: AfterCheck['check']): void {
     const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };

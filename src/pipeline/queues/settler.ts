@@ -5,7 +5,7 @@
  *
  *   hold ──► held (extended at half its visibility) ──► remove | hide(seconds) | give back (0 s) ──► settled
  */
-import { FaultError } from '../../domain/fault.ts';
+import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
 import PQueue from 'p-queue';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -21,6 +21,8 @@ const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
 /** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
 const EXTEND_EVERY_MS = 1_000;
+/** A failure after which nothing was settled for so long says nothing about the present. */
+const FORGOTTEN_MS = 600_000;
 
 export interface Settler {
   /** Holds a message: its visibility is extended until it is settled. */
@@ -33,6 +35,8 @@ export interface Settler {
   readonly inHand: number;
   /** How many messages SQS has deleted since the start. */
   readonly removedTotal: number;
+  /** Why the last request to delete, or the last to change a visibility, failed; undefined if both were answered. */
+  fault(): Fault | undefined;
   /** Gives all held messages back to their queues, at the end of a stop. */
   giveBackAll(): Promise<void>;
   /** Ends the extensions. */
@@ -85,6 +89,8 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const deletes: Waiting = new Map();
   const visibilityChanges: Waiting = new Map();
   const closed = new AbortController();
+  /** The kinds of request of which the last one failed, and when. */
+  const failing = new Map<'delete' | 'visibility', { readonly fault: Fault; readonly atMs: number }>();
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let isExtending = false;
@@ -143,14 +149,17 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
 
   /** Sends one request. Returns how it ended for each entry. */
   async function send(batch: readonly Entry[]): Promise<(entry: Entry) => EntryEnd> {
-    const queueUrl = batch[0]?.queueUrl;
-    if (queueUrl === undefined) return () => 'done';
+    const [first] = batch;
+    if (first === undefined) return () => 'done';
+    const kind = first.timeoutS === undefined ? 'delete' : 'visibility';
     try {
-      const failures = await request(queueUrl, batch);
+      const failures = await request(first.queueUrl, batch);
+      failing.delete(kind);
       const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
       return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
       telemetry.requestFailed('settle messages', error);
+      failing.set(kind, { fault: faultOf(error), atMs: clock.monotonicMs() });
       // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
@@ -205,6 +214,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     get inHand() {
       return inHand.size;
     },
+    fault: () => [...failing.values()].find(({ atMs }) => clock.monotonicMs() - atMs < FORGOTTEN_MS)?.fault,
     async giveBackAll() {
       await Promise.all([...inHand.values()].map(({ message }) => settle(message, hiding(0))));
     },

@@ -7,7 +7,7 @@ import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import { adviceWhileServing } from '../../domain/fault.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import { OK, type ReadinessCheck } from '../serving/readiness.ts';
+import { createLastLook, OK, type ReadinessCheck } from '../serving/readiness.ts';
 import type { QueueWatch } from './watch.ts';
 
 const MINUTE_MS = 60_000;
@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 const SILENT_MS = 10 * MINUTE_MS;
 
 interface UnreceivedDependencies extends WithPorts<'state' | 'clock'> {
-  readonly queueWatch: Pick<QueueWatch, 'visibleIn'>;
+  readonly queueWatch: Pick<QueueWatch, 'visibleIn' | 'fault'>;
   readonly bucketQueueUrls: readonly string[];
 }
 
@@ -28,6 +28,7 @@ export interface Unreceived {
 const CODE = 'queue.not-received';
 
 export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: UnreceivedDependencies): Unreceived {
+  const lastLook = createLastLook(clock, 'the bucket queues');
   /** What is stored of each queue, by its URL. */
   const stored = new Map<string, CircuitRecord>();
   /** What the worker that received last had noted when it was first seen so, and when that was on this process's monotonic clock. */
@@ -42,13 +43,14 @@ export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: 
       watched.delete(queueUrl);
       return undefined;
     }
-    const receivedAtMs = (await readRecord(state, refs.queue(queueUrl)))?.receivedAtMs;
     const before = watched.get(queueUrl);
-    if (before === undefined || before.receivedAtMs !== receivedAtMs) {
-      watched.set(queueUrl, { receivedAtMs, firstMs: clock.monotonicMs() });
-      return undefined;
-    }
-    const lastedMs = clock.monotonicMs() - before.firstMs;
+    // while the store does not answer, no worker can note that it receives: that time does not count
+    watched.delete(queueUrl);
+    const receivedAtMs = (await readRecord(state, refs.queue(queueUrl)))?.receivedAtMs;
+    const isSame = before !== undefined && before.receivedAtMs === receivedAtMs;
+    const firstMs = isSame ? before.firstMs : clock.monotonicMs();
+    watched.set(queueUrl, { receivedAtMs, firstMs });
+    const lastedMs = clock.monotonicMs() - firstMs;
     return lastedMs > SILENT_MS ? lastedMs : undefined;
   }
 
@@ -76,9 +78,11 @@ export function createUnreceived({ state, clock, queueWatch, bucketQueueUrls }: 
           await updateRecord(state, ref, () => record);
         } else if (stored.delete(queueUrl)) await removeRecord(state, ref.id);
       }
+      // how much waits in a queue that cannot be read is not known
+      if (queueWatch.fault() === undefined) lastLook.looked();
     },
     check() {
-      if (stored.size === 0) return OK;
+      if (stored.size === 0) return lastLook.unknown() ?? OK;
       const detail = [...stored.values()].map(({ name, reason }) => `${name}: ${reason}`).join('; ');
       return { status: 'warning', code: CODE, detail, advice: adviceWhileServing(CODE) };
     },

@@ -11,7 +11,8 @@ import type { Telemetry } from '../ports/telemetry.ts';
 export type RoleName = 'ingest' | 'reindex' | 'http';
 
 export interface ReadinessCheck {
-  readonly status: 'ok' | 'failed' | 'warning';
+  /** `unknown`: what the check would say could not be looked at. */
+  readonly status: 'ok' | 'failed' | 'warning' | 'unknown';
   readonly code?: string;
   /** What happened, to which thing. */
   readonly detail?: string;
@@ -41,6 +42,36 @@ export const OK: ReadinessCheck = { status: 'ok' };
 /** Returns the check of a part with its present fault, if there is one. */
 export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
   return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: adviceWhileServing(fault.code) };
+}
+
+/** The check of what was not looked at since this time, or never (undefined). */
+export function unknownSince(sinceMs: number | undefined, reason: string): ReadinessCheck {
+  const since = sinceMs === undefined ? 'not known yet' : `not known since ${new Date(sinceMs).toISOString()}`;
+  return { status: 'unknown', detail: `${since}: ${reason}` };
+}
+
+/** Looks are half a minute apart, and a look may wait for some answers that take 15 s each. */
+const LOOK_AGE_MAX_MS = 120_000;
+
+export interface LastLook {
+  /** What was looked at is known now. */
+  readonly looked: () => void;
+  /** The check's answer while the last look is too old, or was never; undefined while it counts. */
+  readonly unknown: () => ReadinessCheck | undefined;
+}
+
+/** Creates the memory of a check that repeats its look at something; it has not looked yet. `at` names that for people. */
+export function createLastLook(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, at: string): LastLook {
+  let last: { readonly nowMs: number; readonly monotonicMs: number } | undefined;
+  return {
+    looked() {
+      last = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+    },
+    unknown() {
+      if (last !== undefined && clock.monotonicMs() - last.monotonicMs <= LOOK_AGE_MAX_MS) return undefined;
+      return unknownSince(last?.nowMs, `this process has not looked at ${at}; the log says why, if that fails`);
+    },
+  };
 }
 
 /** Creates the readiness of a process with these roles. */
@@ -75,6 +106,7 @@ export interface UnclaimedJobs {
  * long this process has seen the job due at the same time. Each claim moves that time.
  */
 export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
+  const look = createLastLook(clock, 'the stored jobs');
   let waiting = 0;
   /** When each job that is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
   let seen: ReadonlyMap<string, number> = new Map();
@@ -84,16 +116,18 @@ export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>)
       const due = jobs.filter((job) => isDue(job, clock.nowMs())).map(({ id, dueAtMs }) => `${id} ${dueAtMs}`);
       seen = new Map(due.map((job) => [job, seen.get(job) ?? atMs]));
       waiting = due.filter((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS).length;
+      look.looked();
     },
-    check: () =>
-      waiting === 0
-        ? OK
-        : {
-            status: 'warning',
-            code: 'no-worker',
-            detail: `no worker has taken ${waiting === 1 ? 'a re-index job that waits' : `${waiting} re-index jobs that wait`}: they stay as they are, and gaps stay open`,
-            advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
-          },
+    check: () => look.unknown() ?? (waiting === 0 ? OK : unclaimedCheck(waiting)),
+  };
+}
+
+function unclaimedCheck(waiting: number): ReadinessCheck {
+  return {
+    status: 'warning',
+    code: 'no-worker',
+    detail: `no worker has taken ${waiting === 1 ? 'a re-index job that waits' : `${waiting} re-index jobs that wait`}: they stay as they are, and gaps stay open`,
+    advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
   };
 }
 

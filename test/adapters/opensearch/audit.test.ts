@@ -50,6 +50,25 @@ describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => 
     expect(await mappingOf('2026.11')).toMatchObject(strict);
   });
 
+  it('refuses a record where all of the installation was deleted, makes no index for it, and stores the next in one that has the mapping', async () => {
+    await opened.store.audit.append(recordAt(NOVEMBER_MS));
+    await raw('DELETE', `/${opened.prefix}-*`);
+    await raw('DELETE', `/_index_template/${opened.prefix}-*`);
+    await expect(opened.store.audit.append(recordAt(NOVEMBER_MS))).rejects.toMatchObject({ code: 'index.state-missing' });
+    expect(await raw('GET', `/${opened.prefix}-*`)).toMatchObject({ body: {} });
+    await opened.another().setup.prepare();
+    await opened.store.audit.append(recordAt(NOVEMBER_MS));
+    expect(await mappingOf('2026.11')).toMatchObject(strict);
+  });
+
+  it('adds to the index of a month that was restored without its alias', async () => {
+    await opened.store.audit.append(recordAt(NOVEMBER_MS));
+    await raw('DELETE', `/${opened.prefix}-audit-2026.11/_alias/*`);
+    await opened.store.audit.append(recordAt(NOVEMBER_MS));
+    await opened.refresh();
+    expect(await opened.store.audit.list({ limit: 10 })).toHaveLength(2);
+  });
+
   it('refuses a record while its month is read-only, and takes those of another month', async () => {
     for (const atMs of [NOVEMBER_MS, DECEMBER_MS]) await opened.store.audit.append(recordAt(atMs));
     await raw('PUT', `/${opened.prefix}-audit-2026.11/_settings`, { 'index.blocks.write': true });

@@ -25,6 +25,7 @@ async function startWatched() {
   return {
     ...world,
     telemetry,
+    checkConnection,
     watch: (): Promise<void> => sweep(new AbortController().signal),
     check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
     /** As after its re-index. */
@@ -113,6 +114,23 @@ describe('the watch of the connections', () => {
     await world.watch();
     expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
     expect(await world.gap()).toMatchObject({ state: 'closed' });
+  });
+
+  it('answers that the clock of this machine is wrong, and does not store it of a bucket that is in order', async () => {
+    const world = await startWatched();
+    await world.apply();
+    const before = { ...world.storage };
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      return { ...answer, observedAtMs: answer.observedAtMs + HOUR_MS };
+    };
+    await world.clock.advance(60_000);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'ok', findings: [] });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    expect(await world.checkConnection(record!)).toMatchObject([{ code: 'connect.clock-skew' }]);
+    const said = world.telemetry.recorded('warnOnce').find(([message]) => message === 'the clock of S3 and that of this machine differ');
+    expect(said).toMatchObject([expect.any(String), 'connect.clock-skew', { code: 'connect.clock-skew' }, HOUR_MS]);
   });
 
   it('finds that a pause has lasted for more than a day', async () => {

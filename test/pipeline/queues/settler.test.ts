@@ -76,6 +76,28 @@ function setUp() {
 const failed = (receiptHandle: string, senderFault = false): BatchFailure => ({ receiptHandle, code: 'InternalError', senderFault });
 
 describe('settling', () => {
+  it('says why nothing is deleted although messages are received and extended, until it is, or nothing was tried for ten minutes', async () => {
+    const world = setUp();
+    const denied = new FaultError('queue.unreachable', 'permission denied');
+    world.answers(({ operation }) => (operation === 'delete' ? Promise.reject(denied) : []));
+    expect(world.settler.fault()).toBeUndefined();
+    world.hold('held');
+    const end = world.settler.remove(world.hold('one'));
+    await world.run(40_000);
+    expect(await end).toBe(false);
+    expect(world.extensions()).not.toEqual([]);
+    expect(world.settler.fault()).toEqual({ code: 'queue.unreachable', reason: 'permission denied' });
+    world.answers(() => []);
+    await Promise.all([world.settler.remove(world.hold('two')), world.run(1_000)]);
+    expect(world.settler.fault()).toBeUndefined();
+    world.answers(() => Promise.reject(denied));
+    await Promise.all([world.settler.hide(world.hold('three'), 5), world.run(10_000)]);
+    expect(world.settler.fault()).toMatchObject({ code: 'queue.unreachable' });
+    world.settler.close();
+    await world.clock.advance(600_000);
+    expect(world.settler.fault()).toBeUndefined();
+  });
+
   it('sends in batches of ten, each operation and queue apart, without waiting long', async () => {
     const world = setUp();
     const done: string[] = [];

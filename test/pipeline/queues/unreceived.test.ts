@@ -1,6 +1,8 @@
 /** Messages that wait where no worker receives: the status of every bucket that they may be about says so. */
 import { describe, expect, it } from 'vitest';
 import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
+import { FaultError, type Fault } from '../../../src/domain/fault.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { explanationOf } from '../../../src/domain/explanation.ts';
 import { createUnreceived } from '../../../src/pipeline/queues/unreceived.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -12,10 +14,16 @@ const [EVENTS, OTHER] = ['https://sqs/events', 'https://sqs/other'];
 const MINUTE_MS = 60_000;
 
 async function startWorld() {
-  const { state } = createMemoryStore();
+  const { state: stored } = createMemoryStore();
+  const outage: FaultError[] = [];
+  const state: StateStore = {
+    ...stored,
+    get: async (...asked) => (outage[0] === undefined ? stored.get(...asked) : Promise.reject(outage[0])),
+  };
   const clock = createFakeClock();
   const visible = new Map<string, number>();
-  const queueWatch = { visibleIn: (url: string) => visible.get(url) ?? 0 };
+  const unreadable: Fault[] = [];
+  const queueWatch = { visibleIn: (url: string) => visible.get(url) ?? 0, fault: () => unreadable[0] };
   const unreceived = createUnreceived({ state, clock, queueWatch, bucketQueueUrls: [EVENTS, OTHER] });
   const record = { ...bucketRecord, lastComparedAtMs: clock.nowMs(), provenAtMs: 1 };
   const fedBy = (queueUrl: string) => ({ ...record, eventQueues: [{ queueUrl, atMs: clock.nowMs() }] });
@@ -24,6 +32,9 @@ async function startWorld() {
     state,
     clock,
     visible,
+    outage,
+    unreadable,
+    look: unreceived.look,
     check: unreceived.check,
     record,
     neighbour: fedBy(OTHER),
@@ -111,6 +122,36 @@ describe('messages that no worker receives', () => {
     }
     await pass(11);
     expect(await statusOf()).toMatchObject({ state: 'waiting' });
+  });
+
+  it('are not concluded from the time in which the store did not answer, so that no worker could note that it receives', async () => {
+    const { visible, receive, pass, check, statusOf, outage } = await startWorld();
+    visible.set(EVENTS, 3);
+    await receive();
+    await pass(1);
+    outage.push(new FaultError('index.unreachable', 'down'));
+    await expect(pass(1)).rejects.toThrow('down');
+    await expect(pass(60)).rejects.toThrow('down');
+    outage.pop();
+    await pass(0);
+    expect(check()).toEqual({ status: 'ok' });
+    expect(await statusOf()).toMatchObject({ state: 'ok' });
+  });
+
+  it('are not known while neither the store nor the queue answers, and before the first look', async () => {
+    const { clock, pass, check, outage, unreadable } = await startWorld();
+    expect(check()).toMatchObject({ status: 'unknown', detail: expect.stringContaining('not known yet: ') });
+    await pass(0);
+    const lookedAt = new Date(clock.nowMs()).toISOString();
+    expect(check()).toEqual({ status: 'ok' });
+    const isUnknown = { status: 'unknown', detail: expect.stringContaining(`not known since ${lookedAt}: `) };
+    outage.push(new FaultError('index.unreachable', 'down'));
+    unreadable.push({ code: 'queue.unreachable', reason: 'denied' });
+    await pass(3);
+    expect(check()).toMatchObject(isUnknown);
+    unreadable.pop();
+    await pass(0);
+    expect(check()).toEqual({ status: 'ok' });
   });
 
   it('have ten minutes, in which a scaler starts workers for messages of a queue that was empty', async () => {

@@ -6,7 +6,7 @@ it.each([0, 3_600_000, -3_600_000])(
   (fastMs) => {
     let atMs = 1_000_000_000;
     const unclaimed = createUnclaimedJobs({ nowMs: () => atMs + fastMs, monotonicMs: () => atMs });
-    expect(unclaimed.check()).toEqual({ status: 'ok' });
+    expect(unclaimed.check()).toMatchObject({ status: 'unknown' });
     const waiting = { id: 'waiting', dueAtMs: atMs };
     // a paused job has no time, and the holder of the other moves its time each quarter of a minute
     const sees = (jobs: Parameters<typeof unclaimed.see>[0]) =>
@@ -23,3 +23,18 @@ it.each([0, 3_600_000, -3_600_000])(
     expect(unclaimed.check()).toEqual({ status: 'ok' });
   },
 );
+
+it('knows nothing of jobs that could not be listed for two minutes, and says since when', () => {
+  let atMs = 1_000_000_000;
+  const unclaimed = createUnclaimedJobs({ nowMs: () => atMs, monotonicMs: () => atMs });
+  unclaimed.see([]);
+  atMs += 120_000;
+  expect(unclaimed.check()).toEqual({ status: 'ok' });
+  atMs += 1;
+  expect(unclaimed.check()).toMatchObject({
+    status: 'unknown',
+    detail: expect.stringContaining('not known since 1970-01-12T13:46:40.000Z: '),
+  });
+  unclaimed.see([]);
+  expect(unclaimed.check()).toEqual({ status: 'ok' });
+});

@@ -82,6 +82,9 @@ export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severi
   return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';
 }
 
+/** It is about the machine that asked, not about the bucket. */
+export const CLOCK_SKEW = 'connect.clock-skew';
+
 interface ClockReading {
   /** The time that S3's answer states. */
   readonly s3AtMs: number;
@@ -99,7 +102,7 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
   const differs = `${Math.round(differMs / 1_000)} s ${aheadMs > behindMs ? 'ahead of' : 'behind'}`;
   return [
     degraded(
-      'connect.clock-skew',
+      CLOCK_SKEW,
       `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
       'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
       'timedatectl status',

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { servingChecks } from '../../src/app/readiness-checks.ts';
+import type { Fault } from '../../src/domain/fault.ts';
+import { createReadiness, OK } from '../../src/pipeline/serving/readiness.ts';
+import { createTestCircuits } from '../support/fakes/circuits.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+
+const RESTING = ['jobs', 'storage', 'bucket-indices', 'buckets'];
+
+function startWorld() {
+  const clock = createFakeClock();
+  const circuits = createTestCircuits({ clock, telemetry: createFakeTelemetry(), probeCluster: () => new Promise(() => undefined) });
+  const store: { prepared: Fault | 'prepared' } = { prepared: 'prepared' };
+  const checks = servingChecks({
+    queueWatch: { deadLetterQueues: () => [{}], deadLetterFault: () => undefined, fault: () => undefined },
+    circuits,
+    ingest: { admission: { state: 'on' }, queueFault: () => undefined },
+    prepared: () => store.prepared,
+    others: [{ name: 'jobs', neededBy: [], check: () => OK }],
+  });
+  return { clock, circuits, store, read: () => createReadiness(['ingest'], checks).read().checks };
+}
+
+it('says of nothing that rests on the index store that it is ok while the store does not work, and since when', async () => {
+  const { clock, circuits, read } = startWorld();
+  expect(Object.values(read()).map(({ status }) => status)).toEqual(Array.from({ length: 7 }, () => 'ok'));
+  const since = new Date(clock.nowMs()).toISOString();
+  circuits.clusterFailed({ code: 'index.unreachable', reason: 'down' }, { isLasting: true });
+  await clock.advance(60_000);
+  const checks = read();
+  for (const name of RESTING)
+    expect(checks[name]).toEqual({ status: 'unknown', detail: `not known since ${since}: the index store does not work` });
+  expect(checks).toMatchObject({ index: { status: 'failed' }, queue: OK, 'dead-letter-queue': OK });
+});
+
+it('knows nothing of them before the store is prepared', () => {
+  const { store, read } = startWorld();
+  store.prepared = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
+  expect(read()).toMatchObject(Object.fromEntries(RESTING.map((name) => [name, { status: 'unknown' }])));
+});
+
+it('knows which indices refuse their records while none accepts any', () => {
+  const { circuits, read } = startWorld();
+  for (const bucket of ['one', 'two'])
+    circuits.indexFailed(bucket, { code: 'bucket.index-blocked', reason: 'blocked' }, { sentAtMs: 0, isWhole: true });
+  expect(circuits.cluster()).toMatchObject({ isOpenByIndices: true });
+  expect(read()).toMatchObject({ index: { status: 'failed' }, 'bucket-indices': { status: 'warning' }, jobs: OK, storage: OK });
+});
