@@ -1,5 +1,5 @@
 /**
- * The sums of large groups, each by searches for itself. OpenSearch sums the documents of one query in 11 ns each, in a thread for each
+ * The sums of large groups, each by searches for that group alone. OpenSearch sums the documents of one query in 11 ns each, in a thread for each
  * query, and in 40 ns as one of several groups, in one thread.
  */
 import { LRUCache } from 'lru-cache';
@@ -12,9 +12,9 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** How many documents a group has in each shard. */
 interface Thresholds {
-  /** A search for itself takes about as long as to sum so many documents as one group of several. */
+  /** From here on, searches for the group alone take less time than its part of a search for all groups. */
   readonly large: number;
-  /** Of more documents, the sum alone and the number alone take less time than both together. */
+  /** From here on, a search for the sum and one for the number take less time than one for both. */
   readonly veryLarge: number;
 }
 
@@ -23,7 +23,7 @@ const THRESHOLDS: Thresholds = { large: 50_000, veryLarge: 1_000_000 };
 const GROUPS_MAX = 64;
 const PLACES_MAX = 100;
 
-/** A group whose objects are summed by searches for itself. */
+/** A group that is summed by searches for it alone. */
 export interface LargeGroup {
   readonly name: string;
   readonly isVeryLarge: boolean;

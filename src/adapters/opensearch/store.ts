@@ -36,7 +36,7 @@ export interface OpenSearchOptions {
   readonly telemetry?: Pick<Telemetry, 'warn' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
-  /** Which groups have searches for themselves. */
+  /** Which groups are summed by searches for them alone. */
   readonly largeGroups?: LargeGroups;
 }
 
