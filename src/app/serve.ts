@@ -206,12 +206,15 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const core = await createCore(settings, addresses, { queues, telemetry, tracing, isServing: true });
   const stopping = new AbortController();
   /**
-   * After an outage the store may be another one, such as a restored snapshot: what it lacks is made before work resumes. That is never
-   * the state index, without which the probe fails: an empty one would take its place in a restore, and hide that all is lost.
+   * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
+   * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
+   * probe fails: an empty one would take its place in a restore, and hide that all is lost.
    */
   const probeCluster = async (signal: AbortSignal): Promise<void> => {
     await core.store.objects.probe(signal);
-    if (circuits.openOf(['cluster']) !== undefined) await core.store.setup.prepare(signal);
+    if (circuits.openOf(['cluster']) === undefined) return;
+    await core.store.state.list('bucket', { limit: 1 }, signal);
+    await core.store.setup.prepare(signal);
   };
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
   const permission = createHandoverPermission({
