@@ -3,11 +3,13 @@ import { faults, type Fault } from '../domain/fault.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { OpenCircuit } from '../pipeline/serving/open-circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';
+import type { DeadLetters } from '../pipeline/letters/dead-letters.ts';
 import type { QueueWatch } from '../pipeline/queues/watch.ts';
 import { checkOfFault, OK, unknownSince, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
   readonly queueWatch: Pick<QueueWatch, 'fault' | 'deadLetterFault'> & { readonly deadLetterQueues: () => readonly unknown[] };
+  readonly deadLetters: Pick<DeadLetters, 'sendFault'>;
   readonly circuits: Circuits;
   readonly ingest: (Pick<IngestRole, 'queueFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
   readonly prepared: () => Fault | 'prepared';
@@ -16,7 +18,7 @@ interface CheckParts {
 }
 
 /** Returns the checks. While S3 or the index of a bucket does not answer, its records wait and all others are served, so that is a warning. */
-export function servingChecks({ queueWatch, circuits, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
+export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepared, others }: CheckParts): readonly CheckSource[] {
   const indexTrouble = (): { readonly fault: Fault; readonly sinceMs?: number } | undefined => {
     const preparing = prepared();
     return preparing === 'prepared' ? circuits.openOf(['cluster']) : { fault: preparing };
@@ -43,7 +45,7 @@ export function servingChecks({ queueWatch, circuits, ingest, prepared, others }
     {
       name: 'dead-letter-queue',
       neededBy: [],
-      check: () => deadLetterCheck(queueWatch),
+      check: () => deadLetterCheck(queueWatch, deadLetters),
     },
   ];
 }
@@ -76,9 +78,9 @@ const NO_BUCKET: ReadinessCheck = {
 };
 
 /** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */
-function deadLetterCheck(queueWatch: CheckParts['queueWatch']): ReadinessCheck {
+function deadLetterCheck(queueWatch: CheckParts['queueWatch'], { sendFault }: CheckParts['deadLetters']): ReadinessCheck {
   if (queueWatch.deadLetterQueues().length === 0) return NO_DEAD_LETTER_QUEUE;
-  const check = checkOfFault(queueWatch.deadLetterFault());
+  const check = checkOfFault(queueWatch.deadLetterFault() ?? sendFault());
   return check.status === 'ok'
     ? OK
     : {

@@ -233,7 +233,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const readiness = createReadiness(
     settings.TALLY_ROLES,
     servingChecks({
-      queueWatch: core.queueWatch,
+      ...core,
       circuits,
       ingest,
       prepared: () => prepared,

@@ -10,9 +10,10 @@ const RESTING = ['jobs', 'storage', 'bucket-indices', 'buckets'];
 function startWorld() {
   const clock = createFakeClock();
   const circuits = createTestCircuits({ clock, telemetry: createFakeTelemetry(), probeCluster: () => new Promise(() => undefined) });
-  const store: { prepared: Fault | 'prepared' } = { prepared: 'prepared' };
+  const store: { prepared: Fault | 'prepared'; unsent?: Fault } = { prepared: 'prepared' };
   const checks = servingChecks({
     queueWatch: { deadLetterQueues: () => [{}], deadLetterFault: () => undefined, fault: () => undefined },
+    deadLetters: { sendFault: () => store.unsent },
     circuits,
     ingest: { admission: { state: 'on' }, queueFault: () => undefined },
     prepared: () => store.prepared,
@@ -45,4 +46,10 @@ it('knows which indices refuse their records while none accepts any', () => {
     circuits.indexFailed(bucket, { code: 'bucket.index-blocked', reason: 'blocked' }, { sentAtMs: 0, isWhole: true });
   expect(circuits.cluster()).toMatchObject({ isOpenByIndices: true });
   expect(read()).toMatchObject({ index: { status: 'failed' }, 'bucket-indices': { status: 'warning' }, jobs: OK, storage: OK });
+});
+
+it('warns while dead letters cannot be sent, though their queue can be read', () => {
+  const { store, read } = startWorld();
+  store.unsent = { code: 'queue.unreachable', reason: 'denied' };
+  expect(read()).toMatchObject({ 'dead-letter-queue': { status: 'warning', detail: 'denied' }, queue: OK });
 });

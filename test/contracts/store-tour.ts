@@ -19,7 +19,8 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       const { objects, scan, maintenance, usage, state, audit, setup } = opened.store;
       await setup.prepare();
       const bucket = `tour-${randomBytes(6).toString('hex')}`;
-      await objects.createBucket(bucket);
+      const other = `${bucket}-other`;
+      for (const each of [bucket, other]) await objects.createBucket(each);
       await objects.probe();
       await objects.probeBucket(bucket);
       expect(await objects.identities([bucket])).toEqual([expect.any(String)]);
@@ -36,11 +37,15 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       const keys = awkwardKeys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
       expect((await objects.search({ bucket, limit: 1_000 })).map(({ key }) => key)).toEqual(keys);
       expect(await objects.count({ bucket }, 1_000)).toBe(keys.length);
+      const within = [bucket, other].map((each) => ({ bucket: each, prefix: '' }));
+      expect(await objects.search({ within, limit: 1_000 })).toHaveLength(keys.length);
       expect(await objects.changes(bucket, { prefix: '', sinceMs: AT_MS - 1, limit: 1_000 })).toHaveLength(keys.length + 1);
       expect((await scan.scan(bucket, { prefix: '', after: '', limit: 1_000 })).map(({ key }) => key)).toEqual(keys);
       expect(await scan.countLive(bucket, '')).toBe(keys.length);
-      const sums = await usage.usage({ bucket, prefix: '', by: 'class', nowMs: AT_MS, limit: 10, timeLimitMs: 60_000 });
-      expect(sums).toMatchObject([{ name: '', objects: keys.length, bytes: keys.length }]);
+      const sums = { bucket, prefix: '', by: 'extension', nowMs: AT_MS, limit: 1_000, timeLimitMs: 60_000, withoutTimes: true } as const;
+      const rows = await usage.usage(sums);
+      expect(rows).toContainEqual(expect.objectContaining({ name: '' }));
+      expect(await usage.usage(sums)).toEqual(rows);
       const page = { after: '', limit: 1_000 };
       expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 2_000 })).toHaveLength(keys.length + 1);
       expect(await maintenance.expiring(bucket, { ...page, beforeMs: AT_MS + 1 })).toHaveLength(keys.length);
@@ -61,7 +66,7 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       await opened.refresh?.();
       expect(await audit.list({ limit: 10 })).toEqual([auditRecord]);
       await audit.purge(0);
-      await objects.removeBucket(bucket);
+      for (const each of [bucket, other]) await objects.removeBucket(each);
       expect(await objects.identities([bucket])).toEqual([undefined]);
     } finally {
       await opened.dispose();

@@ -31,6 +31,7 @@ const documents: readonly ObjectDocument[] = [
   live('\u{1f600}/smile', { size: 8 }),
   live('\uffff/last', { size: 9 }),
   live('\u00fcber/x/y', {}),
+  live('\u00fcber/x/z', {}),
   live('nul\0a/x', { size: 11 }),
   live('nul\0a/b\0/y', { size: 12 }),
   live('nul\0b/x', { size: 13 }),
@@ -70,7 +71,9 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
         const query = { ...base, prefix, by };
         const wanted = await model.usage.usage(query);
         expect(await store.usage.usage(query)).toEqual(wanted);
-        expect(await store.usage.usage({ ...query, withoutTimes: true })).toMatchObject(withoutTimes(wanted));
+        // a store may sum groups in another way that it knows from the first time
+        for (const time of ['first', 'second'])
+          expect(await store.usage.usage({ ...query, withoutTimes: true }), time).toMatchObject(withoutTimes(wanted));
       },
     );
 
@@ -85,9 +88,11 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       ].map((document) => ({ ...document, bucket: CHANGED }));
       for (const each of [store, model]) {
         await each.objects.createBucket(CHANGED);
-        for (const written of [documents.map((document) => ({ ...document, bucket: CHANGED })), changes])
-          for (const document of written) await each.objects.write([{ document, equalClock: 'accept' }]);
+        for (const document of documents) await each.objects.write([{ document: { ...document, bucket: CHANGED }, equalClock: 'accept' }]);
       }
+      await world.refresh();
+      for (const by of usageGroups) await store.usage.usage({ ...base, bucket: CHANGED, by, withoutTimes: true });
+      for (const each of [store, model]) for (const document of changes) await each.objects.write([{ document, equalClock: 'accept' }]);
       await world.refresh();
       for (const by of usageGroups) {
         const query = { ...base, bucket: CHANGED, by, withoutTimes: true };

@@ -95,7 +95,8 @@ function conditionQuery({ anyOf: tests, negated }: Condition): Query {
   return negated ? { bool: { must_not: queries } } : anyOf(queries);
 }
 
-function anyOf(queries: readonly Query[]): Query {
+/** Documents that match one of the queries; none if there are none. */
+export function anyOf(queries: readonly Query[]): Query {
   const [first] = queries;
   // an empty list of alternatives would match every document
   if (first === undefined) return { match_none: {} };

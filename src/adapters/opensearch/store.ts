@@ -8,6 +8,7 @@ import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { createStateProbe } from '../state-probe.ts';
 import { createOpenSearchAudit } from './audit.ts';
 import { createOpenSearchClient } from './client.ts';
+import { createLargeGroups, type LargeGroups } from './large-groups.ts';
 import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
 import { createObjectIndex } from './objects.ts';
@@ -35,13 +36,16 @@ export interface OpenSearchOptions {
   readonly telemetry?: Pick<Telemetry, 'warn' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
+  /** Which groups are summed by searches for them alone. */
+  readonly largeGroups?: LargeGroups;
 }
 
 /**
  * Creates the store on OpenSearch 3 (2.19 should work too). It connects when it is first used. With the security plugin it
  * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
  */
-export function createOpenSearchStore({ prefix, shards, replicas, clock, ...connection }: OpenSearchOptions): Store {
+export function createOpenSearchStore(options: OpenSearchOptions): Store {
+  const { prefix, shards, replicas, clock, largeGroups = createLargeGroups(), ...connection } = options;
   const client = createOpenSearchClient({ requestTimeoutMs: 15_000, clock, ...connection });
   const names = indexNames(prefix);
   const definitions = {
@@ -70,7 +74,7 @@ export function createOpenSearchStore({ prefix, shards, replicas, clock, ...conn
     state,
     audit: createOpenSearchAudit({ client, names, newIndex: definitions.audit }),
     maintenance: createObjectMaintenance(client, names),
-    usage: createObjectUsage(client, names),
+    usage: createObjectUsage(client, names, largeGroups),
     setup: createIndexSetup({ client, names, definitions }),
     close: () => client.close(),
   };

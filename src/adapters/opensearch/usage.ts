@@ -1,13 +1,15 @@
 import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetName, type FacetSum } from '../../domain/search/facets.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ObjectFilter } from '../../pipeline/ports/object-index.ts';
 import type { FacetSums, FacetsQuery, ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
+import { createSearchesAtOnce, type LargeGroup, type LargeGroups } from './large-groups.ts';
 import type { IndexNames } from './names.ts';
-import { filterQuery, isOfAll } from './query.ts';
+import { anyOf, filterQuery, isOfAll } from './query.ts';
 import { createSearchSender } from './searching.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -20,18 +22,26 @@ const sumsSchema = z.object({
   newest: valueSchema.optional(),
 });
 const groupSchema = sumsSchema.extend({ key: z.string() });
-const usageSchema = z.object({
-  timed_out: z.boolean(),
-  _shards: z.object({ total: z.number(), successful: z.number() }),
+const answerSchema = z.object({ timed_out: z.boolean(), _shards: z.object({ total: z.number(), successful: z.number() }) });
+const usageSchema = answerSchema.extend({
   // absent if the index is empty
   aggregations: z.object({ groups: z.object({ buckets: z.array(groupSchema) }), none: sumsSchema.optional() }).optional(),
 });
 
+/** A search has the sum, the number or both. */
+const searchAloneSchema = answerSchema.extend({
+  hits: z.object({ total: z.object({ value: z.number() }).default({ value: 0 }) }),
+  aggregations: z
+    .object({
+      bytes: z.object({ value: z.number() }).default({ value: 0 }),
+      sizes: z.object({ count: z.number(), sum: z.number() }).default({ count: 0, sum: 0 }),
+    })
+    .prefault({}),
+});
+
 const facetSumSchema = z.object({ doc_count: z.number(), bytes: valueSchema });
 const facetGroupsSchema = z.object({ buckets: z.array(facetSumSchema.extend({ key: z.string() })) });
-const facetsSchema = z.object({
-  timed_out: z.boolean(),
-  _shards: z.object({ total: z.number(), successful: z.number() }),
+const facetsSchema = answerSchema.extend({
   // absent if there is no index
   aggregations: z
     .object({
@@ -50,6 +60,10 @@ const facetsSchema = z.object({
 type FacetAggregations = NonNullable<z.infer<typeof facetsSchema>['aggregations']>;
 
 const BYTES = { bytes: { sum: { field: 'size' } } };
+/** The days at which a very large age is cut, so that several threads sum it. */
+const AGE_CUTS: readonly number[] = [60, 120, 180, 270, 550, 730, 1_095, 1_825];
+const SIZE_KNOWN = { exists: { field: 'size' } };
+const SIZES = { sizes: { stats: { field: 'size' } } };
 /** A shard answers this many of its groups, so that those with the most objects of all are exact unless there are far more. */
 const SHARD_GROUPS = 5_000;
 
@@ -65,30 +79,37 @@ const DAY_MS = 86_400_000;
  * Creates the sums on OpenSearch. Groups are ordered by their keys and cut only after the last one of the page, so that they
  * are exact whatever the number of shards (a terms aggregation that is ordered by counts is not).
  */
-export function createObjectUsage(client: OpenSearchClient, names: IndexNames): ObjectUsage {
+export function createObjectUsage(client: OpenSearchClient, names: IndexNames, largeGroups: LargeGroups): ObjectUsage {
   const sendSearch = createSearchSender(client, names);
+  const searchAtOnce = createSearchesAtOnce(client, names);
+
+  /** One search for all groups. */
+  async function sumTogether(query: UsageQuery, signal: AbortSignal | undefined): Promise<readonly Sums[]> {
+    const body = { ...limitsOf(query), query: groupsQuery(query), aggs: groupsOf(query) };
+    // a search that must be whole answers a fault when its time is over
+    const answer = await sendSearch({ ...query, partial: true }, body, signal);
+    return answer === undefined ? [] : [sumsOfGroups(answer, query)];
+  }
+
+  /** Searches for each of these groups, and one for what they leave out; undefined if OpenSearch refuses that. */
+  async function sumApart(query: UsageQuery, large: readonly LargeGroup[], signal: AbortSignal | undefined) {
+    const alone = large.flatMap((group) => searchesAlone(query, group));
+    const found = { bool: { filter: [anyOf(large.map(({ name }) => groupQuery(query, name))), SIZE_KNOWN] } };
+    const others = { ...limitsOf(query), query: { bool: { filter: groupsQuery(query), must_not: found } }, aggs: groupsOf(query) };
+    const answers = await searchAtOnce(query.bucket, [others, ...alone.map(({ body }) => body)], signal);
+    return answers?.map((answer, at) => (at === 0 ? sumsOfGroups(answer, query) : sumsAlone(answer, alone[at - 1]?.name ?? '', query)));
+  }
 
   return {
     async usage(query, signal) {
-      const body = {
-        size: 0,
-        track_total_hits: false,
-        timeout: `${query.timeLimitMs}ms`,
-        query: sumsQuery(filterOf(query), placeFilters(query)),
-        aggs: query.by === 'age' ? agesOf(query) : groupsOf(query, fieldOf(query)),
-      };
-      // a search that must be whole answers a fault when its time is over
-      const answer = await sendSearch({ ...query, partial: true }, body, signal);
-      if (answer === undefined) return [];
-      const { timed_out: timedOut, _shards: shards, aggregations } = parseAnswer(usageSchema, answer);
-      if (timedOut) return 'too-slow';
-      requireWhole(shards, query);
-      const groups = aggregations?.groups.buckets ?? [];
-      const rows = inOrder(query, groups)
-        .filter(({ doc_count: objects }) => objects > 0)
-        .map((group) => rowOf(group.key, group));
-      const none = aggregations?.none;
-      return (none === undefined || none.doc_count === 0 ? rows : [rowOf('', none), ...rows]).slice(0, query.limit);
+      const place = placeOf(query);
+      const large = place === undefined ? [] : largeGroups.at(place);
+      const apart = large.length === 0 ? undefined : await sumApart(query, large, signal);
+      const sums = apart ?? (await sumTogether(query, signal));
+      if (sums.some(({ isWhole }) => !isWhole)) return 'too-slow';
+      const rows = inOrder(query, added(sums.flatMap((each) => each.rows)));
+      if (place !== undefined) largeGroups.remember(place, rows, sums[0]?.shards ?? 0);
+      return rows.slice(0, query.limit);
     },
 
     async facets(query, signal) {
@@ -118,6 +139,40 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames): 
       return facetsOf(aggregations, query);
     },
   };
+}
+
+/** What one search found. */
+interface Sums {
+  readonly rows: readonly UsageRow[];
+  readonly shards: number;
+  /** False if its time was over before. */
+  readonly isWhole: boolean;
+}
+
+function sumsOfGroups(answer: unknown, query: UsageQuery): Sums {
+  const { timed_out: timedOut, _shards: shards, aggregations } = parseAnswer(usageSchema, answer);
+  if (!timedOut) requireWhole(shards, query);
+  const rows = (aggregations?.groups.buckets ?? []).map((group) => rowOf(group.key, group));
+  const none = aggregations?.none === undefined ? [] : [rowOf('', aggregations.none)];
+  return { rows: [...none, ...rows], shards: shards.total, isWhole: !timedOut };
+}
+
+function sumsAlone(answer: unknown, name: string, query: UsageQuery): Sums {
+  const { timed_out: timedOut, _shards: shards, hits, aggregations } = parseAnswer(searchAloneSchema, answer);
+  if (!timedOut) requireWhole(shards, query);
+  const { bytes, sizes } = aggregations;
+  const row = { name, objects: hits.total.value + sizes.count, bytes: bytes.value + sizes.sum };
+  return { rows: [row], shards: shards.total, isWhole: !timedOut };
+}
+
+/** One row for each name that has objects. */
+function added(rows: readonly UsageRow[]): readonly UsageRow[] {
+  const byName = new Map<string, UsageRow>();
+  for (const row of rows) {
+    const known = byName.get(row.name);
+    byName.set(row.name, known === undefined ? row : { ...known, objects: known.objects + row.objects, bytes: known.bytes + row.bytes });
+  }
+  return [...byName.values()].filter(({ objects }) => objects > 0);
 }
 
 function requireWhole(
@@ -208,24 +263,68 @@ function fieldOf({ by, prefix }: UsageQuery): string {
   }
 }
 
-function placeFilters(query: UsageQuery): readonly Json[] {
+/** The place whose groups are summed, if these are all documents of the bucket or folder, and their sums alone. */
+function placeOf(query: UsageQuery): string | undefined {
+  const { bucket, by, prefix, after, withoutTimes = false } = query;
+  return withoutTimes && after === undefined && isOfAll(filterOf(query)) ? JSON.stringify([bucket, by, prefix]) : undefined;
+}
+
+function limitsOf({ timeLimitMs }: UsageQuery): Json {
+  return { size: 0, track_total_hits: false, timeout: `${timeLimitMs}ms` };
+}
+
+function groupsQuery(query: UsageQuery): Json {
   const { by, prefix, after } = query;
-  return [
+  return sumsQuery(filterOf(query), [
     ...(by === 'folder' && prefix !== '' ? [{ term: { [`d${levelOf(prefix)}`]: prefix } }] : []),
     ...(after === undefined || by === 'age' ? [] : [{ range: { [fieldOf(query)]: { gt: after } } }]),
-  ];
+  ]);
 }
 
-function groupsOf(query: UsageQuery, field: string): Json {
-  const { limit, after } = query;
+/** The documents of one group of a place. */
+function groupQuery(query: UsageQuery, name: string): Json {
+  if (query.by !== 'age') return { term: { [fieldOf(query)]: name } };
+  return modifiedQuery(ageRanges(query).find(({ key }) => key === name) ?? {});
+}
+
+interface Range {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+function modifiedQuery({ from, to }: Range): Json {
+  return { range: { last_modified: { format: 'epoch_millis', ...defined({ gte: from, lt: to }) } } };
+}
+
+/** What finds the sums of one group together. Objects without a size are left out. */
+function searchesAlone(query: UsageQuery, { name, isVeryLarge }: LargeGroup): readonly { readonly name: string; readonly body: Json }[] {
+  if (!isVeryLarge) return [{ name, body: { ...limitsOf(query), query: { bool: { filter: groupQuery(query, name) } }, aggs: SIZES } }];
+  return partsOf(query, name).flatMap((part) => [
+    { name, body: { ...limitsOf(query), query: { bool: { filter: part } }, aggs: BYTES } },
+    { name, body: { ...limitsOf(query), query: { bool: { filter: [part, SIZE_KNOWN] } }, track_total_hits: true } },
+  ]);
+}
+
+function partsOf(query: UsageQuery, name: string): readonly Json[] {
+  const age = query.by === 'age' ? ageRanges(query).find(({ key }) => key === name) : undefined;
+  if (age === undefined) return [groupQuery(query, name)];
+  const { from = -Infinity, to = query.nowMs } = age;
+  const cuts = AGE_CUTS.map((days) => query.nowMs - days * DAY_MS).filter((cut) => cut > from && cut < to);
+  return [...cuts, age.from].map((start, at) => modifiedQuery(defined({ from: start, to: at === 0 ? age.to : cuts[at - 1] })));
+}
+
+function groupsOf(query: UsageQuery): Json {
+  const { by, limit, after } = query;
+  const field = fieldOf(query);
   const aggs = groupSums(query);
-  return {
-    groups: { terms: { field, size: limit, order: { _key: 'asc' } }, aggs },
-    ...(after === undefined && { none: noneOf(field, aggs) }),
-  };
+  const groups =
+    by === 'age'
+      ? { date_range: { field, format: 'epoch_millis', ranges: ageRanges(query) }, aggs }
+      : { terms: { field, size: limit, order: { _key: 'asc' } }, aggs };
+  return { groups, ...((after === undefined || by === 'age') && { none: noneOf(field, aggs) }) };
 }
 
-function ageRanges({ nowMs }: { readonly nowMs: number }): readonly Json[] {
+function ageRanges({ nowMs }: { readonly nowMs: number }) {
   let youngerMs: number | undefined;
   return objectAges.map(({ name, days }) => {
     const fromMs = Number.isFinite(days) ? nowMs - days * DAY_MS : undefined;
@@ -235,17 +334,10 @@ function ageRanges({ nowMs }: { readonly nowMs: number }): readonly Json[] {
   });
 }
 
-function agesOf(query: UsageQuery): Json {
-  const aggs = groupSums(query);
-  return {
-    groups: { date_range: { field: 'last_modified', format: 'epoch_millis', ranges: ageRanges(query) }, aggs },
-    none: noneOf('last_modified', aggs),
-  };
-}
-
-/** Ranges are answered the oldest first. */
-function inOrder({ by }: UsageQuery, groups: readonly z.infer<typeof groupSchema>[]): readonly z.infer<typeof groupSchema>[] {
-  return by === 'age' ? objectAges.flatMap(({ name }) => groups.filter(({ key }) => key === name)) : groups;
+/** Ages are answered the youngest first, other groups in the order of their names; first what has none. */
+function inOrder({ by }: UsageQuery, rows: readonly UsageRow[]): readonly UsageRow[] {
+  const rankOf = ({ name }: UsageRow): number => objectAges.findIndex((age) => age.name === name);
+  return rows.toSorted((a, b) => (by === 'age' ? rankOf(a) - rankOf(b) : compareKeys(a.name, b.name)));
 }
 
 function rowOf(name: string, { doc_count: objects, bytes, oldest, newest }: z.infer<typeof sumsSchema>): UsageRow {

@@ -14,9 +14,6 @@ export interface SqlCondition {
   readonly values: readonly SQLInputValue[];
 }
 
-/** The expression of the index of tombstones, written exactly as there. */
-export const DELETED_AT = `json_extract(document, '$.deleted_at')`;
-
 /** Whether the folded key is like a pattern. */
 const FOLDED_LIKE = String.raw`(ifnull(folded, key) LIKE ? ESCAPE '\')`;
 
@@ -80,7 +77,7 @@ function testSql(test: Test): SqlCondition {
       return rangeSql('modified', { from: test.from, to: test.before, toOperator: '<' });
     case 'deleted':
       // texts of ISO 8601 sort as their times
-      return rangeSql(DELETED_AT, { from: isoOfMaybe(test.from), to: isoOfMaybe(test.before), toOperator: '<' });
+      return rangeSql('deleted_at', { from: isoOfMaybe(test.from), to: isoOfMaybe(test.before), toOperator: '<' });
   }
 }
 

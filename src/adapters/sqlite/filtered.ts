@@ -9,7 +9,7 @@ import type { ObjectDocument } from '../../domain/documents/document.ts';
 import type { QueryWords } from '../../domain/documents/words.ts';
 import type { SortField } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import { DELETED_AT, matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
+import { matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { unlessEnded } from './functions.ts';
@@ -143,7 +143,7 @@ const VALUES: Readonly<Record<SortField, string>> = {
   key: `0`,
   size: 'ifnull(size, -1)',
   last_modified: 'ifnull(modified, -1)',
-  deleted_at: `ifnull(${DELETED_AT}, '')`,
+  deleted_at: "ifnull(deleted_at, '')",
 };
 
 /** Takes the places of a part, in the snapshot in which they were read. Returns whether no more are needed. */

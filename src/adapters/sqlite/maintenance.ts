@@ -29,20 +29,20 @@ interface Query {
 const UNSETTLED: Query = {
   columns: 'document',
   index: 'objects_unsettled',
-  condition: `json_extract(document, '$.settled') = 0`,
+  condition: 'settled = 0',
   wanted: 'clock < ?',
 };
 const EXPIRING: Query = {
   columns: 'document',
   index: 'objects_expiring',
-  condition: `deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL`,
-  wanted: `json_extract(document, '$.expires_at') < ?`,
+  condition: 'deleted = 0 AND expires_at IS NOT NULL',
+  wanted: 'expires_at < ?',
 };
 const TOMBSTONES: Query = {
   columns: 'key, clock',
   index: 'objects_tombstones',
   condition: 'deleted = 1',
-  wanted: `json_extract(document, '$.deleted_at') < ?`,
+  wanted: 'deleted_at < ?',
 };
 const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
 

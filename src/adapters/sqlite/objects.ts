@@ -152,13 +152,13 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
 
 function insert(statement: Statement, document: ObjectDocument): number | bigint {
   return statement(
-    'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, settled, expires_at, deleted_at, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   ).run(document.bucket, document.key, foldedColumn(document.key), ...columnsOf(document)).lastInsertRowid;
 }
 
 function update(statement: Statement, id: number, document: ObjectDocument): void {
   statement(
-    'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, built = ?, clock = ?, deleted = ?, document = ? WHERE id = ?',
+    'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, built = ?, clock = ?, deleted = ?, settled = ?, expires_at = ?, deleted_at = ?, document = ? WHERE id = ?',
   ).run(...columnsOf(document), id);
 }
 
@@ -168,11 +168,12 @@ function factsOf({ size, last_modified: modified, storage_class: storageClass, e
   return { size: size ?? null, modified: modifiedMs, class: storageClass ?? null, extension: extension ?? null };
 }
 
-/** The values of size, modified, class, extension, built, clock, deleted and document. */
+/** The values of the columns that both statements write, in their order. */
 function columnsOf(document: ObjectDocument): (string | number | null)[] {
   const { size, modified, class: storageClass, extension } = factsOf(document);
-  const rest = [Date.parse(document.indexed_at), document.clock, document.deleted ? 1 : 0, JSON.stringify(document)];
-  return [size, modified, storageClass, extension, ...rest];
+  const { settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
+  const rest = [Date.parse(document.indexed_at), document.clock, document.deleted ? 1 : 0, settled ? 1 : 0, expiresAt, deletedAt];
+  return [size, modified, storageClass, extension, ...rest, JSON.stringify(document)];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

@@ -20,11 +20,10 @@ const SCHEMA_VERSION = 1;
  *   row is that a write looks for it in its own transaction (objects.ts). Live objects are apart from tombstones, so that a search
  *   reads none of these.
  * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
- *   all that searches filter, sort and sum by. They are columns and not expressions of the document, which every index would
- *   read again at each write.
+ *   all that searches filter, sort and sum by; `settled`, `expires_at` and `deleted_at` are what the calendar asks for. They are columns
+ *   and not expressions of the document, which every index would read again at each write.
  * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and a call to this process for
  *   each key takes twenty times as long.
- * - What only the calendar reads is indexed by expressions of the document.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
  */
 const SCHEMA = `
@@ -41,13 +40,15 @@ const SCHEMA = `
     class TEXT,
     built INTEGER NOT NULL,
     folded TEXT,
+    settled INTEGER NOT NULL,
+    expires_at TEXT,
+    deleted_at TEXT,
     document TEXT NOT NULL
   ) STRICT;
   CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, built, clock);
-  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE json_extract(document, '$.settled') = 0;
-  CREATE INDEX objects_expiring ON objects (bucket, key, json_extract(document, '$.expires_at'))
-    WHERE deleted = 0 AND json_extract(document, '$.expires_at') IS NOT NULL;
-  CREATE INDEX objects_tombstones ON objects (bucket, key, json_extract(document, '$.deleted_at'), clock) WHERE deleted = 1;
+  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE settled = 0;
+  CREATE INDEX objects_expiring ON objects (bucket, key, expires_at) WHERE deleted = 0 AND expires_at IS NOT NULL;
+  CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock) WHERE deleted = 1;
   CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
   CREATE TABLE folders (
     bucket TEXT NOT NULL,

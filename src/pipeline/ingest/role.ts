@@ -27,7 +27,7 @@ import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts
 import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
 import { createLiveLoad } from '../serving/live-load.ts';
-import { createReceiveFault } from '../serving/readiness.ts';
+import { createLastFailure } from '../serving/last-failure.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
@@ -151,7 +151,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     inFlightMax: limits.inFlightMax,
     autoConnects: limits.autoConnectMax > 0,
   });
-  const receiveFault = createReceiveFault('receive messages', telemetry);
+  const receiving = createLastFailure(clock);
   const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);
   const expired = createExpiredMessages({ ...parts, state: store.state, retentionMs });
 
@@ -166,10 +166,13 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
           await handleMessages(messages);
         },
         polled(queueUrl) {
-          receiveFault.polled();
+          receiving.succeeded();
           expired.polled(queueUrl);
         },
-        failed: receiveFault.failed,
+        failed(fault) {
+          telemetry.requestFailed('receive messages', fault);
+          receiving.failed(fault);
+        },
       });
     },
     async stop(deadline) {
@@ -188,6 +191,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     get settledTotal() {
       return settler.removedTotal;
     },
-    queueFault: () => receiveFault.current() ?? settler.fault(),
+    queueFault: () => receiving.current() ?? settler.fault(),
   };
 }

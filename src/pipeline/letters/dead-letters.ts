@@ -9,7 +9,7 @@ import {
   type DeadLetterRecord,
   type LetterNotes,
 } from '../../domain/messages/dead-letter.ts';
-import { FaultError, faults, type Fault } from '../../domain/fault.ts';
+import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { lossesOf } from './moved-by-sqs.ts';
@@ -18,6 +18,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../queues/watch.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { createLastFailure } from '../serving/last-failure.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /**
@@ -42,6 +43,8 @@ export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: read
 /** Each function reads at most 1,000 letters of each dead-letter queue a call, and throws `dead-letter.no-queue` if none is known. */
 export interface DeadLetters {
   readonly send: SendDeadLetter;
+  /** Why the last letter could not be sent; undefined if it was. */
+  readonly sendFault: () => Fault | undefined;
   /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
   readonly browse: BrowseLetters;
   /** How many letters there are, about, as their queues were last read; undefined until then. Asks nothing. */
@@ -82,6 +85,7 @@ type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
   const { queues, clock, telemetry, queueWatch } = dependencies;
+  const sending = createSending(dependencies);
   const browse = createLetterBrowser(dependencies);
   const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
@@ -93,7 +97,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
     const attributes = deadLetterAttributes({ body, attributes: own, fault, context }, bytesMaxOf(queue));
-    const letterId = await queues.send(queue.queueUrl, { body, attributes: attributes ?? {} });
+    const letterId = await sending.send(queue.queueUrl, { body, attributes: attributes ?? {} });
     const reason = letterReason(fault);
     if (attributes === undefined || lettersIn(queue) <= RECORDS_MAX) {
       await keep({ messageId: letterId, fault: fault.code, reason, context, queueUrl: queue.queueUrl, keptAtMs: clock.nowMs() });
@@ -202,6 +206,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 
   return {
     send,
+    sendFault: sending.fault,
     browse,
     known() {
       const read = queueWatch.deadLetterQueues().filter(({ attributes }) => attributes !== undefined);
@@ -211,6 +216,24 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
     discard: (choice, signal) => take(choice, createDiscard(dependencies, remove), signal),
+  };
+}
+
+/** Creates what sends letters, and knows why the last one could not be sent. */
+function createSending({ queues, clock }: Pick<DeadLetterDependencies, 'queues' | 'clock'>) {
+  const last = createLastFailure(clock);
+  return {
+    async send(...letter: Parameters<QueueClient['send']>): Promise<string> {
+      try {
+        const letterId = await queues.send(...letter);
+        last.succeeded();
+        return letterId;
+      } catch (error) {
+        last.failed(faultOf(error));
+        throw error;
+      }
+    },
+    fault: last.current,
   };
 }
 

@@ -8,6 +8,7 @@
 import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
 import PQueue from 'p-queue';
 import type { BatchFailure, QueueClient, QueueMessage } from '../ports/queues.ts';
+import { createLastFailure } from '../serving/last-failure.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS accepts ten entries in one request. */
@@ -21,9 +22,6 @@ const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
 /** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
 const EXTEND_EVERY_MS = 1_000;
-/** A failure after which nothing was settled for so long says nothing about the present. */
-const FORGOTTEN_MS = 600_000;
-
 export interface Settler {
   /** Holds a message: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
@@ -89,8 +87,8 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const deletes: Waiting = new Map();
   const visibilityChanges: Waiting = new Map();
   const closed = new AbortController();
-  /** The kinds of request of which the last one failed, and when. */
-  const failing = new Map<'delete' | 'visibility', { readonly fault: Fault; readonly atMs: number }>();
+  const deleting = createLastFailure(clock);
+  const changing = createLastFailure(clock);
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let isExtending = false;
@@ -151,15 +149,15 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   async function send(batch: readonly Entry[]): Promise<(entry: Entry) => EntryEnd> {
     const [first] = batch;
     if (first === undefined) return () => 'done';
-    const kind = first.timeoutS === undefined ? 'delete' : 'visibility';
+    const last = first.timeoutS === undefined ? deleting : changing;
     try {
       const failures = await request(first.queueUrl, batch);
-      failing.delete(kind);
+      last.succeeded();
       const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
       return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
       telemetry.requestFailed('settle messages', error);
-      failing.set(kind, { fault: faultOf(error), atMs: clock.monotonicMs() });
+      last.failed(faultOf(error));
       // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
@@ -214,7 +212,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     get inHand() {
       return inHand.size;
     },
-    fault: () => [...failing.values()].find(({ atMs }) => clock.monotonicMs() - atMs < FORGOTTEN_MS)?.fault,
+    fault: () => deleting.current() ?? changing.current(),
     async giveBackAll() {
       await Promise.all([...inHand.values()].map(({ message }) => settle(message, hiding(0))));
     },

@@ -7,7 +7,7 @@
  * It looks only while a slot is free, so that other workers get the work that this one has no slot for. Which of the found ones
  * it tries first is random, so that workers that look at the same moment rarely meet; compare-and-swap decides who has one.
  */
-import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
+import { faultOf, type Fault } from '../../domain/fault.ts';
 import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
 import { jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -16,7 +16,7 @@ import type { DueEntry } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import { endedBy } from '../serving/async.ts';
-import { createReceiveFault } from '../serving/readiness.ts';
+import { createLastFailure } from '../serving/last-failure.ts';
 import { repeat } from '../serving/repeat.ts';
 import { createClaimRange, type ClaimedRange } from './claim-range.ts';
 import { createClaimJob, type HeldJob } from './held-job.ts';
@@ -59,6 +59,9 @@ const RANGES_WHEN_SLOW = 2;
 /** How often a worker without a free slot looks whether anything is due that other workers could take. */
 const OTHERS_CHECK_MS = 5_000;
 
+/** The looks, in the log. */
+const LOOKING = 'look for re-index work';
+
 export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly store: Pick<Store, 'state' | 'scan'>;
   readonly listing: BucketListing;
@@ -95,7 +98,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   const aborting = new AbortController();
   const slots = createWorkerSlots({ state, clock, telemetry, slotsMax: limits.listings, stopping: stopping.signal });
   const claim = createClaim(work, { slots, wake, turnEnded, report, stopping: stopping.signal, aborting: aborting.signal });
-  const lookFault = createReceiveFault('look for re-index work', telemetry);
+  const lastLook = createLastFailure(clock);
   let looking: Promise<void> = Promise.resolve();
   /** Since when nothing was found for the free slots. */
   let nothingSinceMs: number | undefined;
@@ -125,12 +128,13 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     soon = soon.slice(1);
     try {
       const { found, isAnyOpen } = await look(signal);
-      lookFault.polled();
+      lastLook.succeeded();
       noteClaimed(await claimSome(found), found.length);
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();
-      lookFault.failed(error instanceof FaultError ? error : new FaultError('internal.unexpected', faultOf(error).reason));
+      report(LOOKING, error);
+      lastLook.failed(faultOf(error));
       return LOOK_MS;
     }
   }
@@ -200,7 +204,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       repeat({ clock, telemetry }, { name: 'choose ranges to split', intervalMs: SPLIT_CHECK_MS, signal }, fillOwnSlots);
       repeat({ clock, telemetry }, { name: 'check whether other workers lack work', intervalMs: OTHERS_CHECK_MS, signal }, feedOthers);
       looking = keepLooking(signal).catch((error: unknown) => {
-        if (!signal.aborted) report('look for re-index work', error);
+        if (!signal.aborted) report(LOOKING, error);
       });
     },
     wake,
@@ -211,7 +215,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       aborting.abort(new Error('the deadline of the stop has passed'));
       await endedBy(slots.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
     },
-    lookFault: lookFault.current,
+    lookFault: lastLook.current,
   };
 }
 

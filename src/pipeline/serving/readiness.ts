@@ -1,12 +1,11 @@
 /**
  * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
- * state. What a role notes for its checks comes after it: jobs that no worker claims, and why nothing can be received.
+ * state. What is noted for a check comes after it: jobs that no worker claims.
  */
-import { adviceWhileServing, type Fault, type FaultError } from '../../domain/fault.ts';
+import { adviceWhileServing, type Fault } from '../../domain/fault.ts';
 import { isDue } from '../../domain/reindex/claims.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
 
@@ -128,31 +127,5 @@ function unclaimedCheck(waiting: number): ReadinessCheck {
     code: 'no-worker',
     detail: `no worker has taken ${waiting === 1 ? 'a re-index job that waits' : `${waiting} re-index jobs that wait`}: they stay as they are, and gaps stay open`,
     advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
-  };
-}
-
-// ── why a role cannot receive ──────────────────────────────────────────────────────────────────────────────────────
-
-export interface ReceiveFault {
-  /** SQS answered a receive. */
-  readonly polled: () => void;
-  /** A receive failed. Reported once for each reason in a row, since every poller fails for the same one. */
-  readonly failed: (fault: FaultError) => void;
-  /** Why the last receive failed; undefined if it did not. */
-  readonly current: () => Fault | undefined;
-}
-
-/** Creates the memory of a role that has received nothing yet. `operation` names the receives in the log. */
-export function createReceiveFault(operation: string, telemetry: Pick<Telemetry, 'requestFailed'>): ReceiveFault {
-  let last: Fault | undefined;
-  return {
-    polled() {
-      last = undefined;
-    },
-    failed(fault) {
-      if (last?.reason !== fault.reason) telemetry.requestFailed(operation, fault);
-      last = fault;
-    },
-    current: () => last,
   };
 }

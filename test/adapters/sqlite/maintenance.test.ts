@@ -21,14 +21,17 @@ describe('the event loop', () => {
     await store.setup.prepare();
     await store.objects.createBucket('photos');
     const database = new DatabaseSync(path);
-    const insert = database.prepare('INSERT INTO objects (bucket, key, clock, deleted, built, document) VALUES (?, ?, ?, ?, ?, ?)');
+    const insert = database.prepare(
+      'INSERT INTO objects (bucket, key, clock, deleted, built, settled, expires_at, deleted_at, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    );
     database.exec('BEGIN');
     for (let at = 0; at < COUNT; at += 1) {
       for (const deleted of [false, true]) {
         const key = `${deleted ? 'gone' : 'live'}/${String(at).padStart(6, '0')}`;
         const facts = { bucket: 'photos', key, clock: 9, settled: false, source: 'check', indexed_at: AT };
         const document = { ...facts, deleted, ...(deleted ? { deleted_at: LATER } : { last_modified: LATER, expires_at: LATER }) };
-        insert.run('photos', key, 9, deleted ? 1 : 0, Date.parse(AT), JSON.stringify(document));
+        const later = deleted ? [null, LATER] : [LATER, null];
+        insert.run('photos', key, 9, deleted ? 1 : 0, Date.parse(AT), 0, ...later, JSON.stringify(document));
       }
     }
     database.exec('COMMIT');

@@ -48,6 +48,18 @@ const visibleBodies = ({ queues, clock }: World, queueUrl: string) =>
     .map(({ body }) => body);
 
 describe('a dead letter', () => {
+  it('that could not be sent is said until one is', async () => {
+    const world = setUp();
+    const message = await received(world, 'bad');
+    const before = { ...world.queues };
+    world.queues.send = () => Promise.reject(new FaultError('queue.unreachable', 'denied'));
+    await expect(world.letters.send(message, fault, [0])).rejects.toThrow('denied');
+    expect(world.letters.sendFault()).toEqual({ code: 'queue.unreachable', reason: 'denied' });
+    world.queues.send = (...letter) => before.send(...letter);
+    await world.letters.send(message, fault, [0]);
+    expect(world.letters.sendFault()).toBeUndefined();
+  });
+
   it('carries the body as it was, and why', async () => {
     const world = setUp();
     const message = await received(world, '{"a":1}', { attributes: { trace: { dataType: 'String', stringValue: 't' } } });
