@@ -317,8 +317,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       );
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
-      startRecords({ settings, core, telemetry, unclaimed, unreceived, series }, stopping.signal);
       await core.queueWatch.start(stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, unreceived, series }, stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -379,7 +379,7 @@ function startRecords({ settings, core, telemetry, unreceived, series, ...watchi
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   repeat(
     { clock, telemetry },
-    { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, signal },
+    { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, isAtOnce: true, signal },
     unreceived.look,
   );
   if (settings.TALLY_SERIES)

@@ -95,7 +95,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     }
   }
 
-  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, signal }, reportCounts);
+  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, isAtOnce: true, signal }, reportCounts);
   repeat({ clock, telemetry }, { name: 'check the buckets', intervalMs: BUCKETS_INTERVAL_MS, signal }, checkBuckets);
 }
 

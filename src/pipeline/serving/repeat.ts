@@ -5,18 +5,20 @@ export interface Repetition {
   /** What the work does, for the log line of a failure. */
   readonly name: string;
   readonly intervalMs: number;
+  /** Whether it begins at once. Default: after one interval. */
+  readonly isAtOnce?: boolean;
   readonly signal: AbortSignal;
 }
 
 /** Runs `work` again and again until the signal is aborted, with this interval between an end and the next start. A failure is only reported. */
 export function repeat(
   { clock, telemetry }: WithPorts<'clock' | 'telemetry'>,
-  { name, intervalMs, signal }: Repetition,
+  { name, intervalMs, isAtOnce = false, signal }: Repetition,
   work: (signal: AbortSignal) => Promise<void>,
 ): void {
   const loop = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await clock.sleep(intervalMs, signal);
+    for (let isFirst = isAtOnce; !signal.aborted; isFirst = false) {
+      if (!isFirst) await clock.sleep(intervalMs, signal);
       await work(signal).catch((error: unknown) => {
         if (!signal.aborted) telemetry.requestFailed(name, error);
       });
