@@ -182,6 +182,20 @@ interface ServedAt {
   readonly controlUrl?: string;
 }
 
+/**
+ * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
+ * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
+ * probe fails: an empty one would take its place in a restore, and hide that all is lost.
+ */
+function createProbeCluster({ objects, state, setup }: Core['store'], isOutage: () => boolean): (signal: AbortSignal) => Promise<void> {
+  return async function probeCluster(signal) {
+    await objects.probe(signal);
+    if (!isOutage()) return;
+    await state.list('bucket', { limit: 1 }, signal);
+    await setup.prepare(signal);
+  };
+}
+
 async function watchIndex(circuits: Circuits, probeCluster: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
   if (circuits.openOf(['cluster']) !== undefined) return;
   const sentAtMs = systemClock.monotonicMs();
@@ -205,14 +219,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const grantLines = await grantLinesOf(settings);
   const core = await createCore(settings, addresses, { queues, telemetry, tracing, isServing: true });
   const stopping = new AbortController();
-  /**
-   * After an outage the store may be another one, such as a restored snapshot: what it lacks is made before work resumes. That is never
-   * the state index, without which the probe fails: an empty one would take its place in a restore, and hide that all is lost.
-   */
-  const probeCluster = async (signal: AbortSignal): Promise<void> => {
-    await core.store.objects.probe(signal);
-    if (circuits.openOf(['cluster']) !== undefined) await core.store.setup.prepare(signal);
-  };
+  const probeCluster = createProbeCluster(core.store, () => circuits.openOf(['cluster']) !== undefined);
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
   const permission = createHandoverPermission({
     state: core.store.state,

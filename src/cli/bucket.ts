@@ -196,7 +196,8 @@ function addRemove(bucket: Command, cli: Cli): void {
     async (name: string, { yes, json, ...query }: JsonOption & OperationQuery<'removeBucket'> & { readonly yes?: true }) => {
       const options = { json };
       const keepsDocuments = query.keep_documents === 'true';
-      if (!keepsDocuments) await cli.requireYes(defined({ yes }), `This deletes all documents of ${printable(name)} from the index`);
+      const aws = query.keep_aws === 'true' ? '' : ', and takes away what Tally made for it in AWS';
+      if (!keepsDocuments) await cli.requireYes(defined({ yes }), `This deletes all documents of ${printable(name)} from the index${aws}`);
       const removed = await cli.withControl((control, context) =>
         untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
       );

@@ -31,7 +31,10 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine, hasSt
     .description(
       'Logs in with the browser, and stores the login for you on this machine. Where neither a setting names a store nor ./data has one, commands use the registry of the catalog from then on. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
     )
-    .argument('[catalog]', 'the address of the catalog, for example https://catalog.example.com (default: that of the last login)')
+    .argument(
+      '[catalog]',
+      'the address of the catalog, for example https://catalog.example.com (default: the registry that --registry or TALLY_REGISTRY_URL names, else that of the last login)',
+    )
     .option('--no-browser', 'show an address and ask for the code');
   withExamples(login, 'tally login https://catalog.example.com', 'tally login --no-browser').action(
     async (catalog: string | undefined, { browser }: { readonly browser: boolean }) => {
@@ -42,9 +45,10 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine, hasSt
         machine,
         nowMs: cli.nowMs,
       };
+      const known = catalog ?? cli.settings().TALLY_REGISTRY_URL;
       await cli.withClient(async (client, signal) => {
         try {
-          const { registry_url: registry, email } = await client.login(catalog, ports, signal);
+          const { registry_url: registry, email } = await client.login(known, ports, signal);
           cli.hint({}, `You are logged in at ${registry} as ${email}.`);
           hintAtStore(cli, {}, registry, hasStore);
         } catch (error) {

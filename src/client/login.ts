@@ -3,6 +3,7 @@
  * that a browser anywhere shows, which is pasted here.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
 import { printable } from '../domain/printable.ts';
 import type { OpenBrowser } from './browser.ts';
 import { callerOf } from './caller.ts';
@@ -29,6 +30,8 @@ export interface LoginPorts {
   readonly nowMs: () => number;
 }
 
+const localSession = z.object({ kind: z.literal('local') });
+
 /** `keep` stores the session of a login that succeeded. A session that it does not store is ended. */
 type KeepingPorts = LoginPorts & { readonly keep: (session: StoredSession) => void };
 
@@ -42,10 +45,18 @@ interface Attempt {
 
 /** Logs in at the registry, and resolves with the person, as the registry names it. Throws `login.failed`. */
 export async function logIn(config: Config, ports: KeepingPorts, signal: AbortSignal): Promise<string> {
+  await requireLogins(config, signal);
   const attempt: Attempt = { config, ports, state: randomText(32), verifier: randomText(48), signal };
   const { openBrowser } = ports;
   const login = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
   return login ?? byCode(attempt);
+}
+
+/** A registry without an issuer knows every caller without a credential, and no page of it leads back here. */
+async function requireLogins({ registry_url: registry }: Config, signal: AbortSignal): Promise<void> {
+  const { json } = await send(new URL('/v1/session', registry), { method: 'GET' }, signal);
+  if (localSession.safeParse(json).success)
+    throw new ClientError('login.failed', `${registry} has no login: commands with --registry ${registry} need none`);
 }
 
 /** Returns undefined if the browser could not be opened. */

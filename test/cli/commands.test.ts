@@ -476,7 +476,9 @@ describe('tally bucket', () => {
     const world = createCliWorld();
     const { exitCode, stderr } = await world.run('bucket remove photos');
     expect(exitCode).toBe(64);
-    expect(stderr).toContain('deletes all documents of photos from the index: repeat the command with --yes');
+    expect(stderr).toContain('of photos from the index, and takes away what Tally made for it in AWS: repeat the command with --yes');
+    const { stderr: kept } = await world.run('bucket remove photos --keep-aws');
+    expect(kept).toContain('deletes all documents of photos from the index: repeat the command with --yes');
     expect(world.asked).toEqual([]);
   });
 

@@ -50,6 +50,9 @@ describe('the command line', () => {
     world.registry.received.length = 0;
     const none = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: 'abc' });
     expect([none.code, none.stderr]).toEqual([78, "tally: TALLY_API_KEY: API key must start with 'qk_' prefix\n"]);
+    // the registry that is named is the catalog of a login that names none
+    const named = await tally(['login', '--registry', 'http://127.0.0.1:1']);
+    expect([named.code, named.stderr]).toEqual([69, expect.stringContaining('http://127.0.0.1:1')]);
     const unnamed = await tally(['login']);
     expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the catalog')]);
     const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: SECRET });

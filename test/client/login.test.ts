@@ -20,7 +20,13 @@ describe('a login by the browser', () => {
     const { registry, folder, file, shown, pages } = world;
     expect(world.store.readConfig()).toEqual({ catalog_url: registry.url, registry_url: registry.url });
     expect([world.modeOf(folder), world.modeOf(file)]).toEqual([0o700, 0o600]);
-    expect(registry.places()).toEqual(['GET /config.json', 'GET /login/authorize', 'POST /login/token', 'GET /v1/session']);
+    expect(registry.places()).toEqual([
+      'GET /config.json',
+      'GET /v1/session',
+      'GET /login/authorize',
+      'POST /login/token',
+      'GET /v1/session',
+    ]);
     expect(await pages[0]).toContain('You are logged in as ada@example.com');
     const text = [...shown, await pages[0]].join();
     expect(text).not.toContain(world.session().token);
@@ -58,6 +64,12 @@ describe('a login by the browser', () => {
     await world.logIn();
     await world.client.login(undefined, world.browser, never);
     expect(world.registry.sessions()).toBe(2);
+  });
+
+  it('is refused at once where no one logs in, because no page would lead back', async () => {
+    world.registry.canned.set('GET /v1/session', { status: 200, json: { kind: 'local', role: 'admin' } });
+    await expect(world.logIn()).rejects.toMatchObject({ code: 'login.failed', message: expect.stringContaining('has no login') });
+    expect(world.pages).toEqual([]);
   });
 
   it('is refused if another server answers', async () => {

@@ -161,6 +161,33 @@ describe('an outage', () => {
     600_000,
   );
 
+  onOpenSearch(
+    'of the searches of OpenSearch alone, it says so once, stays not ready, and goes on when they are answered',
+    async () => {
+      await using flow = await openFlow('opensearch');
+      const { world, index } = flow;
+      const daemon = await flow.start(LONG);
+      world.send(world.put('before'));
+      await flow.converged(daemon);
+      await daemon.stop();
+
+      const body = JSON.stringify({ error: { type: 'security_exception', reason: 'no permissions' }, status: 403 });
+      const next = await flow.start({ ...LONG, TALLY_AUTO_CONNECT: 'false' });
+      const outage = index.interfere({ kind: 'answer', status: 403, body }, ({ path }) => path.includes('_search'));
+      await next.line('receiving paused');
+      for (const key of keys('during', 20)) world.send(world.put(key));
+      for (let second = 0; second < OUTAGE_MS / 1_000; second += 1) {
+        await delay(1_000);
+        expect(await statusOf(next)).toBe(503);
+      }
+      outage.remove();
+      await flow.converged(next);
+      await until('ready again', async () => (await statusOf(next)) === 200);
+      expect(next.logged('receiving paused')).toHaveLength(1);
+    },
+    600_000,
+  );
+
   test.concurrent('of a SQLite file that another process has locked: nothing is lost, deferred or dead-lettered', async () => {
     await using flow = await openFlow('sqlite');
     const { world } = flow;

@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 
 from . import _tokens
 from ._client import client
+from ._http import send
 from ._listener import Listener, Parameters
 from ._platform import fetch_config
 from ._store import Config
@@ -76,11 +77,19 @@ class _Attempt:
 def login(browser: Optional[bool]) -> None:
     """Logs in. `browser`: whether one can be opened on this machine; None: as far as can be seen."""
     config = fetch_config(client.config().catalog_url)
+    _require_logins(config)
     attempt = _Attempt(config, state=secrets.token_urlsafe(32), verifier=secrets.token_urlsafe(64))
     if browser is None:
         browser = _has_browser()
     who = _by_browser(attempt) if browser else None
     _say(f"You are logged in as {who or _by_code(attempt)}.")
+
+
+def _require_logins(config: Config) -> None:
+    """A registry without an issuer knows every caller without a credential, and no page of it leads back here."""
+    session = send("GET", f"{config.registry_url}/v1/session").body
+    if isinstance(session, dict) and session.get("kind") == "local":
+        raise LoginError(f"{config.registry_url} has no login: programs on its machine need none")
 
 
 def _by_browser(attempt: _Attempt) -> Optional[str]:

@@ -57,6 +57,12 @@ class BrowserLogin(World):
         self.assertNotIn("POST /login/token", self.registry.paths())
         self.assertFalse(self.stored.exists())
 
+    def test_is_refused_at_once_where_no_one_logs_in(self) -> None:
+        self.registry.canned["/v1/session"] = (200, {}, b'{"kind": "local", "role": "admin"}')
+        ended = self.python(LOGIN, env=self.env)
+        self.assertIn(f"LoginError: {self.registry.url} has no login: programs on its machine need none", ended.stderr)
+        self.assertFalse(self.log.exists())
+
     def test_shows_what_the_registry_refuses(self) -> None:
         self.registry.canned["/login/token"] = (400, {}, json.dumps({"code": "login.invalid-grant", "detail": "no"}).encode())
         ended = self.python(LOGIN, env=self.env)

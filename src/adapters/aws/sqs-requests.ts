@@ -79,12 +79,21 @@ export function withDirectRequests({ client, signer, repeats }: Sender): SQSClie
     return output;
   }
 
+  /** What an outage took of the SDK's retries comes back with each success. */
+  async function recordSuccess(): Promise<void> {
+    const strategy = await client.config.retryStrategy();
+    if ('recordSuccess' in strategy) strategy.recordSuccess(await strategy.acquireInitialRetryToken(''));
+  }
+
   async function send(command: Command, options: Options = {}): Promise<object> {
     const operation = FREQUENT.get(command.constructor);
     if (operation === undefined || address === undefined) return client.send(command, options);
     try {
       const output = await sendDirectly(address, operation, command.input, options);
-      if (output !== undefined) return output;
+      if (output !== undefined) {
+        await recordSuccess();
+        return output;
+      }
     } catch (error) {
       if (!repeats || options.abortSignal?.aborted === true) throw error;
     }

@@ -67,8 +67,9 @@ const named = (texts: Readonly<Record<string, string>> | undefined): string | un
     .map(([name, value]) => `${name}=${value}`)
     .join(', ');
 
-function textCell(text: string | undefined) {
-  return text === undefined ? <span class="quiet">–</span> : <Text>{text}</Text>;
+/** An object without user metadata has an empty text of it. */
+function textCell(text = '') {
+  return text === '' ? <span class="quiet">–</span> : <Text>{text}</Text>;
 }
 
 function presentOf({ storage }: Explanation): Partial<Present> {

@@ -1,12 +1,13 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
+import { CLOSE_GAPS_NAME } from '../../domain/calendar/schedule.ts';
 import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
 import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
 import { repeat } from '../serving/repeat.ts';
-import { listAllRecords } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs } from '../records/stored.ts';
 import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
@@ -65,7 +66,9 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);
     const jobs = await listAllRecords(state, 'job', jobSchema);
     telemetry.setCounts('tally_jobs', jobs);
-    unclaimed.see(jobs);
+    // it is due several times a minute, whether there are jobs or not
+    const { dueAtMs = 0 } = (await readRecord(state, refs.schedule(CLOSE_GAPS_NAME))) ?? {};
+    unclaimed.see([...jobs, { id: CLOSE_GAPS_NAME, dueAtMs }]);
   }
 
   async function checkBuckets(): Promise<void> {

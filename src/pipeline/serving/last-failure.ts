@@ -1,14 +1,14 @@
 import type { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../ports/clock.ts';
 
-/** A failure after which nothing was tried for so long says nothing about the present. */
-const FORGOTTEN_MS = 600_000;
+/** A failure after which nothing was tried for so long says nothing about the present. A message that failed is hidden for a quarter of an hour at most. */
+const FORGOTTEN_MS = 1_200_000;
 
 /** Why requests of one kind fail now, for the checks of the readiness. */
 export interface LastFailure {
   readonly succeeded: () => void;
   readonly failed: (fault: Fault) => void;
-  /** Why the last request failed; undefined if it did not, or nothing was tried for ten minutes. */
+  /** Why the last request failed; undefined if it did not, or nothing was tried for twenty minutes. */
   readonly current: () => Fault | undefined;
 }
 

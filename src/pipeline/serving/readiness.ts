@@ -1,6 +1,6 @@
 /**
  * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
- * state. What is noted for a check comes after it: jobs that no worker claims.
+ * state. What is noted for a check comes after it: work that no worker claims.
  */
 import { adviceWhileServing, type Fault } from '../../domain/fault.ts';
 import { isDue } from '../../domain/reindex/claims.ts';
@@ -89,43 +89,41 @@ export function createReadiness(roles: readonly RoleName[], sources: readonly Ch
   };
 }
 
-// ── jobs that no worker claims ─────────────────────────────────────────────────────────────────────────────────────
+// ── work that no worker claims ─────────────────────────────────────────────────────────────────────────────────────
 
-/** A job is claimed within seconds of its time, after a fault of the store within a minute, and after its worker died within two. */
+/** Work is claimed within seconds of its time, after a fault of the store within a minute, and after its worker died within two. */
 const UNCLAIMED_MS = 180_000;
 
 export interface UnclaimedJobs {
-  /** Notes the jobs as they are stored now. */
+  /** Notes the jobs, and the schedules, as they are stored now. */
   see(jobs: readonly Pick<JobRecord, 'id' | 'dueAtMs'>[]): void;
   readonly check: () => ReadinessCheck;
 }
 
 /**
- * Creates the check; nothing has been seen yet. A job was stored by another process, whose clock may differ: so what counts is for how
- * long this process has seen the job due at the same time. Each claim moves that time.
+ * Creates the check; nothing has been seen yet. Work was stored by another process, whose clock may differ: so what counts is for how
+ * long this process has seen it due at the same time. Each claim moves that time.
  */
 export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
   const look = createLastLook(clock, 'the stored jobs');
-  let waiting = 0;
-  /** When each job that is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
+  let isLeft = false;
+  /** When what is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
   let seen: ReadonlyMap<string, number> = new Map();
   return {
     see(jobs) {
       const atMs = clock.monotonicMs();
       const due = jobs.filter((job) => isDue(job, clock.nowMs())).map(({ id, dueAtMs }) => `${id} ${dueAtMs}`);
       seen = new Map(due.map((job) => [job, seen.get(job) ?? atMs]));
-      waiting = due.filter((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS).length;
+      isLeft = due.some((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS);
       look.looked();
     },
-    check: () => look.unknown() ?? (waiting === 0 ? OK : unclaimedCheck(waiting)),
+    check: () => look.unknown() ?? (isLeft ? UNCLAIMED : OK),
   };
 }
 
-function unclaimedCheck(waiting: number): ReadinessCheck {
-  return {
-    status: 'warning',
-    code: 'no-worker',
-    detail: `no worker has taken ${waiting === 1 ? 'a re-index job that waits' : `${waiting} re-index jobs that wait`}: they stay as they are, and gaps stay open`,
-    advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
-  };
-}
+const UNCLAIMED: ReadinessCheck = {
+  status: 'warning',
+  code: 'no-worker',
+  detail: 'no worker has taken what is due for the role reindex: jobs wait, gaps stay open, and connections are not checked',
+  advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
+};

@@ -256,6 +256,26 @@ describe('answers of SQS', () => {
     expect(seen).toHaveLength(2);
   });
 
+  it('of a service that fails again after an outage are asked for as often as before, once others have succeeded', async () => {
+    const sqs = clients.sqsFor(url());
+    const remove = () => sqs.send(new DeleteMessageBatchCommand({ QueueUrl: url(), Entries: handles }));
+    await remove();
+    const failing = async (): Promise<number> => {
+      answer = () => ({ status: 500, body: {} });
+      const before = seen.length;
+      await expect(remove()).rejects.toThrow();
+      return seen.length - before;
+    };
+    const atFirst = await failing();
+    expect(atFirst).toBeGreaterThan(2);
+    // the SDK gives 500 tokens, of which each retry takes some
+    await Promise.allSettled(Array.from({ length: 60 }, remove));
+    expect(await failing()).toBe(2);
+    answer = () => ({ body: {} });
+    for (let count = 0; count < 50; count += 1) await remove();
+    expect(await failing()).toBe(atFirst);
+  });
+
   it('that break off are asked for again where nothing is lost by it, and left to the poller where it receives', async () => {
     const [deleting, receiving] = [await warmed(clients.sqsFor(url())), await warmed(clients.sqsReceivingFor(url()))];
     answer = () => (seen.length === 2 ? { body: {} } : { body: {}, isCut: true });

@@ -6,6 +6,9 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
+import { createUnclaimedJobs } from '../../../src/pipeline/serving/readiness.ts';
+import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
+import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
 import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -27,6 +30,7 @@ async function setUp() {
     // as after its first re-index
     await removeRecord(state, refs.gap(`gap:${bucket}:loss`).id);
   }
+  const unclaimed = createUnclaimedJobs(clock);
   const stopping = new AbortController();
   watchState(
     {
@@ -36,7 +40,7 @@ async function setUp() {
       telemetry,
       connect,
       compareIntervalMs: 0,
-      unclaimed: { see: () => undefined },
+      unclaimed,
       series: noSeries,
     },
     stopping.signal,
@@ -47,6 +51,7 @@ async function setUp() {
     store,
     storage,
     gaps,
+    check: unclaimed.check,
     stopping,
     record: (bucket: string) => readRecord(store.plainState, refs.bucket(bucket)),
     run: async (forMs: number) => {
@@ -73,6 +78,21 @@ function agesMs({ telemetry }: World): Readonly<Record<string, number>> {
 }
 
 describe('the watch of the records', () => {
+  it('notices that no worker has the role reindex though no job waits, and that one has', async () => {
+    const world = await setUp();
+    await world.run(180_000);
+    expect(world.check()).toEqual({ status: 'ok' });
+    await world.run(30_000);
+    expect(world.check()).toMatchObject({ status: 'warning', code: 'no-worker' });
+    const schedules = createSchedules({ state: world.store.state, clock: world.clock, telemetry: world.telemetry });
+    schedules.every({ name: CLOSE_GAPS_NAME, intervalMs: 15_000, runMaxMs: 120_000 }, async () => undefined, world.stopping.signal);
+    for (let minute = 0; minute < 10; minute += 1) {
+      await world.run(60_000);
+      expect(world.check()).toEqual({ status: 'ok' });
+    }
+    world.stopping.abort();
+  });
+
   it('counts what gaps are open, and how old the oldest is, by kind, every 15 s', async () => {
     const world = await setUp();
     const report = { bucket: 'aaa', kind: 'bulk-delete', reason: 'r', seenAtMs: 1 } as const;

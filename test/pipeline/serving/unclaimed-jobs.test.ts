@@ -17,7 +17,7 @@ it.each([0, 3_600_000, -3_600_000])(
     expect(unclaimed.check()).toMatchObject({
       status: 'warning',
       code: 'no-worker',
-      detail: expect.stringContaining('a re-index job that waits'),
+      detail: expect.stringContaining('jobs wait'),
     });
     sees([{ ...waiting, dueAtMs: atMs + 60_000 }]);
     expect(unclaimed.check()).toEqual({ status: 'ok' });
