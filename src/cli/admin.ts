@@ -232,8 +232,9 @@ function addAccess(admin: Command, cli: Cli): void {
       }
       if (where === undefined) throw new CommandError('usage', 'the question is missing: --where BUCKET/PREFIX, or --user ID');
       const answer = await cli.withControl((control, context) => control.listReaders({ query: { where, ...page } }, context));
+      const isWhole = page.cursor === undefined && answer.next === undefined;
       printPage(cli, { json }, answer, {
-        none: `No one who has logged in may read anything of ${printable(where)} on this page.`,
+        none: `No one who has logged in may read anything of ${printable(where)}${isWhole ? '' : ' on this page'}.`,
         text: readersText,
       });
     },

@@ -69,3 +69,13 @@ describe('tally admin audit', () => {
     expect(stderr.replaceAll('\\u0027', "'")).toContain(text);
   });
 });
+
+describe('tally admin access --where', () => {
+  it('says that no one may read a part, and where there are more pages, that this page has no one', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ items: [] });
+    expect((await world.run('admin access --where photos')).stderr).toBe('No one who has logged in may read anything of photos.\n');
+    world.nextAnswers({ items: [], next: 'page-2' });
+    expect((await world.run('admin access --where photos')).stderr).toContain('anything of photos on this page.\nThere is more.');
+  });
+});

@@ -1,6 +1,6 @@
 import { defined } from '../../domain/defined.ts';
 import { z } from 'zod';
-import { compareKeys } from '../../domain/documents/key-order.ts';
+import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import { groupsInOrder, largestGroups, objectAges, objectSizes, type FacetName, type FacetSum } from '../../domain/search/facets.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ObjectFilter } from '../../pipeline/ports/object-index.ts';
@@ -62,7 +62,6 @@ type FacetAggregations = NonNullable<z.infer<typeof facetsSchema>['aggregations'
 const BYTES = { bytes: { sum: { field: 'size' } } };
 /** The days at which a very large age is cut, so that several threads sum it. */
 const AGE_CUTS: readonly number[] = [60, 120, 180, 270, 550, 730, 1_095, 1_825];
-const SIZE_KNOWN = { exists: { field: 'size' } };
 const SIZES = { sizes: { stats: { field: 'size' } } };
 /** A shard answers this many of its groups, so that those with the most objects of all are exact unless there are far more. */
 const SHARD_GROUPS = 5_000;
@@ -91,13 +90,21 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames, l
     return answer === undefined ? [] : [sumsOfGroups(answer, query)];
   }
 
-  /** Searches for each of these groups, and one for what they leave out; undefined if OpenSearch refuses that. */
+  /** Searches for each of these groups, and for what they leave out; undefined if OpenSearch refuses that. */
   async function sumApart(query: UsageQuery, large: readonly LargeGroup[], signal: AbortSignal | undefined) {
-    const alone = large.flatMap((group) => searchesAlone(query, group));
-    const found = { bool: { filter: [anyOf(large.map(({ name }) => groupQuery(query, name))), SIZE_KNOWN] } };
-    const others = { ...limitsOf(query), query: { bool: { filter: groupsQuery(query), must_not: found } }, aggs: groupsOf(query) };
-    const answers = await searchAtOnce(query.bucket, [others, ...alone.map(({ body }) => body)], signal);
-    return answers?.map((answer, at) => (at === 0 ? sumsOfGroups(answer, query) : sumsAlone(answer, alone[at - 1]?.name ?? '', query)));
+    const alone = query.by === 'age' ? agesAlone(query, large) : groupsAlone(query, large);
+    const { groups } = groupsOf(query);
+    const others = { query: { bool: { filter: [LIVE, groupsQuery(query), anyOf([...alone.others, without('size')])] } }, aggs: { groups } };
+    // an aggregation of documents without the field would test each document
+    const none = { query: { bool: { filter: [LIVE, groupsQuery(query), without(fieldOf(query))] } }, aggs: BYTES, track_total_hits: true };
+    const searches = [...alone.searches, { name: '', body: none }];
+    const bodies = [others, ...searches.map(({ body }) => body)].map((body) => ({ ...limitsOf(query), ...body }));
+    const answers = await searchAtOnce(query.bucket, bodies, signal);
+    if (answers === undefined) return undefined;
+    const [ofOthers, ...ofSearches] = answers;
+    const { rows, ...rest } = sumsOfGroups(ofOthers, query);
+    const left = { ...rest, rows: rows.filter(({ name }) => !alone.counted.includes(name)) };
+    return [left, ...ofSearches.map((answer, at) => sumsAlone(answer, searches[at]?.name ?? '', query))];
   }
 
   return {
@@ -281,36 +288,61 @@ function groupsQuery(query: UsageQuery): Json {
   ]);
 }
 
-/** The documents of one group of a place. */
-function groupQuery(query: UsageQuery, name: string): Json {
-  if (query.by !== 'age') return { term: { [fieldOf(query)]: name } };
-  return modifiedQuery(ageRanges(query).find(({ key }) => key === name) ?? {});
+/** Searches of which each finds a part of the sums of a group. */
+interface Alone {
+  readonly searches: readonly { readonly name: string; readonly body: Json }[];
+  /** The documents of other groups. Not all but those that were found: to find these again would take as long. */
+  readonly others: readonly Json[];
+  /** The groups whose number has their objects without a size already. */
+  readonly counted: readonly string[];
 }
 
-interface Range {
-  readonly from?: number;
-  readonly to?: number;
+function groupsAlone(query: UsageQuery, large: readonly LargeGroup[]): Alone {
+  const field = fieldOf(query);
+  const searches = large.flatMap(({ name, isVeryLarge }) => {
+    const filter = { bool: { filter: { term: { [field]: name } } } };
+    const bodies = isVeryLarge
+      ? [
+          { query: filter, aggs: BYTES },
+          { query: filter, track_total_hits: true },
+        ]
+      : [{ query: filter, aggs: SIZES }];
+    return bodies.map((body) => ({ name, body }));
+  });
+  const counted = large.filter(({ isVeryLarge }) => isVeryLarge).map(({ name }) => name);
+  return { searches, others: namesBetween(query, large), counted };
 }
 
-function modifiedQuery({ from, to }: Range): Json {
-  return { range: { last_modified: { format: 'epoch_millis', ...defined({ gte: from, lt: to }) } } };
+/** The groups that are none of these, as ranges of their names. */
+function namesBetween(query: UsageQuery, groups: readonly LargeGroup[]): readonly Json[] {
+  const { by, prefix } = query;
+  const names = groups.map(({ name }) => name).toSorted(compareKeys);
+  const [begin, end] = by === 'folder' ? [prefix, firstAfterPrefix(prefix)] : [];
+  return [undefined, ...names].map((name, at) => {
+    const from = name === undefined ? { gte: begin } : { gt: name };
+    return { range: { [fieldOf(query)]: defined({ ...from, lt: names[at] ?? end }) } };
+  });
 }
 
-/** What finds the sums of one group together. Objects without a size are left out. */
-function searchesAlone(query: UsageQuery, { name, isVeryLarge }: LargeGroup): readonly { readonly name: string; readonly body: Json }[] {
-  if (!isVeryLarge) return [{ name, body: { ...limitsOf(query), query: { bool: { filter: groupQuery(query, name) } }, aggs: SIZES } }];
-  return partsOf(query, name).flatMap((part) => [
-    { name, body: { ...limitsOf(query), query: { bool: { filter: part } }, aggs: BYTES } },
-    { name, body: { ...limitsOf(query), query: { bool: { filter: [part, SIZE_KNOWN] } }, track_total_hits: true } },
-  ]);
+/** Documents without the field. */
+function without(field: string): Json {
+  return { bool: { must_not: { exists: { field } } } };
 }
 
-function partsOf(query: UsageQuery, name: string): readonly Json[] {
-  const age = query.by === 'age' ? ageRanges(query).find(({ key }) => key === name) : undefined;
-  if (age === undefined) return [groupQuery(query, name)];
-  const { from = -Infinity, to = query.nowMs } = age;
-  const cuts = AGE_CUTS.map((days) => query.nowMs - days * DAY_MS).filter((cut) => cut > from && cut < to);
-  return [...cuts, age.from].map((start, at) => modifiedQuery(defined({ from: start, to: at === 0 ? age.to : cuts[at - 1] })));
+/** All ages: to find what is in none of some takes as long as to find these. A very large one has parts, so that several threads sum it. */
+function agesAlone(query: UsageQuery, large: readonly LargeGroup[]): Alone {
+  const searches = ageRanges(query).flatMap(({ key, from, to }) => {
+    const isCut = large.some(({ name, isVeryLarge }) => isVeryLarge && name === key);
+    const cuts = AGE_CUTS.map((days) => query.nowMs - days * DAY_MS).filter(
+      (cut) => isCut && cut > (from ?? -Infinity) && cut < (to ?? query.nowMs),
+    );
+    return [...cuts, from].map((start, at) => {
+      const bounds = defined({ gte: start, lt: at === 0 ? to : cuts[at - 1] });
+      const range = { range: { last_modified: { format: 'epoch_millis', ...bounds } } };
+      return { name: key, body: { query: { bool: { filter: range } }, aggs: SIZES } };
+    });
+  });
+  return { searches, others: [], counted: [] };
 }
 
 function groupsOf(query: UsageQuery): Json {
