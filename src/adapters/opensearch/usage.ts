@@ -61,7 +61,7 @@ type FacetAggregations = NonNullable<z.infer<typeof facetsSchema>['aggregations'
 
 const BYTES = { bytes: { sum: { field: 'size' } } };
 /** The days at which a very large age is cut, so that several threads sum it. */
-const AGE_CUTS: readonly number[] = [60, 120, 180, 270, 550, 730, 1_095, 1_825];
+const AGE_CUTS: readonly number[] = [15, 60, 180, 730];
 const SIZES = { sizes: { stats: { field: 'size' } } };
 /** A shard answers this many of its groups, so that those with the most objects of all are exact unless there are far more. */
 const SHARD_GROUPS = 5_000;
@@ -92,18 +92,24 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames, l
 
   /** Searches for each of these groups, and for what they leave out; undefined if OpenSearch refuses that. */
   async function sumApart(query: UsageQuery, large: readonly LargeGroup[], signal: AbortSignal | undefined) {
-    const alone = query.by === 'age' ? agesAlone(query, large) : groupsAlone(query, large);
+    const field = fieldOf(query);
     const { groups } = groupsOf(query);
-    const others = { query: { bool: { filter: [LIVE, groupsQuery(query), anyOf([...alone.others, without('size')])] } }, aggs: { groups } };
+    const alone =
+      query.by === 'age' ? agesAlone(query, large) : large.flatMap((group) => searchesFor(group, { term: { [field]: group.name } }));
+    // not all but those that were found: to find these again would take as long
+    const between = query.by === 'age' ? [] : namesBetween(query, large);
+    const others = { query: { bool: { filter: [LIVE, groupsQuery(query), anyOf([...between, without('size')])] } }, aggs: { groups } };
     // an aggregation of documents without the field would test each document
-    const none = { query: { bool: { filter: [LIVE, groupsQuery(query), without(fieldOf(query))] } }, aggs: BYTES, track_total_hits: true };
-    const searches = [...alone.searches, { name: '', body: none }];
+    const none = { query: { bool: { filter: [LIVE, groupsQuery(query), without(field)] } }, aggs: BYTES, track_total_hits: true };
+    const searches = [...alone, { name: '', body: none }];
     const bodies = [others, ...searches.map(({ body }) => body)].map((body) => ({ ...limitsOf(query), ...body }));
     const answers = await searchAtOnce(query.bucket, bodies, signal);
     if (answers === undefined) return undefined;
     const [ofOthers, ...ofSearches] = answers;
     const { rows, ...rest } = sumsOfGroups(ofOthers, query);
-    const left = { ...rest, rows: rows.filter(({ name }) => !alone.counted.includes(name)) };
+    // the number of a very large group has its objects without a size already
+    const counted = new Set(large.filter(({ isVeryLarge }) => isVeryLarge).map(({ name }) => name));
+    const left = { ...rest, rows: rows.filter(({ name }) => !counted.has(name)) };
     return [left, ...ofSearches.map((answer, at) => sumsAlone(answer, searches[at]?.name ?? '', query))];
   }
 
@@ -288,29 +294,20 @@ function groupsQuery(query: UsageQuery): Json {
   ]);
 }
 
-/** Searches of which each finds a part of the sums of a group. */
+/** A search that finds a part of the sums of a group. */
 interface Alone {
-  readonly searches: readonly { readonly name: string; readonly body: Json }[];
-  /** The documents of other groups. Not all but those that were found: to find these again would take as long. */
-  readonly others: readonly Json[];
-  /** The groups whose number has their objects without a size already. */
-  readonly counted: readonly string[];
+  readonly name: string;
+  readonly body: Json;
 }
 
-function groupsAlone(query: UsageQuery, large: readonly LargeGroup[]): Alone {
-  const field = fieldOf(query);
-  const searches = large.flatMap(({ name, isVeryLarge }) => {
-    const filter = { bool: { filter: { term: { [field]: name } } } };
-    const bodies = isVeryLarge
-      ? [
-          { query: filter, aggs: BYTES },
-          { query: filter, track_total_hits: true },
-        ]
-      : [{ query: filter, aggs: SIZES }];
-    return bodies.map((body) => ({ name, body }));
-  });
-  const counted = large.filter(({ isVeryLarge }) => isVeryLarge).map(({ name }) => name);
-  return { searches, others: namesBetween(query, large), counted };
+/** The searches for documents of one group. */
+function searchesFor({ name, isVeryLarge }: LargeGroup, documents: Json): readonly Alone[] {
+  const query = { bool: { filter: documents } };
+  if (!isVeryLarge) return [{ name, body: { query, aggs: SIZES } }];
+  return [
+    { name, body: { query, aggs: BYTES } },
+    { name, body: { query, track_total_hits: true } },
+  ];
 }
 
 /** The groups that are none of these, as ranges of their names. */
@@ -330,19 +327,17 @@ function without(field: string): Json {
 }
 
 /** All ages: to find what is in none of some takes as long as to find these. A very large one has parts, so that several threads sum it. */
-function agesAlone(query: UsageQuery, large: readonly LargeGroup[]): Alone {
-  const searches = ageRanges(query).flatMap(({ key, from, to }) => {
-    const isCut = large.some(({ name, isVeryLarge }) => isVeryLarge && name === key);
+function agesAlone(query: UsageQuery, large: readonly LargeGroup[]): readonly Alone[] {
+  return ageRanges(query).flatMap(({ key: name, from, to }) => {
+    const isVeryLarge = large.some((group) => group.isVeryLarge && group.name === name);
     const cuts = AGE_CUTS.map((days) => query.nowMs - days * DAY_MS).filter(
-      (cut) => isCut && cut > (from ?? -Infinity) && cut < (to ?? query.nowMs),
+      (cut) => isVeryLarge && cut > (from ?? -Infinity) && cut < (to ?? query.nowMs),
     );
-    return [...cuts, from].map((start, at) => {
+    return [...cuts, from].flatMap((start, at) => {
       const bounds = defined({ gte: start, lt: at === 0 ? to : cuts[at - 1] });
-      const range = { range: { last_modified: { format: 'epoch_millis', ...bounds } } };
-      return { name: key, body: { query: { bool: { filter: range } }, aggs: SIZES } };
+      return searchesFor({ name, isVeryLarge }, { range: { last_modified: { format: 'epoch_millis', ...bounds } } });
     });
   });
-  return { searches, others: [], counted: [] };
 }
 
 function groupsOf(query: UsageQuery): Json {
