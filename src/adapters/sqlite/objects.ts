@@ -10,7 +10,7 @@ import { latestChanges } from './changes.ts';
 import { foldedColumn } from './conditions.ts';
 import { countFiltered, searchFiltered, type ShareRanges } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
-import { createSumChanges, deleteSums, type SumChanges } from './sums.ts';
+import { createSumChanges, deleteSums, type Facts, type SumChanges } from './sums.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -124,11 +124,13 @@ function writeOne(statement: Statement, { document, equalClock }: IndexWrite, su
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
 
-  const id = held === undefined ? insert(statement, document) : held.id;
-  if (held !== undefined) update(statement, held.id, document);
+  const facts = factsOf(document);
+  const columns = columnsOf(document, facts);
+  const id = held === undefined ? insert(statement, document, columns) : held.id;
+  if (held !== undefined) update(statement, held.id, columns);
   writeWords(statement, { id, held, document });
   if (held !== undefined && held.deleted === 0) sums.add(document, held, -1);
-  if (!document.deleted) sums.add(document, factsOf(document), 1);
+  if (!document.deleted) sums.add(document, facts, 1);
   return { kind: 'written' };
 }
 
@@ -150,30 +152,42 @@ function refusalOf(held: Held | undefined, clock: number, equalClock: IndexWrite
   return equalClock === 'refuse' ? 'equal' : undefined;
 }
 
-function insert(statement: Statement, document: ObjectDocument): number | bigint {
+type Columns = readonly (string | number | null)[];
+
+function insert(statement: Statement, { bucket, key }: ObjectDocument, columns: Columns): number | bigint {
   return statement(
     'INSERT INTO objects (bucket, key, folded, size, modified, class, extension, built, clock, deleted, settled, expires_at, deleted_at, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-  ).run(document.bucket, document.key, foldedColumn(document.key), ...columnsOf(document)).lastInsertRowid;
+  ).run(bucket, key, foldedColumn(key), ...columns).lastInsertRowid;
 }
 
-function update(statement: Statement, id: number, document: ObjectDocument): void {
+function update(statement: Statement, id: number, columns: Columns): void {
   statement(
     'UPDATE objects SET size = ?, modified = ?, class = ?, extension = ?, built = ?, clock = ?, deleted = ?, settled = ?, expires_at = ?, deleted_at = ?, document = ? WHERE id = ?',
-  ).run(...columnsOf(document), id);
+  ).run(...columns, id);
 }
 
-/** The fields of a document that are columns, as `Held` has them. */
-function factsOf({ size, last_modified: modified, storage_class: storageClass, extension }: ObjectDocument) {
+/** The fields of a document that its sums depend on, as `Held` has them. */
+function factsOf({ size, last_modified: modified, storage_class: storageClass, extension }: ObjectDocument): Facts {
   const modifiedMs = modified === undefined ? null : Date.parse(modified);
   return { size: size ?? null, modified: modifiedMs, class: storageClass ?? null, extension: extension ?? null };
 }
 
 /** The values of the columns that both statements write, in their order. */
-function columnsOf(document: ObjectDocument): (string | number | null)[] {
-  const { size, modified, class: storageClass, extension } = factsOf(document);
-  const { settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
-  const rest = [Date.parse(document.indexed_at), document.clock, document.deleted ? 1 : 0, settled ? 1 : 0, expiresAt, deletedAt];
-  return [size, modified, storageClass, extension, ...rest, JSON.stringify(document)];
+function columnsOf(document: ObjectDocument, { size, modified, class: storageClass, extension }: Facts): Columns {
+  const { indexed_at: indexedAt, clock, deleted, settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
+  return [
+    size,
+    modified,
+    storageClass,
+    extension,
+    Date.parse(indexedAt),
+    clock,
+    deleted ? 1 : 0,
+    settled ? 1 : 0,
+    expiresAt,
+    deletedAt,
+    JSON.stringify(document),
+  ];
 }
 
 /** Creates the bucket and returns true, unless documents of an earlier removal remain: then it deletes some of them and returns false. */

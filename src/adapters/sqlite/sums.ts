@@ -15,7 +15,7 @@ import { sqlOf, valuesOf } from './ranges.ts';
 type Statement = SqliteSession['statement'];
 
 /** The columns of an object that its sums depend on. */
-interface Facts {
+export interface Facts {
   readonly size: number | null;
   readonly modified: number | null;
   readonly class: string | null;
@@ -54,8 +54,8 @@ export function createSumChanges(): SumChanges {
       const group = { bucket, folder, class: storageClass ?? '', extension: extension ?? '' };
       const hour = modified === null ? NO_HOUR : hourOf(modified);
       const bytes = count * (size ?? 0);
-      addTo(folders, { name: keyOf(group), group, objects: count, bytes });
-      addTo(hours, { name: `${bucket} ${hour}`, group: { bucket, hour }, objects: count, bytes });
+      addTo(folders, keyOf(group), { ...group, objects: count, bytes });
+      addTo(hours, `${bucket} ${hour}`, { bucket, hour, objects: count, bytes });
     },
 
     store(statement) {
@@ -65,14 +65,14 @@ export function createSumChanges(): SumChanges {
   };
 }
 
-function addTo<Of>(changes: Map<string, Change & Of>, { name, group, objects, bytes }: Change & { name: string; group: Of }): void {
+function addTo<Of extends Change>(changes: Map<string, Of>, name: string, change: Of): void {
   const known = changes.get(name);
   if (known === undefined) {
-    changes.set(name, { ...group, objects, bytes });
+    changes.set(name, change);
     return;
   }
-  known.objects += objects;
-  known.bytes += bytes;
+  known.objects += change.objects;
+  known.bytes += change.bytes;
 }
 
 function isChange({ objects, bytes }: Change): boolean {
