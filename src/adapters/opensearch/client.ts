@@ -162,8 +162,8 @@ function mayRepeat(request: OpenSearchRequest, result: NodeResult): boolean {
   return result.kind === 'unsent' || isRepeatable(request);
 }
 
-/** The paths of requests that only read, although they have a body. */
-const READS = /\/_(?:mget|search|refresh)$/;
+/** The paths of requests that only read, although they have a body or another method. */
+const READS = /\/_(?:mget|search|msearch|search\/point_in_time|refresh)$/;
 
 function isRepeatable({ method, path, repeatable }: OpenSearchRequest): boolean {
   return repeatable === true || method === 'GET' || READS.test(path);

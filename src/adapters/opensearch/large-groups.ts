@@ -56,14 +56,17 @@ export function createLargeGroups({ large, veryLarge } = THRESHOLDS): LargeGroup
 }
 
 const pointSchema = z.object({ pit_id: z.string() });
-const answersSchema = z.object({ responses: z.array(z.looseObject({ status: z.number() })) });
+/** A search that was refused has no shards; one that some shards refused, since too many waited there, has failed on these. */
+const answersSchema = z.object({
+  responses: z.array(z.looseObject({ _shards: z.object({ total: z.number(), successful: z.number() }).optional() })),
+});
 
-/** More than any request takes, since OpenSearch holds what it shows until then if the process ends. */
-const KEEP_ALIVE = '1m';
+/** More than the 15 s of a request. OpenSearch holds a point in time until then if its request was ended early or the process ends. */
+const KEEP_ALIVE = '20s';
 
 /**
  * Sends the searches of one bucket's index, which all see its documents of one moment, since an object may change its group meanwhile.
- * Undefined if OpenSearch refuses a point in time or one of the searches.
+ * Undefined if OpenSearch refuses a point in time or a part of one of the searches: a single search asks less of it.
  */
 export function createSearchesAtOnce(client: OpenSearchClient, names: IndexNames) {
   return async function searchAtOnce(
@@ -81,10 +84,10 @@ export function createSearchesAtOnce(client: OpenSearchClient, names: IndexNames
       const answer = await client.send({ method: 'POST', path: '/_msearch', lines }, signal);
       if (answer.status !== 200) return undefined;
       const { responses } = parseAnswer(answersSchema, answer.body);
-      return responses.every(({ status }) => status === 200) ? responses : undefined;
+      return responses.every(({ _shards: shards }) => shards !== undefined && shards.successful === shards.total) ? responses : undefined;
     } finally {
-      // without the signal: a request that ended early holds nothing
-      await client.send({ method: 'DELETE', path, body: { pit_id: [id] } }).catch(() => undefined);
+      // without the signal, and nothing waits for it: the answer is there, or its time is over
+      client.send({ method: 'DELETE', path, body: { pit_id: [id] } }).catch(() => undefined);
     }
   };
 }
