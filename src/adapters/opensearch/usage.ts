@@ -127,9 +127,7 @@ export function createObjectUsage(client: OpenSearchClient, names: IndexNames, l
 
     async facets(query, signal) {
       const body = {
-        size: 0,
-        track_total_hits: false,
-        timeout: `${query.timeLimitMs}ms`,
+        ...limitsOf(query),
         query: sumsQuery(query),
         aggs: {
           // each sum of all documents takes as long as all requests for rows together: those of one bucket are those of all sizes
@@ -281,7 +279,7 @@ function placeOf(query: UsageQuery): string | undefined {
   return withoutTimes && after === undefined && isOfAll(filterOf(query)) ? JSON.stringify([bucket, by, prefix]) : undefined;
 }
 
-function limitsOf({ timeLimitMs }: UsageQuery): Json {
+function limitsOf({ timeLimitMs }: { readonly timeLimitMs: number }): Json {
   return { size: 0, track_total_hits: false, timeout: `${timeLimitMs}ms` };
 }
 
