@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
+import { hourOf } from '../../domain/search/facets.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
@@ -45,7 +46,14 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
+  database.function('tally_folder', options, (key) => folderOf(textOf(key)));
+  database.function('tally_hour', options, (modified) => (typeof modified === 'number' ? hourOf(modified) : null));
   database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
+}
+
+/** The folder that the object is directly in. */
+export function folderOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('/') + 1);
 }
 
 function cachingLatest<Value>(valueOf: (key: string) => Value): (key: string) => Value {
