@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
+import { cachingLatest } from '../../domain/latest.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
@@ -46,14 +47,6 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
   database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
-}
-
-function cachingLatest<Value>(valueOf: (key: string) => Value): (key: string) => Value {
-  let latest: { readonly key: string; readonly value: Value } | undefined;
-  return (key) => {
-    if (latest?.key !== key) latest = { key, value: valueOf(key) };
-    return latest.value;
-  };
 }
 
 function textOf(value: SQLOutputValue): string {
