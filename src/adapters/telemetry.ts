@@ -36,7 +36,7 @@ const SUBJECTS_MAX = 1_000;
 const TOO_MANY = 'too many different log lines of one kind were due: some of them are not logged';
 const SECOND_MS = 1_000;
 
-/** Creates the telemetry, with each series at 0 and Node's default metrics. Log lines are JSON. */
+/** Creates the telemetry, with each series at 0 that is not read elsewhere, and Node's default metrics. Log lines are JSON. */
 export function createTelemetry({
   level,
   clock,
@@ -132,6 +132,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
   const greatest = new Map<string, RecentMaximum>();
+  const known = new Map<string, KnownValues>();
 
   for (const [name, definition] of Object.entries<SeriesDefinition>(seriesTable)) {
     const options = { name, help: definition.help, labelNames: Object.keys(definition.labels ?? {}), registers: [registry] };
@@ -140,15 +141,16 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
         counters.set(name, startAtZero(new Counter(options), name));
         break;
       case 'gauge':
-        gauges.set(name, startAtZero(createGauge(definition, options), name));
+        gauges.set(name, createGauge(definition, options));
         break;
       case 'histogram':
         histograms.set(name, new Histogram({ ...options, buckets: [...(definition.buckets ?? [])] }));
     }
   }
 
-  function createGauge({ greatestOfMs }: SeriesDefinition, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
-    if (greatestOfMs === undefined) return new Gauge(options);
+  function createGauge({ greatestOfMs, knownForMs }: SeriesDefinition, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
+    if (knownForMs !== undefined) return createReadGauge(createKnownValues(clock, knownForMs, options.labelNames ?? []), options);
+    if (greatestOfMs === undefined) return startAtZero(new Gauge(options), options.name);
     const maximum = createRecentMaximum(clock, greatestOfMs);
     greatest.set(options.name, maximum);
     return new Gauge({
@@ -159,6 +161,23 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
     });
   }
 
+  function createReadGauge(values: KnownValues, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
+    known.set(options.name, values);
+    return new Gauge({
+      ...options,
+      collect() {
+        for (const labels of allLabels(options.name)) this.remove(labels);
+        for (const { labels, value } of values.read()) this.set(labels, value);
+      },
+    });
+  }
+
+  function setGauge(name: MetricName, labels: Labels, value: number): void {
+    const values = known.get(name);
+    if (values === undefined) gauges.get(name)?.set(labels, value);
+    else values.record(labels, value);
+  }
+
   return {
     count(name, by, ...[labels]) {
       if (isSeries(name, labels)) counters.get(name)?.inc(labels ?? NO_LABELS, by);
@@ -166,14 +185,14 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
     set(name, value, ...[labels]) {
       if (!isSeries(name, labels)) return;
       const maximum = greatest.get(name);
-      if (maximum === undefined) gauges.get(name)?.set(labels ?? NO_LABELS, value);
+      if (maximum === undefined) setGauge(name, labels ?? NO_LABELS, value);
       else maximum.record(value);
     },
     setCounts(name, each) {
       for (const labels of allLabels(name)) {
         const wanted = Object.entries(labels);
         const found = each.filter((one: Labels) => wanted.every(([label, value]) => one[label] === value));
-        gauges.get(name)?.set(labels, found.length);
+        setGauge(name, labels, found.length);
       }
     },
     observe(name, value) {
@@ -205,6 +224,27 @@ function allLabels(name: string): readonly Labels[] {
     (combinations, [label, values]) => combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
     [{}],
   );
+}
+
+interface KnownValues {
+  record(labels: Labels, value: number): void;
+  /** What was recorded within the time, the last of each series. */
+  read(): readonly { readonly labels: Labels; readonly value: number }[];
+}
+
+/** `names`: of the labels, whose values contain no space. */
+function createKnownValues(clock: Clock, knownForMs: number, names: readonly string[]): KnownValues {
+  const values = new Map<string, { readonly labels: Labels; readonly value: number; readonly atMs: number }>();
+  return {
+    record(labels, value) {
+      const series = names.map((label) => labels[label]).join(' ');
+      values.set(series, { labels, value, atMs: clock.monotonicMs() });
+    },
+    read() {
+      for (const [series, { atMs }] of values) if (clock.monotonicMs() - atMs > knownForMs) values.delete(series);
+      return [...values.values()];
+    },
+  };
 }
 
 interface RecentMaximum {

@@ -22,7 +22,10 @@ const verifier = z.string(must('must be text')).regex(/^[A-Za-z0-9._~-]{43,128}$
 const redirectUri = z
   .string(must('must be text'))
   .refine(isRedirectUri, 'must be http://127.0.0.1:PORT/callback or http://[::1]:PORT/callback')
-  .meta({ pattern: '^http://(127\\.0\\.0\\.1|\\[::1\\]):[1-9][0-9]{3}/callback$' });
+  .meta({
+    pattern:
+      '^http://(127\\.0\\.0\\.1|\\[::1\\]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])/callback$',
+  });
 const secret = textOf(SECRET_LENGTH_MAX, 1);
 const machine = z
   .string(must('must be text'))
@@ -31,7 +34,7 @@ const machine = z
 const returnTo = z
   .string(must('must be text'))
   .refine(isReturnTo, 'must be a path of this registry, which begins with one /')
-  .meta({ pattern: '^/[a-z0-9]{0,100}$' });
+  .meta({ pattern: '^/([!-.0-[\\]-~][!-[\\]-~]{0,1998})?$' });
 
 const token = z
   .object({

@@ -92,7 +92,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   // what was recorded before the setting was turned off ends as well
   schedules.every(SERIES, createPurgeSeries({ state, clock }), signal);
   if (settings.TALLY_SERIES) {
-    const growth = createMeasureGrowth({ state, objects: core.store.objects, usage: core.store.usage, clock });
+    const growth = createMeasureGrowth({ ...core.store, clock, telemetry });
     sweep(GROWTH, 'growth', growth.visit, growth.dueOf);
   }
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);

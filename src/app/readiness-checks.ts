@@ -1,5 +1,7 @@
 /** The readiness checks of a serving process. */
 import { faults, type Fault } from '../domain/fault.ts';
+import { FUTURE_MS } from '../domain/ordering/constants.ts';
+import { CLOCK_SKEW, differenceText } from '../domain/provisioning/checks/finding.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { OpenCircuit } from '../pipeline/serving/open-circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';
@@ -8,7 +10,9 @@ import type { QueueWatch } from '../pipeline/queues/watch.ts';
 import { checkOfFault, OK, unknownSince, type CheckSource, type ReadinessCheck } from '../pipeline/serving/readiness.ts';
 
 interface CheckParts {
-  readonly queueWatch: Pick<QueueWatch, 'fault' | 'deadLetterFault'> & { readonly deadLetterQueues: () => readonly unknown[] };
+  readonly queueWatch: Pick<QueueWatch, 'fault' | 'deadLetterFault' | 'sqsAheadMs'> & {
+    readonly deadLetterQueues: () => readonly unknown[];
+  };
   readonly deadLetters: Pick<DeadLetters, 'sendFault'>;
   readonly circuits: Circuits;
   readonly ingest: (Pick<IngestRole, 'queueFault'> & { readonly admission: Pick<IngestRole['admission'], 'state'> }) | undefined;
@@ -32,7 +36,8 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
     },
   });
   const index: CheckSource = { name: 'index', neededBy: ['ingest', 'reindex', 'http'], check: () => checkOfFault(indexTrouble()?.fault) };
-  const all = [index, ...others.map(byIndex)];
+  const clock: CheckSource = { name: 'clock', neededBy: [], check: () => clockCheck(queueWatch.sqsAheadMs()) };
+  const all = [index, ...others.map(byIndex), clock];
   if (ingest === undefined) return all;
   const storage = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['endpoint', 'bucket']), 'S3');
   const bucketIndices = (): ReadinessCheck => circuitsCheck(openOf(circuits, ['index']), 'the index');
@@ -67,6 +72,17 @@ function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessChe
     code,
     detail: `${what} does not answer for ${parts.join(', ')}: records that need it wait, and all others are served`,
     advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
+  };
+}
+
+/** The process works all the same, but what it says of times is wrong. */
+function clockCheck(sqsAheadMs: number): ReadinessCheck {
+  if (Math.abs(sqsAheadMs) <= FUTURE_MS) return OK;
+  return {
+    status: 'warning',
+    code: CLOCK_SKEW,
+    detail: `the clock of SQS is ${differenceText(sqsAheadMs)} the clock of this machine`,
+    advice: 'Set the clock of this machine. Until then gaps of the worker stay open, and lags and ages are wrong by the difference.',
   };
 }
 

@@ -21,7 +21,7 @@ import { GrantsFileError, readGrantsFile } from './grants-file.ts';
 import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
-import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
+import type { OuterEnvironment } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServeEnvironment } from '../settings/traces.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
@@ -30,7 +30,6 @@ import { createHealthListener } from '../http/health-listener.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
-import { withoutPasswords } from '../domain/passwords.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
@@ -45,9 +44,11 @@ import { MINUTE_MS } from '../domain/series/hour.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
 import { servingChecks, warningOf } from './readiness-checks.ts';
+import { reportChoices } from './report-choices.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
+import { createStoreAccess, type StoreAccess } from '../pipeline/serving/store-access.ts';
 import { startTracing } from './tracing.ts';
 import type { TypedProgram } from '../domain/commands.ts';
 import { welcome } from './welcome.ts';
@@ -236,6 +237,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
   const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls: queues.bucket });
+  // a file has no rights in parts
+  const isShared = settings.TALLY_ROLES.includes('http') && core.store.product === 'opensearch';
+  const access = isShared ? createStoreAccess({ ...core.store, clock, telemetry }) : undefined;
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -244,7 +248,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       circuits,
       ingest,
       prepared: () => prepared,
-      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', unreceived)],
+      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', unreceived), ...(access?.checks ?? [])],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
@@ -299,7 +303,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   async function reportReadiness(): Promise<void> {
     const { roles } = readiness.read();
     for (const role of settings.TALLY_ROLES) telemetry.set('tally_ready', roles[role]?.ready === true ? 1 : 0, { role });
-    if (ingest !== undefined) telemetry.set('tally_workers_wanted', workersWanted(core.queueWatch.visible, ingest.settledTotal));
+    if (ingest !== undefined && core.queueWatch.fault() === undefined)
+      telemetry.set('tally_workers_wanted', workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
   return {
@@ -318,7 +323,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       await core.queueWatch.start(stopping.signal);
-      startRecords({ settings, core, telemetry, unclaimed, unreceived, series }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, unreceived, access, series }, stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -361,11 +366,12 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly unreceived: Unreceived;
+  readonly access: StoreAccess | undefined;
   readonly series: SeriesRecorder;
 }
 
 /** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unreceived, series, ...watching }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, unreceived, access, series, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = {
     ...watching,
@@ -382,21 +388,14 @@ function startRecords({ settings, core, telemetry, unreceived, series, ...watchi
     { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, isAtOnce: true, signal },
     unreceived.look,
   );
+  if (access !== undefined)
+    repeat(
+      { clock, telemetry },
+      { name: 'look at the rights in the index store', intervalMs: MINUTE_MS, isAtOnce: true, signal },
+      access.look,
+    );
   if (settings.TALLY_SERIES)
     repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
-}
-
-function reportChoices(settings: Settings, { proxy }: OuterEnvironment, telemetry: Telemetry): void {
-  reportProxy(proxy, telemetry);
-  reportReaders(settings, telemetry);
-}
-
-/** Logs who reads, where people log in: that everyone does is a choice that the person who starts the registry must see. */
-function reportReaders({ TALLY_OIDC_ISSUER: issuer, TALLY_READERS: readers, TALLY_ROLES: roles }: Settings, telemetry: Telemetry): void {
-  if (issuer === undefined || !roles.includes('http')) return;
-  if (readers === 'everyone') {
-    telemetry.warn('every user who logs in may read every bucket', { TALLY_READERS: readers, advice: 'To grant parts instead, unset it.' });
-  } else telemetry.info('users read what is granted to them; administrators read everything', { TALLY_READERS: readers });
 }
 
 /** The grants of the file, for a process that serves the control plane. */
@@ -408,13 +407,6 @@ async function grantLinesOf({ TALLY_GRANTS_FILE: path, TALLY_ROLES: roles }: Set
     if (error instanceof GrantsFileError) throw new StartError(error.message);
     throw error;
   }
-}
-
-/** Logs the proxy, because an unexpected one is hard to find. The log masks passwords. */
-function reportProxy(proxy: ProxyVariables | undefined, telemetry: Telemetry): void {
-  if (proxy === undefined) return;
-  const shown = Object.entries(proxy).map(([name, value]) => [name, withoutPasswords(value)]);
-  telemetry.info('requests use a proxy', Object.fromEntries(shown));
 }
 
 /** Resolves to the URL of the address that was bound. An address that cannot be bound is a mistake in the settings. */

@@ -32,7 +32,7 @@ function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs' | 'shown' | 'type
   const withJobs = gaps.some((gap) => gap.job_id !== undefined);
   const nowMs = cli.nowMs();
   return tableText(
-    ['BUCKET', 'KIND', 'STATE', ...(withJobs ? ['JOB'] : []), 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'REASON', 'NEXT'],
+    ['BUCKET', 'KIND', 'STATE', ...(withJobs ? ['JOB'] : []), 'COUNT', 'FIRST', 'LAST', 'PREFIX', 'LATEST REASON', 'NEXT'],
     gaps.map((gap) => [
       gap.bucket,
       gap.kind,

@@ -34,7 +34,7 @@ function createWorld(level = 'info') {
   };
 }
 
-it('has every series at 0 from the start', async () => {
+it('has every series at 0 from the start that is not read elsewhere', async () => {
   const world = createWorld();
   const text = await world.metricsText();
   const values = text.split('\n').filter((line) => line.startsWith('tally_'));
@@ -48,7 +48,10 @@ it('has every series at 0 from the start', async () => {
 });
 
 it('has one series for each combination of label values, and no other', async () => {
-  const all = await createWorld().series();
+  const world = createWorld();
+  for (const [name, { knownForMs }] of Object.entries(table))
+    if (knownForMs !== undefined) world.telemetry.setCounts(name as 'tally_jobs', []);
+  const all = await world.series();
   expect(new Set(all).size).toBe(all.length);
   for (const [name, { type, labels = {} }] of Object.entries(table)) {
     if (type === 'histogram') continue;
@@ -65,6 +68,7 @@ it('offers Node’s own metrics too, and the content type of the text format', a
 
 it('makes no series of a value that the label’s set does not hold', async () => {
   const world = createWorld();
+  for (const [name, { type }] of Object.entries(table)) if (type === 'gauge') world.telemetry.setCounts(name as 'tally_jobs', []);
   const before = await world.series();
   // what compiles is checked by types; this is what reaches the metrics at run time all the same
   const { count, set, setCounts } = world.telemetry as unknown as Record<string, (name: string, value: unknown, labels?: object) => void>;
@@ -87,6 +91,7 @@ it('has no label for buckets, because everyone who reaches the health listener m
 
 it('changes the series that is meant, whatever the order of its labels', async () => {
   const { telemetry, series, value } = createWorld();
+  telemetry.setCounts('tally_queue_messages', []);
   const before = await series();
   telemetry.set('tally_queue_messages', 3, { queue: 'bucket', state: 'visible' });
   telemetry.set('tally_queue_messages', 4, { state: 'visible', queue: 'dead-letter' });
@@ -109,6 +114,26 @@ it('counts what has the labels of a gauge, whatever else it has, and forgets wha
   telemetry.setCounts('tally_circuit_open', [circuit]);
   expect(await value('tally_circuit_open{system="s3",level="bucket"}')).toBe(1);
   expect(await value('tally_circuit_open{system="s3",level="whole"}')).toBe(0);
+});
+
+it('Fix: shows no number of what was not read for two minutes, or never, and the other series of the gauge', async () => {
+  const { telemetry, clock, series, value } = createWorld();
+  const read = Object.entries(table).flatMap(([name, { knownForMs }]) => (knownForMs === undefined ? [] : [name]));
+  expect((await series()).filter((each) => read.some((name) => each.startsWith(name)))).toEqual([]);
+  const depthOf = (queue: string) => value(`tally_queue_messages{queue="${queue}",state="visible"}`);
+  telemetry.set('tally_queue_messages', 7, { queue: 'bucket', state: 'visible' });
+  telemetry.setCounts('tally_buckets', [{ status: 'ok' }]);
+  telemetry.set('tally_compared_oldest_age_seconds', 5);
+  await clock.advance(60_000);
+  telemetry.set('tally_queue_messages', 3, { queue: 'dead-letter', state: 'visible' });
+  await clock.advance(60_000);
+  expect([await depthOf('bucket'), await depthOf('dead-letter')]).toEqual([7, 3]);
+  expect([await value('tally_buckets{status="ok"}'), await value('tally_buckets{status="quiet"}')]).toEqual([1, 0]);
+  await clock.advance(1_000);
+  expect([await depthOf('bucket'), await depthOf('dead-letter')]).toEqual([undefined, 3]);
+  expect((await series()).filter((each) => /^tally_(buckets|compared)/.test(each))).toEqual([]);
+  telemetry.set('tally_compared_oldest_age_seconds', 6);
+  expect(await value('tally_compared_oldest_age_seconds')).toBe(6);
 });
 
 it('shows a pause by whatever fault of a probe', async () => {

@@ -62,6 +62,18 @@ describe('each row of the contract', () => {
     }
   });
 
+  it.each(named)('has an example that is as it documents: %s', (_, row) => {
+    for (const part of ['params', 'query', 'body'] as const) {
+      const schema = row[part];
+      const { properties = {} } = schema === undefined ? {} : jsonSchemaOf(schema).schema;
+      const given = new Map<string, unknown>(Object.entries(row.example[part] ?? {}));
+      for (const [name, field] of Object.entries(properties)) {
+        if (typeof field !== 'object' || field.pattern === undefined || !given.has(name)) continue;
+        expect([name, given.get(name)]).toEqual([name, expect.stringMatching(new RegExp(field.pattern, 'u'))]);
+      }
+    }
+  });
+
   it.each(named)('takes whatever it documents: %s', (_, row) => {
     for (const part of ['params', 'query', 'body'] as const) {
       const schema = row[part];

@@ -10,9 +10,9 @@ const RESTING = ['jobs', 'storage', 'bucket-indices', 'buckets'];
 function startWorld() {
   const clock = createFakeClock();
   const circuits = createTestCircuits({ clock, telemetry: createFakeTelemetry(), probeCluster: () => new Promise(() => undefined) });
-  const store: { prepared: Fault | 'prepared'; unsent?: Fault } = { prepared: 'prepared' };
+  const store: { prepared: Fault | 'prepared'; aheadMs: number; unsent?: Fault } = { prepared: 'prepared', aheadMs: 0 };
   const checks = servingChecks({
-    queueWatch: { deadLetterQueues: () => [{}], deadLetterFault: () => undefined, fault: () => undefined },
+    queueWatch: { deadLetterQueues: () => [{}], deadLetterFault: () => undefined, fault: () => undefined, sqsAheadMs: () => store.aheadMs },
     deadLetters: { sendFault: () => store.unsent },
     circuits,
     ingest: { admission: { state: 'on' }, queueFault: () => undefined },
@@ -24,7 +24,7 @@ function startWorld() {
 
 it('says of nothing that rests on the index store that it is ok while the store does not work, and since when', async () => {
   const { clock, circuits, read } = startWorld();
-  expect(Object.values(read()).map(({ status }) => status)).toEqual(Array.from({ length: 7 }, () => 'ok'));
+  expect(Object.values(read()).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 'ok'));
   const since = new Date(clock.nowMs()).toISOString();
   circuits.clusterFailed({ code: 'index.unreachable', reason: 'down' }, { isLasting: true });
   await clock.advance(60_000);
@@ -46,6 +46,15 @@ it('knows which indices refuse their records while none accepts any', () => {
     circuits.indexFailed(bucket, { code: 'bucket.index-blocked', reason: 'blocked' }, { sentAtMs: 0, isWhole: true });
   expect(circuits.cluster()).toMatchObject({ isOpenByIndices: true });
   expect(read()).toMatchObject({ index: { status: 'failed' }, 'bucket-indices': { status: 'warning' }, jobs: OK, storage: OK });
+});
+
+it('Fix: warns while the clock of this machine differs from that of SQS', () => {
+  const { store, read } = startWorld();
+  store.aheadMs = -600_000;
+  const detail = 'the clock of SQS is 600 s behind the clock of this machine';
+  expect(read()).toMatchObject({ clock: { status: 'warning', code: 'connect.clock-skew', detail }, queue: OK });
+  store.aheadMs = 59_000;
+  expect(read()).toMatchObject({ clock: OK });
 });
 
 it('warns while dead letters cannot be sent, though their queue can be read', () => {

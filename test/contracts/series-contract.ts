@@ -12,7 +12,7 @@ import type { Store } from '../../src/pipeline/ports/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createSeriesRecorder } from '../../src/pipeline/series/recorder.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
-import { createFakeClock, type FakeClock } from '../support/fakes/ports.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
 import { contractWorld, DAY_MS, unique, type OpenStore } from './world.ts';
 
 const { signal } = new AbortController();
@@ -67,7 +67,7 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
         await store.objects.write([{ document, equalClock: 'accept' }]);
         await store.scan.refresh(photos);
       };
-      const processes = [1, 2].map(() => createMeasureGrowth({ ...store, clock }));
+      const processes = [1, 2].map(() => createMeasureGrowth({ ...store, clock, telemetry: createFakeTelemetry() }));
       const measure = async (): Promise<void> => {
         for (const { visit, dueOf } of processes) {
           const isDue = await dueOf(signal);
@@ -148,10 +148,10 @@ export function seriesContract(name: string, open: () => Promise<OpenStore>): vo
       await clock.advance(DAY_MS);
       const record = await readRecord(store.state, refs.bucket(photos));
       if (record === undefined) throw new Error('the bucket is not connected');
-      await createMeasureGrowth({ ...store, clock }).visit(record, signal);
+      await createMeasureGrowth({ ...store, clock, telemetry: createFakeTelemetry() }).visit(record, signal);
       await store.objects.createBucket(photos);
       await clock.advance(DAY_MS);
-      const slow = { ...store, clock, usage: { usage: async () => 'too-slow' as const } };
+      const slow = { ...store, clock, telemetry: createFakeTelemetry(), usage: { usage: async () => 'too-slow' as const } };
       await createMeasureGrowth(slow).visit(record, signal);
       await world.refresh();
       const { items } = await getGrowth(daily(), 'everything', signal);

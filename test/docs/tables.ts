@@ -77,11 +77,11 @@ function tracesMarkdown(): string {
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */
 function metricsMarkdown(): string {
-  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, alert }]) => {
+  const rows = Object.entries<SeriesDefinition>(seriesTable).map(([name, { type, labels = {}, unit, help, alert, knownForMs }]) => {
     const labelText = Object.entries(labels)
       .map(([label, values]) => `${label}${describeValues(values)}`)
       .join('; ');
-    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help} | ${alert ?? '–'} |`;
+    return `| \`${name}\` | ${type} | ${labelText === '' ? '–' : labelText} | ${unit} | ${help}${knownForMs === undefined ? '' : ' *Absent while not known.*'} | ${alert ?? '–'} |`;
   });
   return ['| series | type | labels | unit | meaning | alert worth having |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }

@@ -105,7 +105,9 @@ export function createSqsClient({ clientFor, clock }: SqsClientDependencies): Qu
       const { Attributes } = await ask({ operation: 'GetQueueAttributes', queueUrl, signal }, (client, options) =>
         client.send(command, options),
       );
-      const { redrive, ...counts } = parseAttributes(queueUrl, Attributes);
+      const { redrive, ...read } = parseAttributes(queueUrl, Attributes);
+      // of the time that SQS has just answered: the SDK signs by it
+      const counts = { ...read, sqsAheadMs: clientFor(queueUrl).config.systemClockOffset };
       if (redrive === undefined) return counts;
       const deadLetterQueueUrl = await urlOfArn(redrive.deadLetterTargetArn, queueUrl, signal);
       return { ...counts, maxReceiveCount: redrive.maxReceiveCount, ...(deadLetterQueueUrl !== undefined && { deadLetterQueueUrl }) };

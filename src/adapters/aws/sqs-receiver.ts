@@ -152,7 +152,7 @@ function createPoller({
     receiving.resolve();
     if (stopping.aborted) return;
     failures += 1;
-    handlers.failed(fault);
+    handlers.failed(fault, queueUrl);
   }
 
   return {

@@ -4,11 +4,12 @@
  */
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
-import { auditIdAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
+import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
 import { createAliased } from './aliased.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
+import { attemptWrite } from './probe.ts';
 import type { IndexNames } from './names.ts';
 
 interface AuditDependencies {
@@ -58,6 +59,17 @@ export function createOpenSearchAudit({ client, names, newIndex }: AuditDependen
       // a conflict: an earlier attempt has stored the record
       if (item.error === undefined || item.error.type === 'version_conflict_engine_exception') return;
       throw stateFault(itemFault(item.status, item.error));
+    },
+
+    async probe(atMs, signal) {
+      const alias = names.auditAlias(auditMonthAt(atMs));
+      let fault = await attemptWrite(client, alias, signal);
+      if (fault?.code === 'bucket.index-missing') {
+        // the first of its month: the right to make its index is needed as well
+        await createIndex(auditMonthAt(atMs), signal);
+        fault = await attemptWrite(client, alias, signal);
+      }
+      if (fault !== undefined) throw stateFault(fault);
     },
 
     async list({ before, limit, ...query }, signal) {

@@ -7,7 +7,8 @@
  *          │  it answers, with the id of the cluster  │ or when no other node is up
  *          └──────────────────────────────────────────┘
  *
- * A node begins as down, with its check due. A node with the id of another cluster stays down: nothing is written to it.
+ * A node begins as down, with its check due. A node with the id of another cluster stays down: nothing is written to it. Once all of them
+ * have the same other id, the cluster was made again, as after the loss of its disks, and they are up.
  */
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
@@ -27,6 +28,8 @@ export interface KnownNode {
   /** Undefined while it is up. */
   down: { readonly reason: string; readonly checkAtMs: number; readonly failures: number } | undefined;
   checking: Promise<boolean> | undefined;
+  /** The id of its cluster, as its last check showed it. */
+  clusterId: string | undefined;
 }
 
 export interface Nodes {
@@ -55,7 +58,7 @@ interface NodesDependencies {
 const NOT_CHECKED = { reason: 'not checked yet', checkAtMs: 0, failures: 0 };
 
 export function createNodes({ nodes, clock, telemetry, closed }: NodesDependencies): Nodes {
-  const known: readonly KnownNode[] = nodes.map((node) => ({ node, down: NOT_CHECKED, checking: undefined }));
+  const known: readonly KnownNode[] = nodes.map((node) => ({ node, down: NOT_CHECKED, checking: undefined, clusterId: undefined }));
   let clusterId: string | undefined;
   let acquaintance: Promise<void> | undefined;
   let turn = 0;
@@ -90,10 +93,18 @@ export function createNodes({ nodes, clock, telemetry, closed }: NodesDependenci
 
   /** Notes what a check showed. Returns whether the node is up. */
   function settle(which: KnownNode, seen: Introduction): boolean {
+    which.clusterId = seen.kind === 'member' ? seen.clusterId : undefined;
+    if (which.clusterId !== undefined && known.every((each) => each.clusterId === which.clusterId)) follow(which.clusterId);
     const objection = objectionTo(seen);
     if (objection === undefined) markUp(which);
     else stayDown(which, objection);
     return objection === undefined;
+  }
+
+  function follow(id: string): void {
+    if (clusterId !== id)
+      telemetry?.warn('the nodes of the index store belong to another cluster than before', { before: clusterId, now: id });
+    clusterId = id;
   }
 
   function objectionTo(seen: Introduction): string | undefined {
@@ -108,7 +119,7 @@ export function createNodes({ nodes, clock, telemetry, closed }: NodesDependenci
       case 'member':
         return seen.clusterId === clusterId
           ? undefined
-          : `it belongs to the cluster ${seen.clusterId}, and the other nodes to ${clusterId}`;
+          : `it belongs to the cluster ${seen.clusterId}, and other nodes to ${clusterId}, which is used`;
     }
   }
 

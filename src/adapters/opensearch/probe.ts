@@ -22,8 +22,8 @@ export function createBucketProbe(client: OpenSearchClient, names: IndexNames) {
   };
 }
 
-/** Attempts the write that ends in a conflict; resolves with the fault of any other end. */
-async function attemptWrite(client: OpenSearchClient, alias: string, signal?: AbortSignal): Promise<Fault | undefined> {
+/** Attempts the write that ends in a conflict, behind an alias; resolves with the fault of any other end. */
+export async function attemptWrite(client: OpenSearchClient, alias: string, signal?: AbortSignal): Promise<Fault | undefined> {
   const action = { index: { _index: alias, _id: 'probe', if_seq_no: NEVER, if_primary_term: 1 } };
   const answer = await client.send(
     {

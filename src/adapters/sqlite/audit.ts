@@ -39,6 +39,9 @@ export function createSqliteAudit(connection: SqliteConnection): AuditStore {
       );
     },
 
+    // what keeps a record from this file keeps every other write from it
+    probe: () => Promise.resolve(),
+
     async list({ fromMs = 0, toMs, before, ...query }, signal) {
       const records: AuditRecord[] = [];
       const bounds = [...(toMs === undefined ? [] : [auditIdAt(toMs)]), ...(before === undefined ? [] : [before]), AFTER_ALL_IDS];

@@ -3,8 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
-import { cachingLatest } from '../../domain/latest.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
+import { cachingLatest } from '../../domain/latest.ts';
+import { hourOf } from '../../domain/search/facets.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
@@ -46,7 +47,14 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
+  database.function('tally_folder', options, (key) => folderOf(textOf(key)));
+  database.function('tally_hour', options, (modified) => (typeof modified === 'number' ? hourOf(modified) : null));
   database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
+}
+
+/** The folder that the object is directly in. */
+export function folderOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('/') + 1);
 }
 
 function textOf(value: SQLOutputValue): string {

@@ -5,6 +5,7 @@ import { createSqliteConnection, type SqliteConnection } from './connection.ts';
 import { readShared, type Found, type SharedRanges, type ShareRanges } from './filtered.ts';
 import { createSqliteObjects } from './objects.ts';
 import { errorOf, type ReaderAnswer, type ReaderOptions, type ReaderRequest, type ReadRequest, type SharedRequest } from './readers.ts';
+import { sumsDifferences } from './sums-check.ts';
 import { createSqliteUsage } from './usage.ts';
 
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
@@ -51,6 +52,8 @@ function readOn(connection: SqliteConnection, request: ReadRequest, share: Share
       return sums.usage(request.query);
     case 'facets':
       return sums.facets(request.query);
+    case 'sums':
+      return Promise.resolve(sumsDifferences(connection, request.bucket));
     case 'shared':
       return readShared(connection, request.shared);
   }

@@ -10,6 +10,7 @@ import { ageMomentOf, HOUR_MS, hourOf } from '../../domain/search/facets.ts';
 import type { UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
 import { nextFolderSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
+import { folderOf } from './functions.ts';
 import { sqlOf, valuesOf } from './ranges.ts';
 
 type Statement = SqliteSession['statement'];
@@ -35,7 +36,7 @@ interface Change {
 }
 
 /** The hour of objects whose modification is unknown: no time of JavaScript is so early. */
-const NO_HOUR = -(10 ** 10);
+export const NO_HOUR = -(10 ** 10);
 
 export interface SumChanges {
   /** Counts an object that is there now (1), or that was until now (-1). */
@@ -50,8 +51,7 @@ export function createSumChanges(): SumChanges {
   const hours = new Map<string, Change & { readonly bucket: string; readonly hour: number }>();
   return {
     add({ bucket, key }, { size, modified, class: storageClass, extension }, count) {
-      const folder = key.slice(0, key.lastIndexOf('/') + 1);
-      const group = { bucket, folder, class: storageClass ?? '', extension: extension ?? '' };
+      const group = { bucket, folder: folderOf(key), class: storageClass ?? '', extension: extension ?? '' };
       const hour = modified === null ? NO_HOUR : hourOf(modified);
       const bytes = count * (size ?? 0);
       addTo(folders, keyOf(group), { ...group, objects: count, bytes });
@@ -60,7 +60,7 @@ export function createSumChanges(): SumChanges {
 
     store(statement) {
       for (const change of folders.values()) if (isChange(change)) storeFolder(statement, change);
-      for (const change of hours.values()) if (isChange(change)) storeHour(statement, change.bucket, change.hour, change);
+      for (const change of hours.values()) if (isChange(change)) storeHour(statement, change);
     },
   };
 }
@@ -84,7 +84,10 @@ function keyOf({ bucket, folder, class: storageClass, extension }: Group): strin
   return `${bucket} ${storageClass} ${extension.length} ${extension}${folder}`;
 }
 
-function storeHour(statement: Statement, bucket: string, hour: number, { objects, bytes }: Change): void {
+export function storeHour(
+  statement: Statement,
+  { bucket, hour, objects, bytes }: Change & { readonly bucket: string; readonly hour: number },
+): void {
   statement(
     `INSERT INTO hours (bucket, hour, objects, bytes) VALUES (?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET objects = objects + excluded.objects, bytes = bytes + excluded.bytes`,
@@ -92,7 +95,10 @@ function storeHour(statement: Statement, bucket: string, hour: number, { objects
   if (objects < 0) statement('DELETE FROM hours WHERE bucket = ? AND hour = ? AND objects = 0').run(bucket, hour);
 }
 
-function storeFolder(statement: Statement, { bucket, folder, class: storageClass, extension, objects, bytes }: Change & Group): void {
+export function storeFolder(
+  statement: Statement,
+  { bucket, folder, class: storageClass, extension, objects, bytes }: Change & Group,
+): void {
   const group = [bucket, folder, storageClass, extension] as const;
   statement(
     `INSERT INTO folders (bucket, folder, class, extension, objects, bytes) VALUES (?, ?, ?, ?, ?, ?)

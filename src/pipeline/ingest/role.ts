@@ -87,7 +87,7 @@ export interface IngestRole {
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
-  /** Why the last receive, or the last settlement, failed; undefined if neither did. */
+  /** Why the last receive of a queue, or the last settlement there, failed; undefined if none did. */
   queueFault(): Fault | undefined;
 }
 
@@ -166,12 +166,12 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
           await handleMessages(messages);
         },
         polled(queueUrl) {
-          receiving.succeeded();
+          receiving.succeeded(queueUrl);
           expired.polled(queueUrl);
         },
-        failed(fault) {
+        failed(fault, queueUrl) {
           telemetry.requestFailed('receive messages', fault);
-          receiving.failed(fault);
+          receiving.failed(queueUrl, fault);
         },
       });
     },

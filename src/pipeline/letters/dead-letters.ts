@@ -223,17 +223,17 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 function createSending({ queues, clock }: Pick<DeadLetterDependencies, 'queues' | 'clock'>) {
   const last = createLastFailure(clock);
   return {
-    async send(...letter: Parameters<QueueClient['send']>): Promise<string> {
+    async send(queueUrl: string, letter: Parameters<QueueClient['send']>[1]): Promise<string> {
       try {
-        const letterId = await queues.send(...letter);
-        last.succeeded();
+        const letterId = await queues.send(queueUrl, letter);
+        last.succeeded(queueUrl);
         return letterId;
       } catch (error) {
-        last.failed(faultOf(error));
+        last.failed(queueUrl, faultOf(error));
         throw error;
       }
     },
-    fault: last.current,
+    fault: () => last.current(),
   };
 }
 

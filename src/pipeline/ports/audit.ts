@@ -24,6 +24,8 @@ export interface AuditStore {
    * that was prepared; else it throws `index.state-missing`.
    */
   append(record: AuditRecord, signal?: AbortSignal): Promise<void>;
+  /** Throws the fault that keeps a record of this moment from being stored now, unless probe() of the object index throws it too. Stores none. */
+  probe(atMs: number, signal?: AbortSignal): Promise<void>;
   /** Returns matching records, the newest first: in descending order of their ids. */
   list(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>;
   /**

@@ -33,8 +33,8 @@ export interface QueueReceiver {
     readonly handle: (messages: readonly QueueMessage[]) => Promise<void>;
     /** Awaited before an answer with large messages is read: it stays with SQS until there is memory for it. Default: there always is. */
     readonly roomForLarge?: (signal: AbortSignal) => Promise<void>;
-    /** A receive failed; its poller waits before the next one. */
-    readonly failed: (fault: FaultError) => void;
+    /** A receive of this queue failed; its poller waits before the next one. */
+    readonly failed: (fault: FaultError, queueUrl: string) => void;
     /** SQS answered a receive of this queue, with or without messages. Called before they are handled. */
     readonly polled?: (queueUrl: string) => void;
   }): void;
@@ -83,6 +83,8 @@ export interface QueueAttributes {
   readonly deadLetterQueueUrl?: string;
   /** After how long SQS deletes a message, however often it was received. Absent if SQS did not answer it. */
   readonly retentionMs?: number;
+  /** By how much the clock of SQS is ahead of that of this machine, to some seconds. Absent if its answer has no time. */
+  readonly sqsAheadMs?: number;
   /** The largest message that the queue accepts: body and attributes together. Absent if SQS did not answer it. */
   readonly messageBytesMax?: number;
 }

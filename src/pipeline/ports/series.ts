@@ -20,6 +20,8 @@ export interface SeriesDefinition {
   readonly buckets?: readonly number[];
   /** A gauge with this shows the greatest value that it was set to in this time, and 0 if it was not set. */
   readonly greatestOfMs?: number;
+  /** A gauge with this is read elsewhere: a series that was not set for so long, or never, is absent, since an old number would be taken for the present one. */
+  readonly knownForMs?: number;
 }
 
 const faultCodes = Object.keys(faults).filter(isFaultCode);
@@ -36,6 +38,9 @@ export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superse
 function isOther<Kind extends string>(kind: Kind): kind is Exclude<Kind, 'superseded'> {
   return kind !== 'superseded';
 }
+
+/** As long as a check of the readiness takes its last look for the present. The queues and the state are read every 15 s. */
+const KNOWN_FOR_MS = 120_000;
 
 /** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -158,6 +163,7 @@ export const seriesTable = {
   // ── queues and gaps ──
   tally_queue_messages: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'messages',
     labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: 'Shows how many messages are in the queues. SQS reports approximate numbers, which are read every 15 s.',
@@ -172,17 +178,20 @@ export const seriesTable = {
   },
   tally_workers_wanted: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'workers',
     help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
   },
   tally_gaps_open: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'gaps',
     labels: { kind: gapKinds },
     help: 'Shows how many gaps are not closed, by kind. `tally gaps` shows their buckets.',
   },
   tally_gaps_oldest_age_seconds: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     labels: { kind: gapKinds },
     help: 'Shows how long ago the first change of the oldest gap was that is not closed, by kind; 0 if all are closed.',
@@ -191,6 +200,7 @@ export const seriesTable = {
   // ── re-index ──
   tally_jobs: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'jobs',
     labels: { state: jobStates },
     help: 'Shows how many re-index jobs are stored, by state.',
@@ -219,6 +229,7 @@ export const seriesTable = {
   // ── the calendar ──
   tally_buckets: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'buckets',
     labels: { status: bucketStates },
     help: 'Shows how many connected buckets have this status, of several the worst: the same that `tally bucket list` shows. ok: nothing is known to the contrary, events are known to arrive, and the whole was compared.',
@@ -226,12 +237,14 @@ export const seriesTable = {
   },
   tally_compared_oldest_age_seconds: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     help: 'Shows how long ago the whole of a bucket was last compared with its index, for the bucket that was compared least recently; of one that was never compared, since it was connected.',
     alert: '> 15 days',
   },
   tally_connection_state: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'buckets',
     labels: { state: watchedStates },
     help: 'Shows how many connected buckets have a connection in this state, as the hourly watch found it last: ok, degraded, broken (events are lost), unknown (it could not be read), or paused on request.',
@@ -239,6 +252,7 @@ export const seriesTable = {
   },
   tally_notification_pause_age_seconds: {
     type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
     help: 'Shows how long the notification of a bucket has been paused, for the longest pause; 0 if none is paused.',
     alert: '> 24 h',

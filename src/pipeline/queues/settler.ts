@@ -13,6 +13,10 @@ import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
+/** How soon a request that failed is sent again where nothing else shows that SQS answers: as often as the queues are read. */
+const ASK_AGAIN_MS = 15_000;
+/** The receipt handle of no message. SQS refuses it, but only in a request that is permitted. */
+const NO_RECEIPT = 'none';
 /** Too short to matter, yet under load it fills the batches. */
 const LINGER_MS = 10;
 /** How many requests run at the same time. It equals the number of batches that pollers may deliver. */
@@ -33,7 +37,7 @@ export interface Settler {
   readonly inHand: number;
   /** How many messages SQS has deleted since the start. */
   readonly removedTotal: number;
-  /** Why the last request to delete, or the last to change a visibility, failed; undefined if both were answered. */
+  /** Why the last request to delete, or the last to change a visibility, failed in a queue; undefined if all were answered. */
   fault(): Fault | undefined;
   /** Gives all held messages back to their queues, at the end of a stop. */
   giveBackAll(): Promise<void>;
@@ -87,8 +91,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const deletes: Waiting = new Map();
   const visibilityChanges: Waiting = new Map();
   const closed = new AbortController();
-  const deleting = createLastFailure(clock);
-  const changing = createLastFailure(clock);
+  const asked = createRequests({ queues, clock }, closed.signal);
   let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let isExtending = false;
@@ -149,27 +152,15 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   async function send(batch: readonly Entry[]): Promise<(entry: Entry) => EntryEnd> {
     const [first] = batch;
     if (first === undefined) return () => 'done';
-    const last = first.timeoutS === undefined ? deleting : changing;
     try {
-      const failures = await request(first.queueUrl, batch);
-      last.succeeded();
+      const failures = await asked.send(first, batch);
       const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
       return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
     } catch (error) {
       telemetry.requestFailed('settle messages', error);
-      last.failed(faultOf(error));
       // the others were settled meanwhile, and not sent
       return (entry) => (batch.includes(entry) ? 'failed' : 'done');
     }
-  }
-
-  function request(queueUrl: string, batch: readonly Entry[]): Promise<readonly BatchFailure[]> {
-    const changes = batch.flatMap(({ receiptHandle, timeoutS }) => (timeoutS === undefined ? [] : [{ receiptHandle, timeoutS }]));
-    if (changes.length > 0) return queues.changeVisibilityBatch(queueUrl, changes);
-    return queues.deleteBatch(
-      queueUrl,
-      batch.map((entry) => entry.receiptHandle),
-    );
   }
 
   function endOfFailure({ senderFault, code }: BatchFailure): EntryEnd {
@@ -212,12 +203,65 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     get inHand() {
       return inHand.size;
     },
-    fault: () => deleting.current() ?? changing.current(),
+    fault: asked.fault,
     async giveBackAll() {
       await Promise.all([...inHand.values()].map(({ message }) => settle(message, hiding(0))));
     },
     close() {
       closed.abort(new Error('the settler is closed'));
     },
+  };
+}
+
+/** Sends the requests of a settler, and knows why they fail: by operation and queue. */
+function createRequests({ queues, clock }: Pick<SettlerDependencies, 'queues' | 'clock'>, closed: AbortSignal) {
+  const last = createLastFailure(clock);
+  const askedAgain = new Set<string>();
+
+  function request({ queueUrl, timeoutS: change }: Entry, batch: readonly Pick<Entry, 'receiptHandle' | 'timeoutS'>[]) {
+    if (change === undefined) {
+      return queues.deleteBatch(
+        queueUrl,
+        batch.map(({ receiptHandle }) => receiptHandle),
+      );
+    }
+    return queues.changeVisibilityBatch(
+      queueUrl,
+      batch.map(({ receiptHandle, timeoutS = change }) => ({ receiptHandle, timeoutS })),
+    );
+  }
+
+  /** Asks until SQS answers, since there may be no other message to settle. A message that came meanwhile shows it too. */
+  async function askAgain(name: string, entry: Entry): Promise<void> {
+    if (askedAgain.has(name)) return;
+    askedAgain.add(name);
+    const stillFails = async (): Promise<boolean> => {
+      await clock.sleep(ASK_AGAIN_MS, closed).catch(() => undefined);
+      return last.current(name) !== undefined && !closed.aborted;
+    };
+    while (await stillFails()) {
+      await request(entry, [{ ...entry, receiptHandle: NO_RECEIPT }]).then(
+        () => last.succeeded(name),
+        (error: unknown) => last.failed(name, faultOf(error)),
+      );
+    }
+    askedAgain.delete(name);
+  }
+
+  return {
+    /** All entries are of the queue and the operation of the first. */
+    async send(first: Entry, batch: readonly Entry[]): Promise<readonly BatchFailure[]> {
+      const name = `${first.timeoutS === undefined ? 'delete' : 'change'} ${first.queueUrl}`;
+      try {
+        const failures = await request(first, batch);
+        last.succeeded(name);
+        return failures;
+      } catch (error) {
+        last.failed(name, faultOf(error));
+        void askAgain(name, first);
+        throw error;
+      }
+    },
+    fault: () => last.current(),
   };
 }

@@ -37,6 +37,8 @@ export interface QueueWatch {
   deadLetterQueues(): readonly DeadLetterQueue[];
   /** Where Tally sends the letters of a bucket queue: the queue of the setting, else the queue's own redrive target, else any other one. */
   deadLetterQueueOf(bucketQueueUrl: string): DeadLetterQueue | undefined;
+  /** By how much the clock of SQS is ahead of that of this machine, as last read: the greatest difference; 0 if none is known. */
+  sqsAheadMs(): number;
   /** Why the last read of a dead-letter queue failed; undefined if all were read. */
   deadLetterFault(): Fault | undefined;
   /** Why the last read of the bucket queues failed; undefined if it did not. */
@@ -76,11 +78,12 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
     lastFault = fault;
     readings += 1;
-    report('bucket', bucketQueueUrls);
+    // of queues of which one could not be read, no sum is known
+    if (fault === undefined) report('bucket', bucketQueueUrls);
     const deadLetterUrls = deadLetterQueues().map(({ queueUrl }) => queueUrl);
     let deadLetterFault: Fault | undefined;
     for (const url of deadLetterUrls) deadLetterFault = (await read(url, signal)) ?? deadLetterFault;
-    if (deadLetterUrls.length > 0) report('dead-letter', deadLetterUrls);
+    if (deadLetterFault === undefined && deadLetterUrls.length > 0) report('dead-letter', deadLetterUrls);
     lastDeadLetterFault = deadLetterFault;
   }
 
@@ -126,6 +129,10 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
       const all = deadLetterQueues();
       const wanted = dependencies.deadLetterQueueUrl ?? targetOf(bucketQueueUrl);
       return all.find(({ queueUrl }) => queueUrl === wanted) ?? all[0];
+    },
+    sqsAheadMs() {
+      const known = bucketQueueUrls.flatMap((url) => attributes.get(url)?.sqsAheadMs ?? []);
+      return known.toSorted((a, b) => Math.abs(b) - Math.abs(a))[0] ?? 0;
     },
     deadLetterFault: () => lastDeadLetterFault,
     fault: () => lastFault,

@@ -128,13 +128,13 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     soon = soon.slice(1);
     try {
       const { found, isAnyOpen } = await look(signal);
-      lastLook.succeeded();
+      lastLook.succeeded(LOOKING);
       noteClaimed(await claimSome(found), found.length);
       return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
     } catch (error) {
       signal.throwIfAborted();
       report(LOOKING, error);
-      lastLook.failed(faultOf(error));
+      lastLook.failed(LOOKING, faultOf(error));
       return LOOK_MS;
     }
   }
@@ -215,7 +215,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       aborting.abort(new Error('the deadline of the stop has passed'));
       await endedBy(slots.idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
     },
-    lookFault: lastLook.current,
+    lookFault: () => lastLook.current(),
   };
 }
 

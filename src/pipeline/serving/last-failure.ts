@@ -4,24 +4,29 @@ import type { Clock } from '../ports/clock.ts';
 /** A failure after which nothing was tried for so long says nothing about the present. A message that failed is hidden for a quarter of an hour at most. */
 const FORGOTTEN_MS = 1_200_000;
 
-/** Why requests of one kind fail now, for the checks of the readiness. */
+/** Why requests of one kind fail now, for the checks of the readiness. `of`: what they are sent to, since one queue may fail beside another. */
 export interface LastFailure {
-  readonly succeeded: () => void;
-  readonly failed: (fault: Fault) => void;
-  /** Why the last request failed; undefined if it did not, or nothing was tried for twenty minutes. */
-  readonly current: () => Fault | undefined;
+  readonly succeeded: (of: string) => void;
+  readonly failed: (of: string, fault: Fault) => void;
+  /** Why the last request failed to the first of those whose last one did; undefined if there is none, or nothing was tried for twenty minutes. */
+  readonly current: (of?: string) => Fault | undefined;
 }
 
 /** Creates the memory of what has not failed yet. */
 export function createLastFailure(clock: Pick<Clock, 'monotonicMs'>): LastFailure {
-  let last: { readonly fault: Fault; readonly atMs: number } | undefined;
+  /** There are as many as there are queues. */
+  const last = new Map<string, { readonly fault: Fault; readonly atMs: number }>();
   return {
-    succeeded() {
-      last = undefined;
+    succeeded(of) {
+      last.delete(of);
     },
-    failed({ code, reason }) {
-      last = { fault: { code, reason }, atMs: clock.monotonicMs() };
+    failed(of, { code, reason }) {
+      last.set(of, { fault: { code, reason }, atMs: clock.monotonicMs() });
     },
-    current: () => (last !== undefined && clock.monotonicMs() - last.atMs < FORGOTTEN_MS ? last.fault : undefined),
+    current(of) {
+      for (const [each, { atMs }] of last) if (clock.monotonicMs() - atMs >= FORGOTTEN_MS) last.delete(each);
+      const [first] = last.values();
+      return (of === undefined ? first : last.get(of))?.fault;
+    },
   };
 }

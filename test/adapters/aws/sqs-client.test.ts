@@ -128,6 +128,23 @@ describe('the SQS client', () => {
     expect(await faultFrom('http://127.0.0.1:1')).toEqual(unreachable('ECONNREFUSED'));
   });
 
+  it.each([-600_000, 600_000])('Fix: shows that the clock of SQS is %d ms ahead of that of this machine', async (aheadMs) => {
+    const Attributes = {
+      ApproximateNumberOfMessages: '0',
+      ApproximateNumberOfMessagesNotVisible: '0',
+      ApproximateNumberOfMessagesDelayed: '0',
+      VisibilityTimeout: '30',
+    };
+    const { url } = await startScripted(() => ({
+      headers: { 'content-type': 'application/x-amz-json-1.0', date: new Date(Date.now() + aheadMs).toUTCString() },
+      body: { Attributes },
+    }));
+    const aws = createTestAws(url);
+    const { sqsAheadMs = 0 } = await createSqsClient({ clientFor: aws.clients().sqsFor, clock }).attributes(`${url}/000000000000/events`);
+    await aws.dispose();
+    expect(Math.abs(sqsAheadMs - aheadMs)).toBeLessThan(30_000);
+  });
+
   it.each([
     [403, 'AccessDeniedException', 'permission denied'],
     [400, 'UnrecognizedClientException', 'the AWS credentials are missing or not accepted'],

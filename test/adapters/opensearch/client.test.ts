@@ -235,6 +235,19 @@ describe('a client of several nodes', () => {
     expect(reasons).toContainEqual(expect.stringContaining('it belongs to the cluster theirs'));
   });
 
+  it('Fix: uses them again once all of them belong to one other cluster, as after the loss of their disks, and says so', async () => {
+    const { first, second, client } = await startTwo();
+    for (const node of [first, second]) node.behave(cutting);
+    await statuses(client, 1, bulk);
+    first.behave(healthy('made again'));
+    const before = first.asked();
+    await statuses(client, 2, bulk);
+    expect(first.asked()).toBe(before);
+    second.behave(healthy('made again'));
+    expect(await statuses(client, 4, swap)).toEqual([200, 200, 200, 200]);
+    expect(reports).toContain('the nodes of the index store belong to another cluster than before');
+  });
+
   it('compares nothing where no node tells its cluster, because the role does not permit it', async () => {
     const behaviour: Behaviour = (outgoing, _, isCheck) => json(outgoing, isCheck ? 403 : 200, isCheck ? {} : { up: true });
     const nodes = [await startNode(behaviour), await startNode(behaviour)];

@@ -122,12 +122,17 @@ describe('the watch', () => {
     expect(set.watch.deadLetterQueues().map(({ queueUrl }) => queueUrl)).toEqual(['http://q/mine', 'http://q/one-dead', DEAD]);
   });
 
-  it('tells a failure, keeps what it knew, and goes on', async () => {
-    const world = setUp();
+  it('tells a failure, keeps what it knew, and goes on; Fix: it shows no depth of before meanwhile', async () => {
+    const world = setUp({ deadLetterQueueUrl: DEAD });
+    const shown = (): readonly unknown[] => [...new Set(world.telemetry.labels('tally_queue_messages').map(({ queue }) => queue))];
     world.answers.set(ONE, depth(1, 9, { maxReceiveCount: 7 }));
+    world.answers.set(DEAD, gone);
     await world.watch.start(world.stopping.signal);
+    expect(shown()).toEqual(['bucket']);
+    const before = world.telemetry.recorded('set').length;
     world.answers.set(ONE, gone);
     await world.run(15_000);
+    expect(world.telemetry.recorded('set')).toHaveLength(before);
     expect(world.watch.fault()).toEqual({ code: 'queue.unreachable', reason: 'gone' });
     expect(world.watch.inFlight).toBe(9);
     expect(world.watch.maxReceiveCount(ONE)).toBe(7);

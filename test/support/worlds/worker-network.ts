@@ -174,7 +174,7 @@ export function createPollers({ queue, life: { network, dead, clock }, pollers }
       } catch (error) {
         ended.throwIfAborted();
         failures += 1;
-        if (error instanceof FaultError) handlers.failed(error);
+        if (error instanceof FaultError) handlers.failed(error, QUEUE);
       }
     }
   }

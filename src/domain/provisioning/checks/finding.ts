@@ -93,13 +93,17 @@ interface ClockReading {
   readonly answeredAtMs: number;
 }
 
+export function differenceText(aheadMs: number): string {
+  return `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+}
+
 /** Finds that S3's clock differs from that of this machine by more than what ordering takes for the same time. */
 export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: ClockReading): readonly Finding[] {
   const aheadMs = s3AtMs - answeredAtMs;
   const behindMs = sentAtMs - s3AtMs;
   const differMs = Math.max(aheadMs, behindMs);
   if (differMs <= FUTURE_MS) return [];
-  const differs = `${Math.round(differMs / 1_000)} s ${aheadMs > behindMs ? 'ahead of' : 'behind'}`;
+  const differs = differenceText(aheadMs > behindMs ? differMs : -differMs);
   return [
     degraded(
       CLOCK_SKEW,
