@@ -158,7 +158,14 @@ function refusedOr(error: unknown): Error {
     const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
     return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
   }
-  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}`);
+  const clocks = isAboutTime(error) ? '. Compare the clock of the registry with that of the issuer' : '';
+  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}${clocks}`);
+}
+
+/** Whether a time that a token states does not fit the clock of this machine. */
+function isAboutTime(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ('code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') || isAboutTime(error.cause);
 }
 
 /** The errors of RFC 6749, 4.1.2.1, and of OpenID Connect Core, 3.1.2.6. */
@@ -210,5 +217,7 @@ function faultIn(error: unknown): FaultError | undefined {
 /** The text of the innermost error, which names the claim or the answer; it does not repeat values. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error), TEXT_LENGTH_MAX);
-  return error.cause instanceof Error ? textOf(error.cause) : printable(error.message, TEXT_LENGTH_MAX);
+  if (error.cause instanceof Error) return textOf(error.cause);
+  const status = error.cause instanceof Response ? ` (status ${error.cause.status})` : '';
+  return printable(error.message, TEXT_LENGTH_MAX) + status;
 }

@@ -60,7 +60,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const read = await readBucket({ bucket, account }, signal);
     const isProven = by === AUTO_CONNECT || isEmbedded;
     const atMs = read.checkedAtMs;
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, createdAtMs: atMs, createdBy: by };
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(wishes), createdAtMs: atMs, createdBy: by };
     // the event that it is connected for has arrived, and the embedded storage sends its own
     const proof = isProven ? { provenAtMs: atMs } : {};
     const after = (stored: BucketRecord | undefined): BucketRecord => {
@@ -201,6 +201,11 @@ function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
 interface Way {
   readonly source: BucketSource;
   readonly topicArn?: string | undefined;
+}
+
+/** The way of a new bucket: it has had no other one, by which events could still come. */
+function firstWay({ source, topic_arn: topicArn }: ConnectRequest): Partial<Way> {
+  return defined({ source, topicArn: topicArn ?? undefined });
 }
 
 /** What arrived by another way proves nothing, and what was found of it says nothing. */

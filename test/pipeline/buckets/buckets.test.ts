@@ -162,6 +162,12 @@ describe('connecting a bucket', () => {
     expect(waySinceMs).toBe(world.clock.nowMs() + 6 * 60_000);
   });
 
+  it('Bug: for the first time with a topic counted none of the events of its first six minutes', async () => {
+    const world = setUp();
+    await world.connect({ source: 'topic', topic_arn: TOPIC });
+    expect(await requireBucket(world.state, 'photos')).not.toHaveProperty('waySinceMs');
+  });
+
   it('again is refused where the request is for a new bucket only, and nothing changes', async () => {
     const world = setUp();
     await world.connect({ only_new: true, source: 'eventbridge', enrich: 'tags' });
