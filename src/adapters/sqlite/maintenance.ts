@@ -150,13 +150,7 @@ function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, a
        AND ifnull(json_extract(document, '$.size') > ?, 1) AND ifnull(json_extract(document, '$.size') < ?, 1)
        THEN document END AS document
      FROM (SELECT key, document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(range)} ORDER BY key LIMIT ?)`,
-  ).all(
-    isoOf(age.modifiedUntilMs),
-    age.sizeAbove ?? -1,
-    age.sizeBelow ?? Number.MAX_SAFE_INTEGER,
-    ...valuesOf(range),
-    limit,
-  );
+  ).all(isoOf(age.modifiedUntilMs), age.sizeAbove ?? -1, age.sizeBelow ?? Number.MAX_SAFE_INTEGER, ...valuesOf(range), limit);
   const read = rows.map((row) => readSchema.parse(row));
   const last = read.length < limit ? undefined : read.at(-1)?.key;
   const documents = rows.filter((_, at) => read[at]?.document !== null).map(documentOfRow);
