@@ -56,7 +56,7 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
 }
 
 function openOf(circuits: Circuits, levels: readonly OpenCircuit['level'][]): readonly OpenCircuit[] {
-  return circuits.all().filter(({ level }) => levels.includes(level));
+  return circuits.waitedFor().filter(({ level }) => levels.includes(level));
 }
 
 /** Names no bucket, since anyone who reaches the health listener can read it; `tally bucket list` and the log name them. */

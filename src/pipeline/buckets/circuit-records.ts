@@ -18,10 +18,10 @@ const SHOWN_MS = 3 * CIRCUITS_STORED_MS;
 const KEPT_MS = 86_400_000;
 
 interface CircuitRecordsDependencies extends WithPorts<'state' | 'clock'> {
-  readonly circuits: Pick<Circuits, 'all'>;
+  readonly circuits: Pick<Circuits, 'waitedFor'>;
 }
 
-/** Creates the function that stores which circuits are open, and removes what it stored of those that have closed. Throws the store's fault. */
+/** Creates the function that stores what records wait for, and removes what it stored of what they wait for no longer. Throws the store's fault. */
 export function createCircuitRecords({ state, clock, circuits }: CircuitRecordsDependencies): () => Promise<void> {
   let stored = new Set<string>();
 
@@ -45,7 +45,7 @@ export function createCircuitRecords({ state, clock, circuits }: CircuitRecordsD
 
   return async function storeCircuits() {
     // the cluster's could not be stored, and nothing waits for enrichment
-    const waiting = circuits.all().filter(({ level }) => level !== 'cluster' && level !== 'enrichment');
+    const waiting = circuits.waitedFor().filter(({ level }) => level !== 'cluster' && level !== 'enrichment');
     if (waiting.length === 0 && stored.size === 0) return;
     const open = new Set<string>();
     for (const circuit of waiting) open.add(await store(circuit));

@@ -7,7 +7,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { degraded, clockSkew, type Finding, broken } from '../../domain/provisioning/checks/finding.ts';
+import { degraded, clockSkew, type Finding, broken, statusOf } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -121,8 +121,19 @@ export function createDiagnose({
     return first === undefined ? wish : atQueue(wish, first);
   }
 
+  /** Who wired it chose one of the bucket queues. Where its events reach none, the findings are those of the first. */
   async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
-    const { wish: asked } = await wishOf(handMade(record), signal);
+    const { wish } = await wishOf(handMade(record), signal);
+    const found = await diagnoseWired(wish, signal);
+    if (statusOf(found) !== 'broken') return found;
+    for (const queueUrl of queueUrls.slice(1)) {
+      const elsewhere = await diagnoseWired(atQueue(wish, await readBucketQueue(queueUrl, undefined, signal)), signal);
+      if (statusOf(elsewhere) !== 'broken') return elsewhere;
+    }
+    return found;
+  }
+
+  async function diagnoseWired(asked: Wish, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
     const { wish, isStraight } = await asWired(asked, signal);
     const observed = await observe(wish, signal);
     const plan = planOf(wish, observed);
@@ -130,7 +141,7 @@ export function createDiagnose({
     const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
     if (isStraight) return ofQueues;
     if (wish.source === 'notification') {
-      const command = commandOf('bucket apply', record.bucket);
+      const command = commandOf('bucket apply', wish.bucket);
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
     if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)

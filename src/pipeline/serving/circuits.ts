@@ -7,7 +7,7 @@
  */
 import { circuitOf, opensAtOnce, type Fault } from '../../domain/fault.ts';
 import type { BucketLocation } from '../ports/storage.ts';
-import { createOpenCircuits, type CircuitsDependencies, type OpenCircuits } from './open-circuits.ts';
+import { createOpenCircuits, type CircuitsDependencies, type OpenCircuit, type OpenCircuits } from './open-circuits.ts';
 import { isExplained, type CircuitId } from './waiting-line.ts';
 
 /** Five requests in a row about three objects: one object that always fails, however often, never opens the circuit of its bucket. */
@@ -21,7 +21,12 @@ const CLUSTER_MIN_MS = 1_000;
 const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
 
+/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time. */
+const SHOWN_MS = 1_200_000;
+
 export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'cluster'> {
+  /** What records wait for: all open circuits, and the buckets whose requests fail for one object or two, which leaves their circuits closed. */
+  readonly waitedFor: OpenCircuits['all'];
   /** Whether the bucket's circuit or its endpoint's is open, or its latest request failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
   /**
@@ -54,7 +59,12 @@ interface ObjectRequest {
 
 interface Streak {
   count: number;
+  /** The latest failure, and when it came by the monotonic clock. */
+  fault: Fault;
+  lastMs: number;
   readonly firstMs: number;
+  /** When the first came, by this machine's clock. */
+  readonly sinceMs: number;
   /** At most as many of each as the rules need. */
   readonly keys: Set<string>;
   readonly buckets: Set<string>;
@@ -83,9 +93,21 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   }
 
   /** Counts a failure, and returns the failures in a row and of how many keys. */
-  function countFailure(id: CircuitId, key: string, bucket = ''): Streak {
-    const streak = streaks.get(id) ?? { count: 0, firstMs: clock.monotonicMs(), keys: new Set(), buckets: new Set() };
+  function countFailure(id: CircuitId, fault: Fault, { key = '', bucket = '' } = {}): Streak {
+    const nowMs = clock.monotonicMs();
+    const none = {
+      count: 0,
+      fault,
+      lastMs: nowMs,
+      firstMs: nowMs,
+      sinceMs: clock.nowMs(),
+      keys: new Set<string>(),
+      buckets: new Set<string>(),
+    };
+    const streak = streaks.get(id) ?? none;
     streak.count += 1;
+    streak.fault = fault;
+    streak.lastMs = nowMs;
     if (streak.keys.size < OBJECTS_MIN) streak.keys.add(`${bucket}/${key}`);
     if (streak.buckets.size < 2) streak.buckets.add(bucket);
     streaks.set(id, streak);
@@ -95,6 +117,12 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   function failed(id: CircuitId, fault: Fault, { sentAtMs, isEnough }: { sentAtMs: number; isEnough: () => boolean }): void {
     circuits.failed(id, fault, sentAtMs);
     if (isEnough() || opensAtOnce(fault.code)) open(id, fault);
+  }
+
+  function failing(): readonly OpenCircuit[] {
+    const buckets = [...streaks].filter(([id]) => id.startsWith('bucket ') && !circuits.has(id));
+    const shown = buckets.filter(([, { count, lastMs }]) => count >= REQUESTS_MAX && clock.monotonicMs() - lastMs < SHOWN_MS);
+    return shown.map(([id, { fault, sinceMs }]) => ({ level: 'bucket', name: id.slice('bucket '.length), fault, sinceMs }));
   }
 
   /** Of one bucket alone it says nothing; but while two fail, the endpoint may, and is not forgotten. */
@@ -109,7 +137,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     const ids = enriches ? enrichmentCircuits(target) : storageCircuits(target);
     // it must neither open the outer circuit nor decide its trials for the other buckets
     if (isExplained(id, ids, circuits) && !opensAtOnce(fault.code)) return noteExplained(id, bucket);
-    const { keys, buckets } = countFailure(id, key, bucket);
+    const { keys, buckets } = countFailure(id, fault, { key, bucket });
     // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone
     failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
   }
@@ -137,6 +165,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     cluster: () => circuits.cluster(),
     openOf: (ids) => circuits.openOf(ids),
     all: () => circuits.all(),
+    waitedFor: () => [...circuits.all(), ...failing()],
     take: (attempt) => circuits.take(attempt),
     wait: (attempt, forMs, signal) => circuits.wait(attempt, forMs, signal),
     isFailing: ({ bucket, region }) =>
@@ -153,7 +182,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       if (fault === undefined) return succeeded(id);
       // credentials are never the bucket's; of the other faults each may be
       if (isEndpoints && opensAtOnce(fault.code)) return;
-      const { count, keys } = countFailure(id, key);
+      const { count, keys } = countFailure(id, fault, { key });
       failed(id, fault, { sentAtMs, isEnough: () => count >= OBJECT_REQUESTS_MAX && keys.size >= OBJECTS_MIN });
     },
     accepted(bucket) {
@@ -165,7 +194,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     indexFailed(bucket, fault, { sentAtMs, isWhole = false }) {
       const id: CircuitId = `index ${bucket}`;
       failedAtMs.set(bucket, clock.monotonicMs());
-      const { count } = countFailure(id, '');
+      const { count } = countFailure(id, fault);
       failed(id, fault, { sentAtMs, isEnough: () => isWhole || count >= REQUESTS_MAX });
       if (isWholeCluster()) circuits.openByIndices(fault);
     },
@@ -174,7 +203,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     },
     clusterFailed(fault, { isLasting, sentAtMs = clock.monotonicMs() } = { isLasting: false }) {
       if (sentAtMs < circuits.cluster().closedAtMs) return;
-      const { count, firstMs } = countFailure('cluster', '');
+      const { count, firstMs } = countFailure('cluster', fault);
       const isRepeated = count >= REQUESTS_MAX && clock.monotonicMs() - firstMs >= CLUSTER_MIN_MS;
       failed('cluster', fault, { sentAtMs, isEnough: () => isLasting || isRepeated });
     },

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
-import { ACCOUNT, INSTALLATION, QUEUE_ARN, QUEUE_URL, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, wishes, type World } from './world.ts';
 
 const NEW_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/another-queue`;
@@ -80,6 +80,15 @@ describe('after TALLY_QUEUE_URL was changed', () => {
   it('a queue that is only one of several is still right', async () => {
     const world = await startChanged({});
     expect(await codesOf(world, world.receivingFrom(NEW_URL, QUEUE_URL))).toEqual([]);
+  });
+
+  it('Fix: a bucket that was wired by hand to another of the queues that the daemon receives from is right', async () => {
+    const world = await startWorld();
+    const policy = JSON.stringify({ Statement: [{ Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: '*' }] });
+    world.aws.parts.queues.set(NEW_ARN, { maxReceiveCount: 20, deadLetterArn: LETTERS_ARN, policy });
+    world.notify([{ ...allTo(NEW_ARN), kind: 'queue' }]);
+    expect(await codesOf(world, world.receivingFrom(QUEUE_URL))).toContain('connect.overlap');
+    expect(await codesOf(world, world.receivingFrom(QUEUE_URL, NEW_URL))).toEqual([]);
   });
 
   it('the old queue may be gone', async () => {

@@ -50,6 +50,25 @@ describe('the circuit of a bucket in S3', () => {
     expect(world.open()).toEqual(['bucket a']);
   });
 
+  it('Fix: is shown as what records wait for while one object or two fail without a success between, for twenty minutes after the last', async () => {
+    const world = setUp();
+    const shown = () => world.circuits.waitedFor().map(({ name, fault }) => `${name} ${fault.code}`);
+    for (const key of ['k', 'l']) world.answered(a, key, 'object.denied');
+    world.answered(b, 'k', 'object.denied');
+    expect(shown()).toEqual([]);
+    world.answered(a, 'k', 'object.denied');
+    expect(shown()).toEqual(['a object.denied']);
+    expect(world.open()).toEqual([]);
+    await world.run(1_190_000);
+    expect(shown()).toEqual(['a object.denied']);
+    await world.run(20_000);
+    expect(shown()).toEqual([]);
+    world.answered(a, 'k', 'object.denied');
+    expect(shown()).toEqual(['a object.denied']);
+    world.answered(a, 'm');
+    expect(shown()).toEqual([]);
+  });
+
   it('stays closed while one request between them succeeds, and while fewer than three objects fail', () => {
     const world = setUp();
     for (let count = 0; count < 50; count += 1) world.answered(a, `k-${count % 2}`, 's3.unavailable');
