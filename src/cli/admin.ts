@@ -6,9 +6,9 @@ import type { Cli, JsonOption } from './cli.ts';
 import { addAdminKeyCommands } from './keys.ts';
 import { jsonText, tableText, fieldsText } from './output.ts';
 import type { AccessView, GrantView, ReaderView } from '../api/access.ts';
+import { readingReasons, readsText } from '../domain/access/reading-texts.ts';
 import { printable } from '../domain/printable.ts';
 import { CommandError } from './errors.ts';
-import { readsText } from './login.ts';
 import type { AppointmentAnswer, AppointmentRequest, User } from '../api/users.ts';
 
 interface AuditOptions extends JsonOption, PageOptions {
@@ -248,19 +248,12 @@ function readersText(readers: readonly ReaderView[]): string {
   );
 }
 
-const becauseTexts: Readonly<Record<AccessView['because'], string>> = {
-  administrator: 'administrators read everything',
-  readers: 'TALLY_READERS lets every user read everything',
-  grants: 'what is granted',
-  too_many: 'more than 300 separate parts are granted, so that the person reads nothing: grant shorter prefixes',
-};
-
 function accessText({ email, role, reads, because, grants, groups, groups_left_out: leftOut }: AccessView): string {
   const fields = fieldsText({
     email,
     role,
     reads: readsText(reads),
-    because: becauseTexts[because],
+    because: readingReasons[because],
     groups: groups.join(', '),
     'groups left out': leftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,
   });

@@ -11,7 +11,7 @@ import { allBuckets } from './all-buckets.ts';
 import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
-import { addConnectionCommands, endUnproven, printApplied, unprovenText, untilApplied, untilFree, exitCodeOf } from './connections.ts';
+import { addConnectionCommands, endUnproven, printApplied, unprovenText, applied, untilFree, exitCodeOf } from './connections.ts';
 import { ageOfText, fieldsText, tableText } from './output.ts';
 import PQueue from 'p-queue';
 import { exitCodes } from './exit-codes.ts';
@@ -95,10 +95,9 @@ async function added(
   const wish = defined({ bucket_account: body.bucket_account });
   const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
-  const applied = untilApplied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
+  const connection = await applied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
   );
-  const connection = await applied;
   if (!isAlone) return { ...record, connection };
   // the status of the first answer was that of before
   const { status } = await control.getBucket({ params: { bucket: name } }, context);
@@ -152,10 +151,10 @@ function addSet(bucket: Command, cli: Cli): void {
       if (apply === true) {
         if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');
         const wish = { ...rest, ...defined({ topic_arn: topic }) };
-        const applied = await cli.withControl((control, context) =>
-          untilApplied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
+        const done = await cli.withControl((control, context) =>
+          applied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
         );
-        printApplied(cli, options, applied);
+        printApplied(cli, options, done);
         return;
       }
       const change = { ...rest, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { OperationBody, OperationQuery } from '../api/contract.ts';
 import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
+import { NOT_SHOWN_YET, untilApplied } from '../api/until-applied.ts';
 import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
@@ -77,25 +78,25 @@ function addApply(bucket: Command, cli: Cli): void {
   printing(apply, 'tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978').action(
     async (name: string, { json, ...body }: JsonOption & OperationBody<'applyBucket'>) => {
       const options = { json };
-      const applied = await cli.withControl((control, context) =>
-        untilApplied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
+      const done = await cli.withControl((control, context) =>
+        applied(cli, options, () => control.applyBucket({ params: { bucket: name }, body }, context)),
       );
-      printApplied(cli, options, applied);
+      printApplied(cli, options, done);
       cli.hint(options, 'S3 needs about five minutes until it sends every event. A re-index follows then.');
     },
   );
 }
 
 /** Says that a bucket is applied, and what keeps its events from being known to arrive. */
-export function printApplied(cli: Cli, options: JsonOption, applied: ConnectionView): void {
-  const { bucket, source = 'its source', unproven = [] } = applied;
+export function printApplied(cli: Cli, options: JsonOption, done: ConnectionView): void {
+  const { bucket, source = 'its source', unproven = [] } = done;
   const name = printable(bucket);
-  cli.print(options, applied, () =>
+  cli.print(options, done, () =>
     unproven.length === 0
       ? `${name} is applied: its events come by ${source}.`
-      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(cli, applied)}`,
+      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(cli, done)}`,
   );
-  endUnproven(cli, applied);
+  endUnproven(cli, done);
 }
 
 /** What keeps the events of an applied bucket from being known to arrive. */
@@ -121,18 +122,12 @@ export function exitCodeOf(findings: readonly Pick<FindingView, 'severity'>[]): 
   }
 }
 
-/** Ten minutes. AWS needs one at most until policies count. */
-const REQUESTS_MAX = 300;
-
 /** Repeats the request while its answer says that it is not applied yet. */
-export async function untilApplied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
-  for (let count = 0; count < REQUESTS_MAX; count += 1) {
-    const answer = await request();
-    if (answer.state !== 'applying') return answer;
-    cli.hint(options, `Waiting for ${answer.waiting_for ?? 'AWS'}.`);
-    await cli.clock.sleep(answer.retry_after_ms ?? 0);
-  }
-  throw new CommandError('declined', 'AWS does not show what was made: repeat the command later');
+export async function applied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
+  const onWaiting = (waitingFor: string): void => cli.hint(options, `Waiting for ${waitingFor}.`);
+  const answer = await untilApplied({ request, onWaiting, sleep: (ms) => cli.clock.sleep(ms) });
+  if (answer === undefined) throw new CommandError('declined', `${NOT_SHOWN_YET}: repeat the command later`);
+  return answer;
 }
 
 /** Two minutes: a change takes half of one, and that of a process that was killed is taken over after one. */
@@ -194,7 +189,7 @@ function addResume(bucket: Command, cli: Cli): void {
     .argument('<name>', 'the bucket');
   printing(resume, 'tally bucket resume-notification photos').action(async (name: string, options: JsonOption) => {
     const resumed = await cli.withControl((control, context) =>
-      untilApplied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
+      applied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
     if (resumed.unproven !== undefined) cli.hint(options, unprovenText(cli, resumed));

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Caller, OwnAccess } from '../client/caller.ts';
 import { ClientError } from '../client/client-error.ts';
+import { readsText } from '../domain/access/reading-texts.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { fieldsText } from './output.ts';
@@ -95,12 +96,6 @@ function addWhoami(program: Command, cli: Cli, { hasStore }: LoginDependencies):
       hintAtStore(cli, options, answer.registry, hasStore);
     },
   );
-}
-
-/** What someone reads: `*` is everything. */
-export function readsText(reads: readonly string[]): string {
-  if (reads.length === 0) return 'nothing';
-  return reads.map((part) => (part === '*' ? 'every bucket' : part)).join(', ');
 }
 
 function callerText({ registry, user, kind, role, scopes, key, reads }: Caller & OwnAccess & { readonly registry: string }): string {

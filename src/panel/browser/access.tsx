@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { GrantView, ReaderView } from '../../api/access.ts';
 import type { User } from '../../api/users.ts';
+import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { Chosen, Field, FormDialog, Select } from './form.tsx';
@@ -196,13 +197,6 @@ function PersonAccess({ part, person, round }: AskedProps) {
   );
 }
 
-const reasons = {
-  administrator: 'administrators read everything',
-  readers: 'TALLY_READERS lets everyone read',
-  grants: 'these grants',
-  too_many: 'too many separate parts are granted, so that the person reads nothing: grant shorter prefixes',
-} as const;
-
 function AccessOf({ person, round }: Omit<AskedProps, 'part'>) {
   const loaded = useLoaded(`access of ${round} ${person}`, (signal) =>
     call('GET /v1/admin/users/{id}/access', { params: { id: person } }, signal),
@@ -213,11 +207,8 @@ function AccessOf({ person, round }: Omit<AskedProps, 'part'>) {
         <>
           <Details
             of={[
-              [
-                'Reads',
-                <Text>{reads.length === 0 ? 'nothing' : reads.map((each) => (each === '*' ? 'everything' : each)).join(', ')}</Text>,
-              ],
-              ['Because', reasons[because]],
+              ['Reads', <Text>{readsText(reads)}</Text>],
+              ['Because', readingReasons[because]],
               ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
             ]}
           />

@@ -6,7 +6,7 @@ import { facts } from './facts.ts';
 import { Field, Form, Select, Act, FormDialog } from './form.tsx';
 import { announce, Dialog, Text, Time } from './parts.tsx';
 import { PlanStep, type PlanWish } from './plan.tsx';
-import { untilApplied } from './applying.ts';
+import { applied } from './applying.ts';
 import { Severity } from './findings.tsx';
 import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
@@ -398,7 +398,7 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
   useEffect(() => () => end.current.abort(), []);
   async function resume(): Promise<void> {
     const request = () => call('POST /v1/buckets/{bucket}/resume-notification', { params: { bucket: name } });
-    await untilApplied({ request, onWaiting: setWaitingFor }, end.current.signal);
+    await applied({ request, onWaiting: setWaitingFor }, end.current.signal);
     if (end.current.signal.aborted) return;
     onDone('The notification is there again. A re-index follows.');
   }
