@@ -10,7 +10,7 @@ interface ApplyParts {
 }
 
 /** Resolves once everything is applied. Throws a Problem, or the reason of the signal. */
-export async function applied({ request, onWaiting }: ApplyParts, signal: AbortSignal): Promise<ConnectionView> {
+export async function applyUntilDone({ request, onWaiting }: ApplyParts, signal: AbortSignal): Promise<ConnectionView> {
   const answer = await untilApplied({
     request: async (isFirst) => {
       signal.throwIfAborted();

@@ -6,7 +6,7 @@ import { facts } from './facts.ts';
 import { Field, Form, Select, Act, FormDialog } from './form.tsx';
 import { announce, Dialog, Text, Time } from './parts.tsx';
 import { PlanStep, type PlanWish } from './plan.tsx';
-import { applied } from './applying.ts';
+import { applyUntilDone } from './applying.ts';
 import { Severity } from './findings.tsx';
 import { KeptParts } from './remove-dialog.tsx';
 import { ScriptDialog } from './script.tsx';
@@ -30,8 +30,8 @@ const sourceTexts: Readonly<Record<Bucket['source'], string>> = {
 
 const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
   none: 'none: what events report',
-  head: 'head: content type and user metadata too, for one more request to S3 for each object',
-  tags: 'tags: tags as well, for two more requests to S3 for each object',
+  head: 'head: content type and user metadata too; one more S3 request per object',
+  tags: 'tags: tags as well; two more S3 requests per object',
 };
 
 interface FieldsProps {
@@ -398,7 +398,7 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
   useEffect(() => () => end.current.abort(), []);
   async function resume(): Promise<void> {
     const request = () => call('POST /v1/buckets/{bucket}/resume-notification', { params: { bucket: name } });
-    await applied({ request, onWaiting: setWaitingFor }, end.current.signal);
+    await applyUntilDone({ request, onWaiting: setWaitingFor }, end.current.signal);
     if (end.current.signal.aborted) return;
     onDone('The notification is there again. A re-index follows.');
   }

@@ -290,7 +290,7 @@ function Way({ of: bucket }: { readonly of: Bucket }) {
   const { wiring } = bucket;
   return (
     <section aria-labelledby="way-heading">
-      <h2 id="way-heading">The way of its events</h2>
+      <h2 id="way-heading">Event path</h2>
       <ol class="way">
         {way.map((part) => {
           const wrong = found.filter((each) => each.part === part);
@@ -304,7 +304,13 @@ function Way({ of: bucket }: { readonly of: Bucket }) {
               ))}
               {part === 'S3' && wrong.length === 0 && (
                 <small class="quiet">
-                  last event <Time at={bucket.last_event_at} />
+                  {bucket.last_event_at === undefined ? (
+                    'no event yet'
+                  ) : (
+                    <>
+                      last event <Time at={bucket.last_event_at} />
+                    </>
+                  )}
                 </small>
               )}
             </li>

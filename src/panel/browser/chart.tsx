@@ -136,7 +136,7 @@ function optionsOf({ lines, show, inUtc, colour, width }: Look): uPlot.Options {
     cursor: { y: false, drag: { x: false, y: false } },
     ...(inUtc && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'UTC') }),
     axes: [
-      { ...axis, values: (_, splits) => splits.map((seconds) => tickText(seconds, stepOf(splits), inUtc)) },
+      { ...axis, size: 28, values: (_, splits) => splits.map((seconds) => tickText(seconds, stepOf(splits), inUtc)) },
       { ...axis, size: 64, values: (_, splits) => splits.map((value) => show(value)) },
     ],
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },

@@ -82,7 +82,7 @@ function NeedsYou({ of: { items, unconnected, activity } }: { readonly of: Bucke
   if (troubled.length === 0 && unconnected.length === 0 && letters === 0) return null;
   return (
     <section aria-labelledby="needs-heading">
-      <h2 id="needs-heading">Needs you</h2>
+      <h2 id="needs-heading">Needs attention</h2>
       <ul class="needs">
         {troubled.slice(0, SHOWN_MAX).map((each) => (
           <li key={each.bucket}>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { differenceOf } from '../../domain/difference.ts';
 import type { ConnectionView, PlanView } from '../../api/connections.ts';
 import { call, problemFrom, type Problem, type RequestTo } from './api.ts';
-import { applied } from './applying.ts';
+import { applyUntilDone } from './applying.ts';
 import { Findings, Lines, SideLine } from './findings.tsx';
 import { Act } from './form.tsx';
 import { useLoaded } from './load.ts';
@@ -201,7 +201,7 @@ function useApply({ bucket, wish, begin, onApplied }: PlanStepProps): Applying {
       if (now !== undefined) set((before) => (before.isActing ? { ...before, left: new Set(now.changes.map(stepOf)) } : before));
     }
     try {
-      const done = await applied({ request, onWaiting: (waitingFor) => void onWaiting(waitingFor) }, end.current.signal);
+      const done = await applyUntilDone({ request, onWaiting: (waitingFor) => void onWaiting(waitingFor) }, end.current.signal);
       set({ ...IDLE, applied: done });
       onApplied();
     } catch (error) {

@@ -12,11 +12,12 @@ type Series = AnswerTo<'GET /v1/series'>;
 const RANGES = [
   ['1', 'Hour'],
   ['24', 'Day'],
-  ['336', 'Fortnight'],
+  ['336', '14 days'],
 ] as const;
 /** Records are written once a minute. */
 const EVERY_MS = 60_000;
 const SOURCE = 'Recorded by Tally itself';
+const LAG = 'Lag from an event to a search that finds it';
 
 /** The chart, once its script is there. */
 export function useChart(): typeof Chart | undefined {
@@ -91,9 +92,12 @@ function Charts({ of, isOfBucket }: { readonly of: Series; readonly isOfBucket: 
     <div class="charts">
       <Drawn title="Events a minute" source={SOURCE} atMs={atMs} lines={events} show={(value) => numberText(Math.round(value * 10) / 10)} />
       {lag.every(({ values }) => values.every((value) => value === null)) ? (
-        <p class="empty">No event arrived in this time, so there is no lag.</p>
+        <section>
+          <h3>{LAG}</h3>
+          <p class="empty">No event arrived in this time, so there is no lag.</p>
+        </section>
       ) : (
-        <Drawn title="From an event to a search that finds it" source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
+        <Drawn title={LAG} source={SOURCE} atMs={atMs} lines={lag} show={lagText} />
       )}
       {!isOfBucket && <Drawn title="Buckets by status" source={SOURCE} atMs={atMs} lines={statuses} show={numberText} />}
     </div>
@@ -115,8 +119,8 @@ function linesOf({ points, step_s: stepS }: Series) {
   ];
   const events: readonly ChartLine[] = [{ label: 'events', look: 'accent', values: points.map((point) => (point.events * 60) / stepS) }];
   const lag: readonly ChartLine[] = [
-    { label: 'half of them', look: 'accent', values: points.map((point) => point.lag_p50_ms ?? null) },
-    { label: '95 % of them', look: 'quiet', values: points.map((point) => point.lag_p95_ms ?? null) },
+    { label: 'p50', look: 'accent', values: points.map((point) => point.lag_p50_ms ?? null) },
+    { label: 'p95', look: 'quiet', values: points.map((point) => point.lag_p95_ms ?? null) },
   ];
   return { atMs: points.map(({ at }) => new Date(at).getTime()), events, lag, statuses };
 }

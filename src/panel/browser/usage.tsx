@@ -231,9 +231,10 @@ function BelowFolders({ items, search, bucket, prefix, onProblem }: SumsProps & 
   if (search.by !== 'folder') return null;
   return (
     <>
-      <Direct search={search} prefix={prefix} found={items} onProblem={onProblem} />
       <Shares search={search} bucket={bucket} />
       {prefix === '' && <Growth bucket={bucket} />}
+      {/* the last, because it may have thousands of rows */}
+      <Direct search={search} prefix={prefix} found={items} onProblem={onProblem} />
     </>
   );
 }
