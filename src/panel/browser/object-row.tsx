@@ -90,19 +90,28 @@ function keyLink({ bucket, key }: StoredObject, search: Search) {
 
 /** Longer keys are cut on most screens: a tooltip shows the whole key. */
 const LONG_KEY = 80;
+/** Of a name that is cut in its middle this much of its end stays: a number, a time, the extension. */
+const TAIL = 16;
 
-/** A key in one line, its folders quieter than its name. */
+/** A key in one line: its folders, which are quiet, the beginning of its name, and the end of its name, which is not cut. */
 function keyText(key: string) {
   const slash = key.lastIndexOf('/') + 1;
   const cut = slash === key.length ? 0 : slash;
+  const characters = [...key.slice(cut)];
+  const end = characters.length > 2 * TAIL ? characters.length - TAIL : 0;
   return [
     cut > 0 && (
-      <bdi key="folder" class="text quiet">
+      <bdi key="folder" class="text quiet cut">
         {visibleText(key.slice(0, cut))}
       </bdi>
     ),
+    end > 0 && (
+      <bdi key="head" class="text cut">
+        {visibleText(characters.slice(0, end).join(''))}
+      </bdi>
+    ),
     <bdi key="name" class="text">
-      {visibleText(key.slice(cut))}
+      {visibleText(characters.slice(end).join(''))}
     </bdi>,
   ];
 }
