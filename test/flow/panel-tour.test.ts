@@ -141,4 +141,28 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
     await broken.close();
   });
+
+  it('shows the beginning and the end of the name of a long key, however wide the screen is', async () => {
+    const names = ['short.txt', `part-00017-${'4f0c9b1e-'.repeat(9)}c000.snappy.parquet`];
+    const items = ['', 'a/', `${'warehouse/'.repeat(12)}`].flatMap((folder) =>
+      names.map((name) => ({ ...objectDocument, key: folder + name })),
+    );
+    const long = await startPanelWorld({ operations: { searchObjects: async () => ({ items }) } });
+    const { page } = await open({});
+    for (const width of [360, 768, 1_280]) {
+      await page.setViewportSize({ width, height: 800 });
+      await openPanel(page, long.url, '?page=search&query=part');
+      const rows = page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader');
+      // how far the last part of each key is beyond its cell, and how narrow the part before it is
+      const seen = await rows.evaluateAll((cells) =>
+        cells.map((cell) => {
+          const parts = [...cell.querySelectorAll('bdi')].map((part) => part.getBoundingClientRect());
+          const before = parts.length > 1 && parts.at(-2)?.top === parts.at(-1)?.top ? parts.at(-2) : undefined;
+          return [(parts.at(-1)?.right ?? 0) <= cell.getBoundingClientRect().right, (before?.width ?? 100) > 15];
+        }),
+      );
+      expect(seen, `${width} pixels`).toEqual(items.map(() => [true, true]));
+    }
+    await long.close();
+  });
 });

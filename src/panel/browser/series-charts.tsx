@@ -17,7 +17,7 @@ const RANGES = [
 /** Records are written once a minute. */
 const EVERY_MS = 60_000;
 const SOURCE = 'Recorded by Tally itself';
-const LAG = 'Lag from an event to a search that finds it';
+const LAG = 'Lag from event to search';
 
 /** The chart, once its script is there. */
 export function useChart(): typeof Chart | undefined {

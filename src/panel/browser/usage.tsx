@@ -289,7 +289,7 @@ function Share({ search, bucket }: { readonly search: Search & { readonly by: 'c
   const shown = (search.by === 'age' ? value.items : sortedBy(value.items, 'bytes')).slice(0, SHADES);
   return (
     <section aria-label={groupNames[search.by]}>
-      <h3>{groupNames[search.by]}</h3>
+      <h2>{groupNames[search.by]}</h2>
       <div class="parts" aria-hidden="true">
         {shown.map(({ name, bytes }, place) => (
           <span key={name ?? ''} class={`shade-${place}`} style={{ flexGrow: bytes }} />
