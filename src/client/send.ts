@@ -2,6 +2,7 @@
 import { Agent, request, type IncomingMessage } from 'node:http';
 import type { Method } from '../api/row.ts';
 import { FaultError } from '../domain/fault.ts';
+import { jsonOf } from '../domain/json.ts';
 import { isPlainLoopback } from './addresses.ts';
 import { z } from 'zod';
 import type { Config, StoredSession } from './store.ts';
@@ -24,8 +25,8 @@ interface Outgoing {
 export interface Incoming {
   readonly ok: boolean;
   readonly status: number;
-  /** Absent if the body was not JSON. */
-  readonly json?: unknown;
+  /** Undefined if the body was not JSON. */
+  readonly json: unknown;
 }
 
 /** Sends the request. Rejects with `registry.unreachable` if nothing answers in time, and with the signal's reason. */
@@ -46,7 +47,7 @@ export async function send(
       ...(body !== undefined && { body: JSON.stringify(body) }),
     };
     const { status, parts } = await (isPlainLoopback(address) ? receiveDirectly(address, wanted) : receive(address, wanted));
-    return { ok: status >= 200 && status < 300, status, ...jsonOf(await textOf(parts)) };
+    return { ok: status >= 200 && status < 300, status, json: jsonOf(await textOf(parts)) };
   } catch (error) {
     signal.throwIfAborted();
     const reason = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
@@ -96,16 +97,6 @@ async function textOf(received: Parts): Promise<string> {
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
-}
-
-function jsonOf(text: string): { readonly json?: unknown } {
-  if (text === '') return {};
-  try {
-    const json: unknown = JSON.parse(text);
-    return { json };
-  } catch {
-    return {};
-  }
 }
 
 /** Returns why fetch failed. The message of its error is always `fetch failed`, so the cause is used. */

@@ -3,6 +3,7 @@
  * the same files, so their form is a contract.
  */
 import { z } from 'zod';
+import { jsonOf } from '../domain/json.ts';
 import { catalogAddress, registryOrigin } from './addresses.ts';
 import { ClientError } from './client-error.ts';
 import { codeOf, createPrivateFiles, type ReadHow } from './private-files.ts';
@@ -83,14 +84,6 @@ export function createStore(folder: string | undefined): Store {
 }
 
 const unusable = (message: string): ClientError => new ClientError('credentials.unusable', message);
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** An address that may not be used is a mistake of the file as well. */
 function safely<Result>(work: () => Result): Result | undefined {

@@ -1,12 +1,8 @@
 /** Returns the function with a memory of its latest result, for callers that need the same result many times in a row. */
-export function cachingLatest<Key extends string | number>(textOf: (key: Key) => string): (key: Key) => string {
-  let latestKey: Key | undefined;
-  let latest = '';
+export function cachingLatest<Key extends string | number, Value>(valueOf: (key: Key) => Value): (key: Key) => Value {
+  let latest: { readonly key: Key; readonly value: Value } | undefined;
   return (key) => {
-    if (key !== latestKey) {
-      latest = textOf(key);
-      latestKey = key;
-    }
-    return latest;
+    if (latest?.key !== key) latest = { key, value: valueOf(key) };
+    return latest.value;
   };
 }

@@ -56,8 +56,6 @@ export const requestErrors = {
   'bucket.not-connected': 404,
   /** The index has no such object. */
   'object.not-found': 404,
-  /** There are as many connected buckets as the registry keeps. */
-  'bucket.limit': 409,
   /** The bucket is connected, with other settings. */
   'bucket.already-connected': 409,
   /** No re-index job has this id. */

@@ -3,6 +3,7 @@
  * counts the records, so that a file that was cut off is recognised, and every line between them is one record.
  */
 import { z } from 'zod';
+import { jsonOf } from './json.ts';
 import type { StateKind } from './state-kind.ts';
 
 /**
@@ -50,8 +51,8 @@ type ParsedExport = { readonly ok: true; readonly records: readonly ExportedReco
 /** Parses the text of a whole file. A mistake names the line, and repeats nothing of it, because it may have hashes. */
 export function parseExport(text: string): ParsedExport {
   const lines = text.replace(/\n$/, '').split('\n');
-  if (!headerSchema.safeParse(jsonOf(lines[0])).success) return wrong('it is not an export of `tally state export`');
-  const end = endSchema.safeParse(jsonOf(lines.at(-1)));
+  if (!headerSchema.safeParse(jsonOf(lines[0] ?? '')).success) return wrong('it is not an export of `tally state export`');
+  const end = endSchema.safeParse(jsonOf(lines.at(-1) ?? ''));
   if (!end.success || end.data.records !== lines.length - 2) return wrong('it was cut off: its last line does not count its records');
   const records: ExportedRecord[] = [];
   const ids = new Set<string>();
@@ -67,12 +68,4 @@ export function parseExport(text: string): ParsedExport {
 
 function wrong(mistake: string): ParsedExport {
   return { ok: false, mistake };
-}
-
-function jsonOf(line: string | undefined): unknown {
-  try {
-    return JSON.parse(line ?? '');
-  } catch {
-    return undefined;
-  }
 }

@@ -102,15 +102,9 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
 
   function cached<Client extends { destroy(): void }>(make: (key: string) => Client): (key: string) => Client {
     // one that is dropped is not destroyed: it may have requests in flight, and its idle connections close by themselves
-    const clients = new LRUCache<string, Client>({ max: CLIENTS_MAX });
+    const clients = new LRUCache<string, Client>({ max: CLIENTS_MAX, memoMethod: make });
     caches.push(clients);
-    return (key) => {
-      const known = clients.get(key);
-      if (known !== undefined) return known;
-      const client = make(key);
-      clients.set(key, client);
-      return client;
-    };
+    return (key) => clients.memo(key);
   }
 
   function sqsClients(maxAttempts: number): SqsFor {

@@ -10,6 +10,7 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
+import { jsonOf } from '../../domain/json.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from '../../pipeline/ports/queues.ts';
 import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
@@ -161,14 +162,6 @@ function parseAttributes(
     ...(messageBytesMax !== undefined && { messageBytesMax }),
     redrive: parsed.data.RedrivePolicy,
   };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The codes for a receipt handle that is expired, of another queue or malformed. Not every emulator marks them as the sender's fault. */

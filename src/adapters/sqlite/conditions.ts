@@ -22,10 +22,8 @@ export function withinSql(parts: readonly BucketPart[]): SqlCondition {
   const [first] = parts;
   if (first === undefined) return { sql: '0', values: [] };
   if (parts.length === 1) {
-    const end = firstAfterPrefix(first.prefix);
-    return end === undefined
-      ? { sql: '(bucket = ? AND key >= ?)', values: [first.bucket, first.prefix] }
-      : { sql: '(bucket = ? AND key >= ? AND key < ?)', values: [first.bucket, first.prefix, end] };
+    const { sql, values } = prefixSql(first.prefix);
+    return { sql: `(bucket = ? AND ${sql})`, values: [first.bucket, ...values] };
   }
   const [left, right] = [parts.slice(0, parts.length / 2), parts.slice(parts.length / 2)];
   const { bucket, prefix } = right[0] ?? first;

@@ -3,8 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
-import { hourOf } from '../../domain/search/facets.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
+import { cachingLatest } from '../../domain/latest.ts';
+import { hourOf } from '../../domain/search/facets.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
@@ -54,14 +55,6 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
 /** The folder that the object is directly in. */
 export function folderOf(key: string): string {
   return key.slice(0, key.lastIndexOf('/') + 1);
-}
-
-function cachingLatest<Value>(valueOf: (key: string) => Value): (key: string) => Value {
-  let latest: { readonly key: string; readonly value: Value } | undefined;
-  return (key) => {
-    if (latest?.key !== key) latest = { key, value: valueOf(key) };
-    return latest.value;
-  };
 }
 
 function textOf(value: SQLOutputValue): string {

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
+import { boundsOf, fromKey, keyConditions, sqlOf, valuesOf } from './ranges.ts';
 import { correctSums, sumsDifferences } from './sums-check.ts';
-import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 
 /**
  * The rows of an index that one synchronous call reads, in about 3 ms: a bucket may have a million objects that expire next
@@ -143,25 +143,14 @@ function wantedInRange(
 /** Reads the next `limit` live documents and returns the old ones. An index on their age would cost every write more than a daily read costs. */
 function agedDocuments({ statement }: SqliteSession, bucket: string, { prefix, after, limit, ...age }: AgedPage) {
   if (statement(CREATED).get(bucket) === undefined) return { documents: [] };
-  const end = firstAfterPrefix(prefix);
-  // one lower bound, because a range of an index has only one: with two, each page would pass over all documents before it
-  const begin = compareKeys(after, prefix) < 0 ? { sql: 'key >= ?', key: prefix } : { sql: 'key > ?', key: after };
-  const range = [`deleted = 0 AND bucket = ? AND ${begin.sql}`, ...(end === undefined ? [] : ['key < ?'])].join(' AND ');
+  const range = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, fromKey(boundsOf({ prefix }), after, '>'))];
   // a comparison with an unknown value is null, and counts as true: the document may be old enough and of a fitting size
   const rows = statement(
     `SELECT key, CASE WHEN ifnull(json_extract(document, '$.last_modified') <= ?, 1)
        AND ifnull(json_extract(document, '$.size') > ?, 1) AND ifnull(json_extract(document, '$.size') < ?, 1)
        THEN document END AS document
-     FROM (SELECT key, document FROM objects INDEXED BY objects_facts WHERE ${range} ORDER BY key LIMIT ?)`,
-  ).all(
-    isoOf(age.modifiedUntilMs),
-    age.sizeAbove ?? -1,
-    age.sizeBelow ?? Number.MAX_SAFE_INTEGER,
-    bucket,
-    begin.key,
-    ...(end === undefined ? [] : [end]),
-    limit,
-  );
+     FROM (SELECT key, document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(range)} ORDER BY key LIMIT ?)`,
+  ).all(isoOf(age.modifiedUntilMs), age.sizeAbove ?? -1, age.sizeBelow ?? Number.MAX_SAFE_INTEGER, ...valuesOf(range), limit);
   const read = rows.map((row) => readSchema.parse(row));
   const last = read.length < limit ? undefined : read.at(-1)?.key;
   const documents = rows.filter((_, at) => read[at]?.document !== null).map(documentOfRow);

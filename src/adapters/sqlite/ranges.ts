@@ -204,7 +204,7 @@ interface KeyBounds {
   readonly upper?: { readonly operator: '<' | '<='; readonly key: string };
 }
 
-export function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
+export function boundsOf({ prefix = '' }: { readonly prefix?: string }): KeyBounds {
   const end = firstAfterPrefix(prefix);
   return {
     ...(prefix !== '' && { lower: { operator: '>=', key: prefix } }),
@@ -213,13 +213,13 @@ export function boundsOf({ prefix = '' }: ObjectFilter): KeyBounds {
 }
 
 /** The bounds, with this one instead of the lower one if it is higher. */
-function fromKey(bounds: KeyBounds, key: string | undefined, operator: '>' | '>='): KeyBounds {
+export function fromKey(bounds: KeyBounds, key: string | undefined, operator: '>' | '>='): KeyBounds {
   const isHigher = key !== undefined && (bounds.lower === undefined || compareKeys(key, bounds.lower.key) >= 0);
   return isHigher ? { ...bounds, lower: { operator, key } } : bounds;
 }
 
 /** The bounds, with this one instead of the upper one if it is lower. */
-function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<='): KeyBounds {
+export function untilKey(bounds: KeyBounds, key: string | undefined, operator: '<' | '<='): KeyBounds {
   const isLower = key !== undefined && (bounds.upper === undefined || compareKeys(key, bounds.upper.key) < 0);
   return isLower ? { ...bounds, upper: { operator, key } } : bounds;
 }
@@ -232,7 +232,7 @@ function placeConditions(bucket: string, filter: ObjectFilter, bounds: KeyBounds
   return [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions(filter, bounds)];
 }
 
-export function keyConditions({ key }: ObjectFilter, { lower, upper }: KeyBounds): readonly SqlCondition[] {
+export function keyConditions({ key }: { readonly key?: string }, { lower, upper }: KeyBounds): readonly SqlCondition[] {
   return [
     ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
     ...(lower === undefined ? [] : [{ sql: `key ${lower.operator} ?`, values: [lower.key] }]),

@@ -1,9 +1,10 @@
 import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
-import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { ObjectScan, ScannedDocument } from '../../pipeline/ports/object-index.ts';
+import type { SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
 import { scannedOfRow } from './document.ts';
+import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
 
 /** Rows that are read at a time. It takes about 5 ms, during which this process does nothing else. */
 const CHUNK = 1_000;
@@ -18,21 +19,21 @@ const countSchema = z.object({ live: z.number(), last: z.string().nullable() });
  * sees every write that was answered.
  */
 export function createSqliteScan(connection: SqliteConnection): ObjectScan {
-  function readChunk(bucket: string, range: KeyRange, signal: AbortSignal | undefined): readonly ScannedDocument[] {
-    return connection.use(({ statement }) => {
-      const { sql, values } = conditionsOf(range);
-      return statement(`SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`)
-        .all(bucket, ...values, range.limit)
-        .map(scannedOfRow);
-    }, signal);
+  function readChunk(range: KeyRange, limit: number, signal: AbortSignal | undefined): readonly ScannedDocument[] {
+    const { sql, values } = keysIn(range);
+    return connection.use(
+      ({ statement }) =>
+        statement(`SELECT document ${sql}`)
+          .all(...values, limit)
+          .map(scannedOfRow),
+      signal,
+    );
   }
 
-  function countChunk(bucket: string, bounds: KeyBounds, signal: AbortSignal | undefined): z.infer<typeof countSchema> {
-    return connection.use(({ statement }) => {
-      const { sql, values } = conditionsOf(bounds);
-      const keys = `SELECT key FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND bucket = ?${sql} ORDER BY key LIMIT ?`;
-      return countSchema.parse(statement(`SELECT count(*) AS live, max(key) AS last FROM (${keys})`).get(bucket, ...values, COUNT_CHUNK));
-    }, signal);
+  function countChunk(range: KeyRange, signal: AbortSignal | undefined): z.infer<typeof countSchema> {
+    const { sql, values } = keysIn(range);
+    const count = `SELECT count(*) AS live, max(key) AS last FROM (SELECT key ${sql})`;
+    return connection.use(({ statement }) => countSchema.parse(statement(count).get(...values, COUNT_CHUNK)), signal);
   }
 
   return {
@@ -42,7 +43,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
       while (documents.length < limit) {
         if (documents.length > 0) await letOthersRun();
         const wanted = Math.min(CHUNK, limit - documents.length);
-        const chunk = readChunk(bucket, { prefix, after: from, upTo, limit: wanted }, signal);
+        const chunk = readChunk({ bucket, prefix, after: from, upTo }, wanted, signal);
         documents.push(...chunk);
         from = chunk.at(-1)?.key ?? from;
         if (chunk.length < wanted) break;
@@ -59,7 +60,7 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
       let live = 0;
       for (let after: string | undefined = ''; after !== undefined;) {
         if (live > 0) await letOthersRun();
-        const counted = countChunk(bucket, { prefix, after, upTo: undefined }, signal);
+        const counted = countChunk({ bucket, prefix, after, upTo: undefined }, signal);
         live += counted.live;
         after = counted.live < COUNT_CHUNK ? undefined : (counted.last ?? undefined);
       }
@@ -68,22 +69,19 @@ export function createSqliteScan(connection: SqliteConnection): ObjectScan {
   };
 }
 
-interface KeyBounds {
+interface KeyRange {
+  readonly bucket: string;
   readonly prefix: string;
   readonly after: string;
   readonly upTo: string | undefined;
 }
 
-interface KeyRange extends KeyBounds {
-  readonly limit: number;
-}
-
-/** The bounds of the key as one of a fixed set of SQL texts, and the values to bind. There is one lower bound, because a range of an index has only one. */
-function conditionsOf({ prefix, after, upTo }: KeyBounds): { readonly sql: string; readonly values: readonly string[] } {
-  const end = firstAfterPrefix(prefix);
-  const lower = compareKeys(after, prefix) >= 0 ? { sql: ' AND key > ?', value: after } : { sql: ' AND key >= ?', value: prefix };
+/** The live rows of a range in the order of keys. The limit is bound after the values. */
+function keysIn({ bucket, prefix, after, upTo }: KeyRange): SqlCondition {
+  const bounds = untilKey(fromKey(boundsOf({ prefix }), after, '>'), upTo, '<=');
+  const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, bounds)];
   return {
-    sql: `${lower.sql}${upTo === undefined ? '' : ' AND key <= ?'}${end === undefined ? '' : ' AND key < ?'}`,
-    values: [lower.value, ...(upTo === undefined ? [] : [upTo]), ...(end === undefined ? [] : [end])],
+    sql: `FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`,
+    values: valuesOf(conditions),
   };
 }

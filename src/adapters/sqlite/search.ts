@@ -1,11 +1,10 @@
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import type { SqlCondition } from './conditions.ts';
 import type { SqliteSession } from './connection.ts';
 import { overlapping } from '../../domain/access/readable.ts';
 import { documentOfRow } from './document.ts';
-import { sqlOf, valuesOf } from './ranges.ts';
+import { boundsOf, fromKey, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
 
 /** A part of the (bucket, key) order: the keys after `afterKey` in the buckets whose names are `=`, `>` or `>=` `name`. */
 interface Range {
@@ -46,7 +45,7 @@ function rangesOf({ bucket, prefix = '', within, after }: ObjectQuery): readonly
 
 /** What is left of a range of one bucket behind a position. */
 function remaining(range: Range, after: ObjectQuery['after']): readonly Range[] {
-  const order = after === undefined ? 1 : compareBytes(range.name, after.bucket);
+  const order = after === undefined ? 1 : compareKeys(range.name, after.bucket);
   if (order < 0) return [];
   return order > 0 || after === undefined ? [range] : [{ ...range, afterKey: after.key }];
 }
@@ -58,8 +57,8 @@ function searchRange(
 ): readonly ObjectDocument[] {
   const conditions = [
     { sql: `bucket IN (SELECT name FROM buckets WHERE name ${range.buckets} ?)`, values: [range.name] },
-    ...keyConditions(query, range),
-    ...(query.extension === undefined ? [] : [{ sql: 'extension = ?', values: [query.extension] }]),
+    ...keyConditions(query, fromKey(boundsOf(range), range.afterKey, '>')),
+    ...otherConditions(query),
   ];
   // INDEXED BY fixes the plan: without statistics, the planner may choose another index
   return statement(
@@ -67,20 +66,4 @@ function searchRange(
   )
     .all(...valuesOf(conditions), limit)
     .map(documentOfRow);
-}
-
-function keyConditions({ key }: ObjectQuery, { prefix, afterKey }: Range): readonly SqlCondition[] {
-  const end = firstAfterPrefix(prefix);
-  return [
-    ...(key === undefined ? [] : [{ sql: 'key = ?', values: [key] }]),
-    // only the higher of the two lower bounds, because a range of an index has only one
-    afterKey !== undefined && compareBytes(afterKey, prefix) >= 0
-      ? { sql: 'key > ?', values: [afterKey] }
-      : { sql: 'key >= ?', values: [prefix] },
-    ...(end === undefined ? [] : [{ sql: 'key < ?', values: [end] }]),
-  ];
-}
-
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -1,4 +1,5 @@
 /** A wish together with what was read about it, and the comparisons that plans and checks share. */
+import { jsonOf } from '../json.ts';
 import { canonicalJson } from './canonical.ts';
 import { isOwn } from './names.ts';
 import type { Observed, ObservedQueue, ObservedRule, ObservedSubscription, ObservedTarget, ObservedTopic } from './observed.ts';
@@ -109,13 +110,4 @@ export function isRuleForeign(facts: Omit<FactsOf<'rule'>, 'wiring'>): boolean {
 /** What was found, if it exists. */
 export function existing<Part>(part: Part | 'absent' | undefined): Part | undefined {
   return part === 'absent' ? undefined : part;
-}
-
-/** The JSON of a text; undefined if it is none. */
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { canonicalJson } from './canonical.ts';
-import { jsonOf } from './facts.ts';
+import { jsonOf } from '../json.ts';
 import type { ObservedTarget } from './observed.ts';
 import { routedOperations } from './trail.ts';
 import { minimalTransformer, transformer, type InputTransformer, type Wiring, type Wish } from './wiring.ts';

@@ -8,7 +8,8 @@
  */
 import { z } from 'zod';
 import { fingerprintOf } from './canonical.ts';
-import { jsonOf, samePattern } from './facts.ts';
+import { jsonOf } from '../json.ts';
+import { samePattern } from './facts.ts';
 import { prefixOf } from './names.ts';
 import type { Observed, ObservedRule } from './observed.ts';
 import { wiringOf, type Rule, type Wiring, type Wish } from './wiring.ts';

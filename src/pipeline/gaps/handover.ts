@@ -79,20 +79,15 @@ interface Memory {
 
 /** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
 export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
-  const memories = new LRUCache<string, Memory>({ max: REMEMBERED_MAX });
+  const memories = new LRUCache<string, Memory>({
+    max: REMEMBERED_MAX,
+    memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined }),
+  });
   const keyGaps = createKeyGaps({ state, clock });
   const write = createCoalescingWriter<HandoverSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
-  function memoryOf(id: string): Memory {
-    const known = memories.get(id);
-    if (known !== undefined) return known;
-    const memory: Memory = { storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined };
-    memories.set(id, memory);
-    return memory;
-  }
-
   async function writeGap(id: string, asked: HandoverSum): Promise<void> {
-    const memory = memoryOf(id);
+    const memory = memories.memo(id);
     const sum = memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
     memory.uncounted = undefined;
     const facts = await factsOf(state, sum.bucket);
@@ -125,7 +120,7 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
   }
 
   async function handOverTo(id: string, sum: HandoverSum, signal: AbortSignal | undefined): Promise<void> {
-    const memory = memoryOf(id);
+    const memory = memories.memo(id);
     const storedMs = sum.hasTags ? memory.storedTagsMs : memory.storedLastSeenMs;
     if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, memory, sum);
     else await write(id, sum, signal);

@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
-import { jsonOf } from '../../../domain/provisioning/facts.ts';
+import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/queue-missing.ts';

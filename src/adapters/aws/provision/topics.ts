@@ -15,7 +15,7 @@ import {
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { RequestError } from '../../../domain/request-error.ts';
-import { jsonOf } from '../../../domain/provisioning/facts.ts';
+import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
 import type { At, OwnedSubscription, Provisioner } from '../../../pipeline/ports/provision.ts';

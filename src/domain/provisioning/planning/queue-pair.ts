@@ -4,7 +4,7 @@
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
  */
 import { canonicalJson } from '../canonical.ts';
-import { jsonOf } from '../facts.ts';
+import { jsonOf } from '../../json.ts';
 import { setAttributes } from '../checks/queues.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
