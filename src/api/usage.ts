@@ -65,7 +65,7 @@ export const usageRows = {
     operation: 'getUsage',
     summary: 'Sums objects and bytes of a bucket, by folder, class, extension or age.',
     description:
-      'It takes the filters of a search. Sums are exact and at most one index refresh behind. One that takes longer than 10 seconds is refused with search.too-wide, never answered in part.',
+      'It takes the filters of a search. Sums are exact (bytes up to 2^53, which are 8 PiB; beyond that to 15 digits) and at most one index refresh behind. One that takes longer than 10 seconds is refused with search.too-wide, never answered in part.',
     scope: 'read',
     query: z.strictObject({
       ...filters,

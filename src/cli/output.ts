@@ -60,7 +60,7 @@ function widthOf(text: string): number {
   return Array.from(text).length;
 }
 
-const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
 /** Bytes with at most one decimal: `0 B`, `1.5 KiB`, `12 MiB`. */
 export function sizeText(sizeBytes: number | undefined): string | undefined {

@@ -12,6 +12,7 @@ it.each([
   [1_048_575, '1 MiB'],
   [5_000_000_000, '4.7 GiB'],
   [48.8 * 1_024 ** 4, '49 TiB'],
+  [2 ** 55, '32 PiB'],
 ])('a size of %s bytes reads %s', (sizeBytes, text) => {
   expect(sizeText(sizeBytes)).toBe(text);
 });

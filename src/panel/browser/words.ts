@@ -11,13 +11,14 @@ export function zoneName(): string {
   return name === 'UTC' ? '' : name;
 }
 
-const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
+const UNITS = ['byte', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
-/** A size as people read it: 1.5 GiB. */
+/** A size as people read it: 1 byte, 1.5 GiB. */
 export function sizeText(bytes: number): string {
   const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(bytes, 1)) / 10)));
+  if (step === 0) return countText(bytes, UNITS[0]);
   const value = bytes / 1024 ** step;
-  return `${step === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[step] ?? ''}`;
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${UNITS[step] ?? ''}`;
 }
 
 /** A text in which nothing is invisible, and which is not invisible as a whole: a key may be one space. */
