@@ -91,6 +91,27 @@ describe.each([
   });
 });
 
+it('compares the sums of 20,000 folders with one sort, and corrects them 10,000 at a time', { timeout: 60_000 }, async () => {
+  const { store, damage } = await setUp(true);
+  await write(
+    store,
+    Array.from({ length: 20_000 }, (_, at) => `many/${at}/file`),
+  );
+  expect(await store.maintenance.correctSums(BUCKET)).toBeUndefined();
+  damage('DELETE FROM folders');
+  const corrections = [];
+  for (let more = true; more;) {
+    const found = await store.maintenance.correctSums(BUCKET);
+    if (found !== undefined) corrections.push(found);
+    more = found?.more === true;
+  }
+  expect(corrections.map(({ groups, more }) => [groups, more])).toEqual([
+    [10_000, true],
+    [10_000, true],
+    [expect.any(Number), false],
+  ]);
+});
+
 it('Fix: stored sums that differ from the objects are noticed within a day, said, and corrected before the growth of the day is noted', async () => {
   const { store, stored, damage } = await setUp(false);
   const before = stored();
