@@ -97,8 +97,8 @@ const TAIL = 16;
 function keyText(key: string) {
   const slash = key.lastIndexOf('/') + 1;
   const cut = slash === key.length ? 0 : slash;
-  const characters = [...key.slice(cut)];
-  const end = characters.length > 2 * TAIL ? characters.length - TAIL : 0;
+  const name = key.slice(cut);
+  const end = name.length > 2 * TAIL ? endOf(name) : 0;
   return [
     cut > 0 && (
       <bdi key="folder" class="text quiet cut">
@@ -107,13 +107,20 @@ function keyText(key: string) {
     ),
     end > 0 && (
       <bdi key="head" class="text cut">
-        {visibleText(characters.slice(0, end).join(''))}
+        {visibleText(name.slice(0, end))}
       </bdi>
     ),
     <bdi key="name" class="text">
-      {visibleText(characters.slice(end).join(''))}
+      {visibleText(name.slice(end))}
     </bdi>,
   ];
+}
+
+/** Where the end of a name begins: at no half of a character, and at no mark of the one before it. */
+function endOf(name: string): number {
+  let end = name.length - TAIL;
+  while (end > 0 && /[\uDC00-\uDFFF\u200D\p{M}]/u.test(name.charAt(end))) end -= 1;
+  return end;
 }
 
 function sizeCell(bytes: number | undefined) {
