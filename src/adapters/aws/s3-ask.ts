@@ -1,5 +1,6 @@
 /** Sends requests to S3, and returns the raw answer together with the SDK's output or error. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { z } from 'zod';
 import type { PresentState } from '../../domain/documents/document.ts';
@@ -55,6 +56,12 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
       return { ok: false, error, answer: holder.answer };
     }
   };
+}
+
+/** Whether the answer has the status 200 and a body that nothing has read. */
+export function hasBody(response: unknown): response is { readonly statusCode: 200; body: Readable } {
+  if (typeof response !== 'object' || response === null || !('statusCode' in response) || !('body' in response)) return false;
+  return response.statusCode === 200 && response.body instanceof Readable;
 }
 
 function beginAttempt(holder: AnswerHolder): ReturnType<Attempt> {
