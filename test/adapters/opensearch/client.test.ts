@@ -1,9 +1,9 @@
 /** Several nodes of one cluster, of which some do not answer. The nodes are plain HTTP servers. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { closeServer, listen } from '../../support/servers/listening.ts';
 
 /** How a node answers; `check`: the request for its cluster, with which it is also asked whether it lives. */
 type Behaviour = (outgoing: ServerResponse, incoming: IncomingMessage, isCheck: boolean) => void;
@@ -50,13 +50,10 @@ describe('a client of several nodes', () => {
       if (!isCheck) asked += 1;
       current(outgoing, incoming, isCheck);
     });
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-    closers.push(() => {
-      server.closeAllConnections();
-      return new Promise((resolve) => void server.close(resolve));
-    });
+    const port = await listen(server);
+    closers.push(() => closeServer(server));
     return {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      url: `http://127.0.0.1:${port}`,
       asked: () => asked,
       behave: (next) => void (current = next),
     };

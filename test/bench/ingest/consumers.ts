@@ -10,7 +10,7 @@ import { givenSettings } from '../bench-command.ts';
 import { removeIndices } from '../opensearch.ts';
 import { openIndex, type BenchIndex } from './index-of-run.ts';
 import { BUCKET } from './messages.ts';
-import { metricsOf, type Metrics } from './metrics.ts';
+import { metricsOf, type Metrics } from '../../support/metrics.ts';
 
 export const consumerKinds = ['null', 'sqlite', 'opensearch'] as const;
 export type ConsumerKind = (typeof consumerKinds)[number];

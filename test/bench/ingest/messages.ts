@@ -1,5 +1,6 @@
 /** Messages as they reach a bucket queue: S3's records in SNS envelopes, with everything that AWS puts around what matters. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 
 /** One object that a message tells of. */
 export interface BenchObject {
@@ -44,7 +45,7 @@ export function nativeMessage(bucket: string, object: BenchObject, atMs: number)
             s3SchemaVersion: '1.0',
             configurationId: 'tf-s3-topic-20261121094512345600000001',
             bucket: { name: bucket, ownerIdentity: { principalId: 'A3NL1KOZZKExample' }, arn: `arn:aws:s3:::${bucket}` },
-            object: { key: encodeKey(object.key), size: object.sizeBytes, eTag: object.etag, sequencer: sequencerAt(atMs) },
+            object: { key: encodeKey(object.key), size: object.sizeBytes, eTag: object.etag, sequencer: sequencerOf(atMs * 1_000) },
           },
         },
       ],
@@ -81,15 +82,4 @@ const SIGNATURE = randomBytes(256).toString('base64');
 /** S3's form encoding of a key: spaces become plus signs, slashes stay. */
 function encodeKey(key: string): string {
   return encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+');
-}
-
-/** The sequencer of a moment: a zero byte, eight hex digits of seconds, eight of binary fraction. */
-function sequencerAt(atMs: number): string {
-  const seconds = Math.floor(atMs / 1_000);
-  const fraction = Math.floor(((atMs % 1_000) / 1_000) * 4_294_967_296);
-  return `00${hex8(seconds)}${hex8(fraction)}`;
-}
-
-function hex8(value: number): string {
-  return value.toString(16).toUpperCase().padStart(8, '0');
 }

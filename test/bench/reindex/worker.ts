@@ -2,9 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { job as jobSchema, type Job } from '../../../src/api/jobs.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
-import { metricsOf } from '../ingest/metrics.ts';
+import { metricsOf } from '../../support/metrics.ts';
 import { ANY_PORT, servedAt, startProcess, until } from '../processes.ts';
-import type { Environment, Usage } from '../processes.ts';
+import type { Usage } from '../../support/process-usage.ts';
+import type { Environment } from '../processes.ts';
 
 export interface Worker {
   usage(): Usage;

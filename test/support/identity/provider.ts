@@ -1,8 +1,8 @@
 /** A real issuer in this process: oidc-provider, at which the chosen person is logged in without a page. */
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { get } from './browser.ts';
+import { closeServer, listen } from '../servers/listening.ts';
 
 export interface Person {
   readonly sub: string;
@@ -37,8 +37,7 @@ export async function startProvider(
   let person: Person = { sub: 's-alice', email: 'alice@example.com', email_verified: true, groups: ['tally-users'] };
   const people = new Map<string, Person>();
   const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listen(server)}`;
   const create = (): Provider =>
     new Provider(url, {
       clients: [
@@ -116,11 +115,7 @@ export async function startProvider(
       }
       return next;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
+    close: () => closeServer(server),
   };
 }
 

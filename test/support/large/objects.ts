@@ -2,6 +2,7 @@
 import type { PresentState } from '../../../src/domain/documents/document.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import type { ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
+import { firstOf } from '../servers/listing/contents.ts';
 import { createKeySpace, stateOf, type KeyShape } from '../servers/listing/key-space.ts';
 
 /** Objects share this many states: what makes a state costs more than comparing it, and its content changes nothing. */
@@ -33,16 +34,7 @@ export function createLargeObjects(shape: KeyShape, count: number): LargeObjects
     settled: true,
   }));
 
-  function firstAfter(key: string): number {
-    let low = 0;
-    let high = count;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (compareKeys(space.keyAt(middle), key) > 0) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
+  const firstAfter = (key: string): number => firstOf(count, (at) => compareKeys(space.keyAt(at), key) > 0);
 
   return {
     count,

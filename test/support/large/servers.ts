@@ -14,7 +14,8 @@ import type { IndexLoad } from '../../../src/pipeline/reindex-jobs/index-load.ts
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { Random } from '../random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
-import type { Cores, VirtualClock } from './virtual-clock.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Cores } from './virtual-clock.ts';
 
 const S3 = { listMinMs: 80, listMaxMs: 150 };
 const INDEX = {
@@ -68,7 +69,7 @@ export function noRequests(): Counted {
 /** What all workers share. */
 export interface Shared {
   readonly objects: LargeObjects;
-  readonly clock: VirtualClock;
+  readonly clock: Clock;
   readonly random: Random;
   readonly counted: Counted;
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { StateKind } from '../../../src/domain/state-kind.ts';
 import type { Random } from '../random/seeded.ts';
-import type { VirtualClock } from './virtual-clock.ts';
+import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 
 const dueSchema = z.object({ dueAtMs: z.number().optional() });
 const STATE = { getMs: 2, swapMs: 3, listMs: 3, listedEntryMs: 0.02, refreshMs: 200 };
@@ -29,7 +29,7 @@ interface Stored extends StateEntry {
 }
 
 /** Swaps count at once and return after the next refresh, which lists show it from; conflicts return at once. */
-export function createLargeState(clock: VirtualClock, random: Random): StateStore & { readonly counted: StateCounted } {
+export function createLargeState(clock: Clock, random: Random): StateStore & { readonly counted: StateCounted } {
   const counted: StateCounted = { gets: 0, puts: {}, removes: 0, conflicts: 0, lists: 0, looks: 0, listedEntries: 0 };
   const entries = new Map<string, Stored>();
   const shown = new Map<string, Stored>();

@@ -1,88 +1,7 @@
-/**
- * Time that moves only when nothing is left to do at its present moment. Sleepers are kept in a heap, so that a simulation of
- * hundreds of thousands of waits costs no more for each than one of a hundred.
- */
+/** What passes on a virtual clock beside its sleeps: the delays of Node's timers, and the time of cores. */
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import { createHeap } from '../heap.ts';
-
-/** 2026-01-02T03:04:05Z: a whole second, long after the objects of every key space were written. */
-const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
-
-export interface VirtualClock extends Clock {
-  /** Moves time on until the work has ended. Throws when nothing sleeps any more and the work has not ended. */
-  runUntil<Result>(work: Promise<Result>): Promise<Result>;
-  /** Calls `due` at this moment of the monotonic clock. */
-  at(dueMs: number, due: () => void): void;
-}
-
-interface Sleeper {
-  readonly dueMs: number;
-  /** Those that are due at the same moment wake in the order in which they began. */
-  readonly order: number;
-  /** Undefined once the sleep was aborted. */
-  wake: (() => void) | undefined;
-}
-
-/** Creates the clock. Its waits are those of `sleep`; {@link withVirtualDelays} adds those of Node's own timers. */
-export function createVirtualClock(): VirtualClock {
-  const sleeping = createHeap<Sleeper>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order));
-  let elapsedMs = 0;
-  let order = 0;
-
-  function add(dueMs: number, wake: () => void): Sleeper {
-    order += 1;
-    const sleeper: Sleeper = { dueMs: Math.max(elapsedMs, dueMs), order, wake };
-    sleeping.push(sleeper);
-    return sleeper;
-  }
-
-  function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted === true) return reject(signal.reason as Error);
-      const abort = (): void => {
-        sleeper.wake = undefined;
-        reject(signal?.reason as Error);
-      };
-      const sleeper = add(elapsedMs + delayMs, () => {
-        signal?.removeEventListener('abort', abort);
-        resolve();
-      });
-      signal?.addEventListener('abort', abort, { once: true });
-    });
-  }
-
-  return {
-    nowMs: () => START_MS + elapsedMs,
-    monotonicMs: () => elapsedMs,
-    steadyMs: () => elapsedMs,
-    sleep,
-    at: (dueMs, due) => void add(dueMs, due),
-    async runUntil(work) {
-      let isOver = false;
-      const settle = (): void => {
-        isOver = true;
-      };
-      work.then(settle, settle);
-      for (;;) {
-        await everythingElse();
-        if (isOver) return work;
-        const next = sleeping.pop();
-        if (next === undefined) throw new Error('nothing sleeps any more, and the work has not ended');
-        elapsedMs = next.dueMs;
-        next.wake?.();
-      }
-    },
-  };
-}
-
-/** Resolves when all promises that can go on have gone on. */
-function everythingElse(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
 
 const realSetTimeout = timers.setTimeout;
 let running = 0;
@@ -117,7 +36,7 @@ export interface Cores {
 }
 
 /** Creates cores of a machine on the clock. */
-export function createCores(clock: VirtualClock, count: number): Cores {
+export function createCores(clock: Clock, count: number): Cores {
   const freeAtMs = Array.from({ length: count }, () => 0);
   let usedMs = 0;
   return {

@@ -26,7 +26,8 @@ import { createHollowTurn } from './hollow-turn.ts';
 import { createLargeObjects } from './objects.ts';
 import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
 import { createLargeState, type StateCounted } from './state.ts';
-import { createCores, createVirtualClock, withVirtualDelays, type Cores } from './virtual-clock.ts';
+import { createFakeClock } from '../fakes/ports.ts';
+import { createCores, withVirtualDelays, type Cores } from './virtual-clock.ts';
 
 const BUCKET = 'large';
 /** As the program's own. */
@@ -72,7 +73,7 @@ export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
 
 /** Runs one re-index to its end. Throws unless the job is done. */
 export async function runLarge(wanted: LargeCase): Promise<LargeResult> {
-  const clock = createVirtualClock();
+  const clock = createFakeClock();
   return withVirtualDelays(clock, async () => {
     const world = createWorld(wanted, clock);
     const result = await clock.runUntil(world.run());

@@ -13,6 +13,7 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createFakeStorage } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
+import { firstOf } from '../servers/listing/contents.ts';
 import { createKeySpace, type KeySpace } from '../servers/listing/key-space.ts';
 import { forkListingServer } from '../servers/listing/fork-listing-server.ts';
 import { bucketRecord } from '../worlds/reindex.ts';
@@ -123,15 +124,7 @@ function createComputedIndex(space: KeySpace): { readonly objects: ObjectIndex; 
       nowMs: lastModifiedMs,
     });
   };
-  const firstAfter = (key: string): number => {
-    let [low, high] = [0, space.count];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (compareKeys(space.keyAt(middle), key) > 0) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  };
+  const firstAfter = (key: string): number => firstOf(space.count, (at) => compareKeys(space.keyAt(at), key) > 0);
   return {
     objects: {
       ...store.objects,

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { parseMetrics } from '../metrics.ts';
 import { until } from './aws.ts';
 import { MAIN, nodeOptions, ownVariables } from './program.ts';
 
@@ -149,7 +150,7 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     readyz,
     async metric(name, labels = {}) {
       const { body } = await ask('GET', `${urlOf('healthUrl')}/metrics`);
-      return sumOf(String(body), name, labels);
+      return parseMetrics(String(body)).sum(name, labels);
     },
     request: (method, path, body) => ask(method, `${urlOf('controlUrl')}${path}`, body),
     signal: (signal) => {
@@ -276,14 +277,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Of the Prometheus text format, what the daemon writes: `name{label="value",…} number`. */
-function sumOf(metrics: string, name: string, labels: Readonly<Record<string, string>>): number {
-  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-  return metrics
-    .split('\n')
-    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-    .filter((line) => wanted.every((label) => line.includes(label)))
-    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

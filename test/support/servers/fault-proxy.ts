@@ -3,8 +3,9 @@ import { EventEmitter, once } from 'node:events';
 import { Agent, createServer, request as sendRequest } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeServer, listen } from './listening.ts';
 
 export interface PassingRequest {
   readonly method: string;
@@ -90,7 +91,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   server.on('connection', () => {
     connections += 1;
   });
-  const port = await listen(server, 0);
+  const port = await listen(server);
 
   function addRule(interference: Interference, matches: (request: PassingRequest) => boolean): Rule {
     const hit = Promise.withResolvers<void>();
@@ -237,10 +238,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     },
     async close() {
       agent.destroy();
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
+      await closeServer(server);
       keeper.close();
     },
   };
@@ -256,7 +254,7 @@ interface PortKeeper {
 
 async function startPortKeeper(): Promise<PortKeeper> {
   const server = createTcpServer((socket) => socket.on('error', ignore));
-  const itsPort = await listen(server, 0);
+  const itsPort = await listen(server);
   let kept: Socket | undefined;
   const release = (): void => void kept?.resetAndDestroy();
   return {
@@ -270,12 +268,6 @@ async function startPortKeeper(): Promise<PortKeeper> {
       server.close();
     },
   };
-}
-
-async function listen(server: Server, port: number): Promise<number> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
 }
 
 function passingRequest({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer): PassingRequest {

@@ -3,7 +3,7 @@
  * no memory, and a dead-letter queue that counts what it is sent and forgets it. Messages that are not deleted come back.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from './listening.ts';
 
 export interface FloodQueue {
   readonly queueUrl: string;
@@ -52,8 +52,7 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${await listen(server)}`;
   const queueUrl = `${origin}/000000000000/flood`;
   const deadLetterQueueUrl = `${origin}/000000000000/flood-letters`;
 
@@ -168,11 +167,7 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
       return receivesMax;
     },
     drained: drained.promise,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

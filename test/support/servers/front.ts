@@ -1,8 +1,8 @@
 /** A reverse proxy on 127.0.0.1 before a registry, which states where requests came from as nginx does, and keeps what its access log would have. */
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { certificateFor } from './certificate.ts';
+import { closeServer, listen } from './listening.ts';
 
 interface FrontOptions {
   /** It ends TLS. */
@@ -34,9 +34,9 @@ export async function startFront({ isTls = false, prefix = '', saysSo = true }: 
     incoming.pipe(passed);
   };
   const server = isTls ? createTlsServer({ key, cert }, answer) : createServer(answer);
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   return {
-    url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
+    url: `${scheme}://127.0.0.1:${port}${prefix}`,
     /** The certificate of its authority, if it ends TLS. */
     ca: cert ?? '',
     /** The method and the URL of each request. */
@@ -47,10 +47,7 @@ export async function startFront({ isTls = false, prefix = '', saysSo = true }: 
     },
     /** Ends all its connections. */
     cut: (): void => server.closeAllConnections(),
-    async close(): Promise<void> {
-      server.closeAllConnections();
-      await new Promise((resolve) => void server.close(resolve));
-    },
+    close: (): Promise<void> => closeServer(server),
   };
 }
 

@@ -1,10 +1,10 @@
 /** A collector of traces for tests: takes OTLP over HTTP with protobuf, and can fail as real ones do. */
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import protobuf from 'protobufjs';
 import { z } from 'zod';
+import { closeServer, listen } from './listening.ts';
 
 /** What this reads of opentelemetry/proto/trace/v1/trace.proto and its like, by their field numbers. */
 const types = protobuf.parse(`
@@ -96,10 +96,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     { keepAliveTimeout: 3_600_000 },
     (request, response) => void take(request, response).catch(() => response.destroy()),
   );
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     url: `http://127.0.0.1:${port}`,
     spans,
@@ -108,14 +105,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     behave(next) {
       behaviour = next;
     },
-    async close() {
-      server.closeAllConnections();
-      // once is enough
-      if (!server.listening) return;
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    },
+    close: () => closeServer(server),
   };
 }
 

@@ -2,12 +2,12 @@
  * AWS as far as its addresses, without a network: an HTTP proxy that lets every host be reached, at a server of this
  * process that records what it was asked. TLS is real: the certificate covers the hosts of the test and no others.
  */
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { certificateFor } from './certificate.ts';
+import { listen } from './listening.ts';
 
 export interface ProxiedAsk {
   /** The URL without its query, as the client meant it. */
@@ -102,12 +102,6 @@ export async function startRecordingProxy(hosts: readonly string[]): Promise<Rec
     },
   };
   return proxy;
-}
-
-async function listen(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
 }
 
 async function textOf(incoming: IncomingMessage): Promise<string> {

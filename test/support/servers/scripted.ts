@@ -1,8 +1,8 @@
 /** HTTP servers on loopback that answer as a test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
+import { closeServer, listen } from './listening.ts';
 
 export interface ScriptedRequest {
   readonly method: string;
@@ -56,12 +56,7 @@ export async function listenScripted(script: Script): Promise<ScriptedServer> {
     { keepAliveTimeout: 3_600_000 },
     (incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()),
   );
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    await new Promise((resolve) => void server.close(resolve));
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, close };
+  return { url: `http://127.0.0.1:${await listen(server)}`, asked, close: () => closeServer(server) };
 }
 
 function send(outgoing: ServerResponse, { status = 200, phrase, headers = {}, body = '', isCut }: ScriptedAnswer): void {

@@ -1,5 +1,5 @@
 /** A daemon with the memory of a small container, and a queue that holds the worst bodies beside usual events. */
-import { readFileSync } from 'node:fs';
+import { usageOf } from '../process-usage.ts';
 import { startDaemon, type Daemon } from '../servers/daemon.ts';
 import { acceptedBodies, BODY_BYTES_MAX, heavyBodies, rejectedBodies } from '../servers/hostile-bodies.ts';
 import { startFloodQueue } from '../servers/flood-queue.ts';
@@ -79,13 +79,12 @@ export async function flood(messages: number, sizes: readonly number[] = [BODY_B
     await daemon.request('POST', '/v1/buckets', { bucket: world.bucket });
     await Promise.race([queue.drained, daemon.exited]);
     const durationS = (performance.now() - beganMs) / 1_000;
-    const memoryMiB = daemon.isRunning ? peakMiB(daemon.pid) : 0;
-    const cpuMs = (daemon.isRunning ? cpuOf(daemon.pid) : 0) / messages;
+    const usage = daemon.isRunning ? usageOf(daemon.pid) : { peakRssBytes: 0, cpuUs: 0 };
     const found = daemon.isRunning ? await indexed(daemon, world.bucket) : undefined;
     const times = queue.timesMs.toSorted((a, b) => a - b);
     return {
       isRunning: daemon.isRunning,
-      memoryMiB,
+      memoryMiB: usage.peakRssBytes / 1_048_576,
       letters: queue.letters.count,
       lettersExpected: Array.from({ length: messages }, (_, number) => number).filter(
         (number) => !isHealthy(number) && !isHeavy(number) && bodyIndex(number) < rejected,
@@ -97,7 +96,7 @@ export async function flood(messages: number, sizes: readonly number[] = [BODY_B
         .toArray(),
       healthyMs: { median: times[Math.floor(times.length / 2)] ?? 0, max: times.at(-1) ?? 0 },
       messagesPerS: queue.ended / durationS,
-      cpuMs,
+      cpuMs: usage.cpuUs / 1_000 / messages,
       mibPerS: bytes / 1_048_576 / durationS,
       receivesMax: queue.receivesMax,
     };
@@ -119,16 +118,4 @@ function eachOnce(sizes: readonly number[], make: (bytesMax: number) => readonly
 
 function asJson(bodies: Readonly<Record<string, string>>): readonly Buffer[] {
   return Object.values(bodies).map((body) => Buffer.from(JSON.stringify(body)));
-}
-
-function peakMiB(pid: number): number {
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
-}
-
-/** User and system time in ms: fields 14 and 15 of /proc/PID/stat, in hundredths of a second. The name before them may contain anything. */
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }

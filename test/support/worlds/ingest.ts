@@ -1,5 +1,6 @@
 /** The ingest role over fakes of our ports: what S3 holds, what was sent, what the index says; time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
+import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
 import type { FaultError } from '../../../src/domain/fault.ts';
@@ -317,12 +318,7 @@ export function syntheticRecord(
 
 /** The sequencer of a moment, in its real form. */
 export function sequencerAt(ms: number): string {
-  const fraction = Math.round(((ms % 1_000) / 1_000) * 2 ** 32);
-  return `00${hex8(Math.floor(ms / 1_000))}${hex8(fraction)}`;
-}
-
-function hex8(value: number): string {
-  return value.toString(16).toUpperCase().padStart(8, '0');
+  return sequencerOf(ms * 1_000);
 }
 
 // ── what can break ────────────────────────────────────────────────────────────────────────────────────────────────

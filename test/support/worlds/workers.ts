@@ -23,10 +23,9 @@ import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.t
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
-import { createEventClock } from '../fakes/event-clock.ts';
 import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createFakeQueues, createFakeStorage } from '../fakes/ports.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage } from '../fakes/ports.ts';
 import {
   alive,
   createPollers,
@@ -84,7 +83,7 @@ export type WorkersWorld = Awaited<ReturnType<typeof createWorkersWorld>>;
 /** Creates the world: its buckets are connected and compared, and all workers run. */
 export async function createWorkersWorld(options: WorldOptions) {
   const stepMs = options.stepMs ?? STEP_MS;
-  const clock = createEventClock(stepMs / 5);
+  const clock = createFakeClock({ gridMs: stepMs / 5 });
   const store = createMemoryStore();
   const storage = createFakeStorage(clock);
   const letters = new Map<string, FaultCode>();

@@ -4,7 +4,6 @@
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { createRandom } from '../../random/seeded.ts';
@@ -17,6 +16,7 @@ import { createFaults, faultSchema } from './listing-faults.ts';
 import type { ActiveFault, Fault, ListingRequest, Operation } from './listing-faults.ts';
 import { keyOfToken, preparePages, renderPage } from './listing-page.ts';
 import type { PreparedPages } from './listing-page.ts';
+import { closeServer, listen } from '../listening.ts';
 
 /** Each answer comes after a time between mean − jitter and mean + jitter. */
 const latencySchema = z.object({ meanMs: z.number(), jitterMs: z.number() });
@@ -140,12 +140,10 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   });
   // a client's idle connection is not closed under its next request
   server.keepAliveTimeout = 60_000;
-  await new Promise<void>((resolve) => {
-    server.listen(port, '127.0.0.1', resolve);
-  });
+  const url = `http://127.0.0.1:${await listen(server, port)}`;
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     createBucket,
     contents(name) {
       const contents = buckets.get(name);
@@ -171,12 +169,7 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     resetCounts() {
       counts = noRequests();
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    },
+    close: () => closeServer(server),
   };
 }
 
