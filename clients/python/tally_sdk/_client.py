@@ -19,7 +19,7 @@ from ._http import Answer, send
 from ._platform import fetch_config
 from ._store import Config, Credentials, KeyCredential, SessionCredential
 from ._text import printable
-from ._urls import base_of, origin_of
+from ._urls import base_of, is_plain, origin_of
 from ._version import check_platform
 from .errors import (
     ApiKeyFormatError,
@@ -172,9 +172,20 @@ class Client:
         """Sends a request with the credential of this process. The answer may be an error."""
         credential = self.credential()
         if credential is None:
-            raise NotLoggedInError(self._why_not())
+            return self._call_locally(method, path, query=query, body=body)
         answer = self._send(credential, method, path, query=query, body=body)
         self._warn_expiry(credential, answer)
+        return answer
+
+    def _call_locally(self, method: str, path: str, *, query: Optional[Query], body: Optional[Mapping[str, object]]) -> Answer:
+        """Sends a request without a credential: a registry without an issuer knows every program on its machine."""
+        config = self._config or _store.read_config()
+        # such a registry listens on this machine only, and nothing is encrypted there
+        if config is None or not is_plain(config.registry_url):
+            raise NotLoggedInError(self._why_not())
+        answer = send(method, _url_of(config.registry_url, path, query), body=body)
+        if answer.status == 401:
+            raise NotLoggedInError(self._why_not())
         return answer
 
     def call_anonymously(self, method: str, path: str, body: Mapping[str, object]) -> Answer:
@@ -226,9 +237,7 @@ class Client:
         body: Optional[Mapping[str, object]] = None,
     ) -> Answer:
         token = credential.secret if isinstance(credential, KeyCredential) else credential.token
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        url = credential.registry_url + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
-        return send(method, url, bearer=token, body=body)
+        return send(method, _url_of(credential.registry_url, path, query), bearer=token, body=body)
 
     def _why_not(self) -> str:
         session = self._session or _store.read_credentials().session
@@ -259,6 +268,11 @@ def key_of(api_key: object) -> str:
     if _SENDABLE.fullmatch(secret) is None:
         raise AuthenticationError()
     return secret
+
+
+def _url_of(registry_url: str, path: str, query: Optional[Query]) -> str:
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    return registry_url + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
 
 
 def segment_of(name: str) -> str:

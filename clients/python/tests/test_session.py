@@ -63,6 +63,14 @@ class BrowserLogin(World):
         self.assertIn(f"LoginError: {self.registry.url} has no login: programs on its machine need none", ended.stderr)
         self.assertFalse(self.log.exists())
 
+    def test_is_not_needed_where_no_one_logs_in(self) -> None:
+        sdk.configure(self.registry.url)
+        with self.assertRaisesRegex(sdk.NotLoggedInError, "call login"):
+            sdk.search("cat")
+        self.registry.canned["/v1/objects"] = (200, {}, b'{"items": []}')
+        self.assertEqual(sdk.search("cat"), [])
+        self.assertIsNone(sdk.logged_in())
+
     def test_shows_what_the_registry_refuses(self) -> None:
         self.registry.canned["/login/token"] = (400, {}, json.dumps({"code": "login.invalid-grant", "detail": "no"}).encode())
         ended = self.python(LOGIN, env=self.env)
