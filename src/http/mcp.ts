@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { operationsOf, type Context, type PlacedRow, type ControlName } from '../api/contract.ts';
 import { checkRequest, type AnyRequest } from '../api/row.ts';
 import { mcpRows } from '../api/mcp.ts';
-import { inTime } from '../pipeline/serving/async.ts';
+import { inTime } from '../domain/in-time.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Callers } from './caller.ts';
 import type { Handler } from './routes.ts';

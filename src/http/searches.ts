@@ -3,7 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { type ControlName, operationsOf, type AnyOperation, type Operations } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { inTime, withDeadline } from '../pipeline/serving/async.ts';
+import { inTime } from '../domain/in-time.ts';
+import { withDeadline } from '../pipeline/serving/async.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 
 /** An operation that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */

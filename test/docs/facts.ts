@@ -140,7 +140,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['`maxReceiveCount` is {},', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
   ],
   'docs/guides/connect.md': [
-    ['every hour, and {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
+    ['every hour, {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
     ['connects {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')],
   ],
   'docs/guides/container.md': [

@@ -1,9 +1,11 @@
 /** Sends requests to S3, and returns the raw answer together with the SDK's output or error. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { z } from 'zod';
 import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { inTime } from '../../domain/in-time.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
@@ -44,7 +46,8 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
     try {
       const client = watch(clientFor(question.region));
       const sent = holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)));
-      const output = await withSignal(sent, signal);
+      // the request itself may still wait for credentials or for its retry
+      const output = await inTime(sent, signal);
       trace.ended(undefined, holder.answer);
       return { ok: true, output, answer: holder.answer };
     } catch (error) {
@@ -55,18 +58,10 @@ export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<C
   };
 }
 
-/** Waits for a request until the signal is aborted. The request itself may still wait for credentials or for its retry. */
-export async function withSignal<Value>(request: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
-  if (signal === undefined) return request;
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([request, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
+/** Whether the answer has the status 200 and a body that nothing has read. */
+export function hasBody(response: unknown): response is { readonly statusCode: 200; body: Readable } {
+  if (typeof response !== 'object' || response === null || !('statusCode' in response) || !('body' in response)) return false;
+  return response.statusCode === 200 && response.body instanceof Readable;
 }
 
 function beginAttempt(holder: AnswerHolder): ReturnType<Attempt> {

@@ -4,7 +4,6 @@
  */
 import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
-import { Readable } from 'node:stream';
 import { type ListObjectsV2CommandOutput, type S3Client, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../../domain/events/fields.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -16,7 +15,7 @@ import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/po
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
-import { createAsk, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
+import { createAsk, hasBody, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
 
 interface S3ListingDependencies {
@@ -254,12 +253,6 @@ function readBody(response: { body: unknown }, bytes: Buffer): ListingFields | u
   if (listing === undefined && !LISTING_ROOT.test(xml)) throw new Error('the body is not a listing');
   response.body = listing === undefined ? bytes : READ_ALREADY;
   return listing;
-}
-
-/** Whether the answer has the status 200 and a body that nothing has read. */
-function hasBody(response: unknown): response is { readonly statusCode: 200; body: Readable } {
-  if (typeof response !== 'object' || response === null || !('statusCode' in response) || !('body' in response)) return false;
-  return response.statusCode === 200 && response.body instanceof Readable;
 }
 
 /** The page that the SDK parsed, in the same form. */

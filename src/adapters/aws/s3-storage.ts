@@ -11,9 +11,10 @@ import {
   GetObjectTaggingCommand,
 } from '@aws-sdk/client-s3';
 import { FaultError } from '../../domain/fault.ts';
+import { inTime } from '../../domain/in-time.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { ObjectStorage, ObservedState } from '../../pipeline/ports/storage.ts';
-import { createAsk, isAbsence, isFromS3, observedAt, withSignal, type Ask, ownerInput } from './s3-ask.ts';
+import { createAsk, isAbsence, isFromS3, observedAt, type Ask, ownerInput } from './s3-ask.ts';
 import { sendHead } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
 import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
@@ -125,7 +126,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock, traci
       request = headBucket(target).finally(() => confirming.delete(id));
       confirming.set(id, request);
     }
-    await withSignal(request, signal);
+    await inTime(request, signal);
   }
 
   async function headBucket(target: Target): Promise<void> {

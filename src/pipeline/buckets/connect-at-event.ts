@@ -14,7 +14,8 @@ import type { BucketRecord, BucketSource } from '../../domain/bucket.ts';
 import { circuitOf, FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { dialectFacts, type ChangeRecord } from '../../domain/events/record.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { inTime, withDeadline } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
+import { withDeadline } from '../serving/async.ts';
 import type { ConnectBucket } from './connect.ts';
 import type { WithPorts } from '../ports/ports.ts';
 

@@ -20,7 +20,7 @@ import {
   type WriteRequest,
 } from '../observing/bulk-writer.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import { inTime } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /**
@@ -74,7 +74,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
       waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined, pushedBackSentAtMs: 0 });
     });
     pump();
-    return signal === undefined ? promise : inTime(promise, signal);
+    return inTime(promise, signal);
   }
 
   function pump(): void {

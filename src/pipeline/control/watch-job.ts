@@ -4,7 +4,7 @@ import { hasEnded } from '../../domain/reindex/job.ts';
 import type { Job } from '../../api/jobs.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import { inTime } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
 
 /** The interval of reads: short enough for a person who watches, while each read costs a few requests to the state store. */
 const LOOK_INTERVAL_MS = 1_000;

@@ -9,7 +9,7 @@
  */
 import PQueue from 'p-queue';
 import type { Clock } from '../ports/clock.ts';
-import { inTime } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
 
 /** One write a second for each record. Even a hundred workers stay far below what a store can take. */
 const INTERVAL_MS = 1_000;
@@ -51,7 +51,7 @@ export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs =
     const batch = joined(own.next, item);
     own.next = batch;
     if (!own.isRunning) void run(id, own);
-    await (signal === undefined ? batch.written.promise : inTime(batch.written.promise, signal));
+    await inTime(batch.written.promise, signal);
   };
 
   function writesOf(id: string): RecordWrites<Item> {

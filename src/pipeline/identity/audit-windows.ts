@@ -10,7 +10,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
-import { inTime } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
 import { newAuditRecord, storeAuditRecord } from './audited.ts';
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';

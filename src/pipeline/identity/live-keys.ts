@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import { inTime } from '../serving/async.ts';
+import { inTime } from '../../domain/in-time.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 

@@ -1,18 +1,6 @@
 /** Waits that end before the work does. The work itself is never stopped by them. */
+import { inTime } from '../../domain/in-time.ts';
 import type { Clock } from '../ports/clock.ts';
-
-/** Resolves or rejects as `work` does, or rejects with the signal's reason when it is aborted first. */
-export async function inTime<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
 
 /** Returns whether `work` ended before the signal was aborted. Rejects if the work rejects first. */
 export function endedBy(work: Promise<void>, signal: AbortSignal): Promise<boolean> {

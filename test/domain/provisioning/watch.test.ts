@@ -30,6 +30,17 @@ describe('a check of a connection is due', () => {
     expect(due(checked('ok'), applied)).toBe('hourly');
   });
 
+  it.each(['broken', 'unknown'] as const)(
+    'Fix: after as long as it has been %s, from a minute to an hour, since that is shown until then',
+    (state) => {
+      const dueAfter = (lastedMs: number): number | undefined =>
+        [59_999, 60_000, 299_999, 300_000, HOUR_MS - 1, HOUR_MS].find(
+          (ms) => due(checked(state, { atMs: NOW - ms, sinceMs: NOW - ms - lastedMs }), applied) !== 'no',
+        );
+      expect([0, 60_000, 300_000, 5 * HOUR_MS].map(dueAfter)).toEqual([60_000, 60_000, 300_000, HOUR_MS]);
+    },
+  );
+
   it('5 and 30 s after a change, once each', () => {
     const changed = { state: 'applied', changedAtMs: NOW } as const;
     const early = checked('ok', { atMs: NOW - 1_000 });

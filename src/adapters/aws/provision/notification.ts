@@ -1,5 +1,4 @@
 /** Reads and writes the notification configuration of a bucket. LocalStack does not check ExpectedBucketOwner; AWS answers 403. */
-import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import {
   GetBucketNotificationConfigurationCommand,
@@ -14,7 +13,7 @@ import { printable } from '../../../domain/printable.ts';
 import { RequestError, type RequestErrorCode } from '../../../domain/request-error.ts';
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { createAsk, isRepeated } from '../s3-ask.ts';
+import { createAsk, hasBody, isRepeated } from '../s3-ask.ts';
 import type { ClientsFor } from './refusals.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../s3-faults.ts';
 
@@ -43,7 +42,9 @@ export function createS3Notification({
       const reply = await asker(clientFor, account)(question, signal, {
         send: (client, options) => client.send(command, options),
         read: async (response) => {
-          xml = await readBody(response);
+          if (!hasBody(response)) return;
+          xml = (await buffer(response.body)).toString('utf8');
+          Object.assign(response, { body: READ_ALREADY });
         },
       });
       if (!reply.ok) throw readFault(question, reply, account);
@@ -64,17 +65,6 @@ export function createS3Notification({
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };
-}
-
-async function readBody(response: unknown): Promise<string | undefined> {
-  if (!hasBody(response) || !(response.body instanceof Readable)) return undefined;
-  const bytes = await buffer(response.body);
-  response.body = READ_ALREADY;
-  return bytes.toString('utf8');
-}
-
-function hasBody(response: unknown): response is { readonly statusCode: 200; body: unknown } {
-  return typeof response === 'object' && response !== null && 'statusCode' in response && response.statusCode === 200 && 'body' in response;
 }
 
 /** A text of AWS in a reason. */

@@ -23,6 +23,8 @@ const APPLYING_MS = 600_000;
 /** A bucket that is wired by hand is connected before or after its wiring: for so long the watch checks it each minute, until events are known to arrive. */
 const WIRING_MS = 600_000;
 const WIRING_CHECK_MS = 60_000;
+/** S3 may not have answered for a moment. */
+const TROUBLE_CHECK_MS = 60_000;
 /** Enough to show the kind of trouble. The doctor shows all. */
 const FINDINGS_MAX = 3;
 const WHAT_LENGTH_MAX = 500;
@@ -61,8 +63,11 @@ export function isBeingMade(connection: Watched | undefined, nowMs: number): boo
   return connection.state === 'removing' || (connection.state === 'applying' && nowMs - (connection.changedAtMs ?? 0) < APPLYING_MS);
 }
 
-function intervalOf({ createdAtMs, provenAtMs }: Seen, nowMs: number): number {
-  return provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS ? WIRING_CHECK_MS : CHECK_MS;
+/** What is broken or could not be read is checked again after as long as it has been so: it is shown until then, and may be mended. */
+function intervalOf({ createdAtMs, provenAtMs, connectionCheck: last }: Seen, nowMs: number): number {
+  if (provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS) return WIRING_CHECK_MS;
+  if (last?.state !== 'broken' && last?.state !== 'unknown') return CHECK_MS;
+  return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
 }
 
 export interface Checked {
