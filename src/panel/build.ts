@@ -15,6 +15,10 @@ export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url)
 const LICENSES =
   '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query and TanStack Virtual, Copyright (c) 2021-present Tanner Linsley; uPlot, Copyright (c) 2022 Leon Sorokin (all licensed under MIT), and d3-hierarchy, Copyright 2010-2021 Mike Bostock (licensed under ISC) */';
 
+/** Five tally marks. */
+const ICON =
+  "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='3' fill='%232a55d5'/><path d='M4 4v8M6.7 4v8M9.3 4v8M12 4v8M2.5 10.5l11-5' stroke='white' stroke-width='1.2'/></svg>";
+
 interface PageFiles {
   readonly script: string;
   /** What the script cannot begin without: browsers load it at the same time. */
@@ -32,7 +36,7 @@ function pageOf({ script, parts, style }: PageFiles): string {
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>Tally</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${style}">
 ${parts.map((part) => `<link rel="modulepreload" href="${part}">`).join('\n')}
 </head>
