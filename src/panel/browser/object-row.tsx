@@ -90,6 +90,8 @@ function keyLink({ bucket, key }: StoredObject, search: Search) {
 
 /** Longer keys are cut on most screens: a tooltip shows the whole key. */
 const LONG_KEY = 80;
+/** A key of this length has room in most tables. */
+const SHORT_KEY = 40;
 /** Of a name that is cut in its middle this much of its end stays: a number, a time, the extension. */
 const TAIL = 16;
 
@@ -101,7 +103,7 @@ function keyText(key: string) {
   const end = name.length > 2 * TAIL ? endOf(name) : 0;
   return [
     cut > 0 && (
-      <bdi key="folder" class="text quiet cut">
+      <bdi key="folder" class={key.length > SHORT_KEY ? 'text quiet cut' : 'text quiet'}>
         {visibleText(key.slice(0, cut))}
       </bdi>
     ),
