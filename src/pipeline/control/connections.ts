@@ -5,8 +5,8 @@ import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import { commandOf } from '../../domain/commands.ts';
-import { adviceAbout, isFaultCode } from '../../domain/fault.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { adviceAbout, faultOf, isFaultCode } from '../../domain/fault.ts';
+import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
@@ -18,6 +18,7 @@ import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { CheckConnection } from '../provision/watch.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -25,6 +26,7 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly checkConnection: CheckConnection;
+  readonly storage: Pick<ObjectStorage, 'firstKey'>;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -33,7 +35,7 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly adopt?: 'true' | 'false';
 }
 
-export function createConnections({ state, provisioning, connectBucket, checkConnection, clock }: ConnectionDependencies) {
+export function createConnections({ state, provisioning, connectBucket, checkConnection, storage, clock }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
@@ -61,6 +63,19 @@ export function createConnections({ state, provisioning, connectBucket, checkCon
       await checkAgain(wish.bucket, signal);
     }
     return appliedView(request.bucket, applied);
+  }
+
+  /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
+  async function listingFindings({ bucket, region, account }: BucketRecord, signal: AbortSignal): Promise<readonly Finding[]> {
+    try {
+      await storage.firstKey({ bucket, region, account }, signal);
+      return [];
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      const what = `${bucket} cannot be listed: ${reason}`;
+      return [broken(code, what, 'a re-index, which repairs the index, needs the list', adviceAbout(code, bucket))];
+    }
   }
 
   return {
@@ -91,8 +106,9 @@ export function createConnections({ state, provisioning, connectBucket, checkCon
     },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
-      const found = await checkConnection(record, signal);
-      return diagnosisView(bucket, [...waitingFindings(record, await listCircuits(state, clock.nowMs())), ...found]);
+      const found = [...waitingFindings(record, await listCircuits(state, clock.nowMs())), ...(await checkConnection(record, signal))];
+      const unlisted = await listingFindings(record, signal);
+      return diagnosisView(bucket, [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))]);
     },
     /**
      * Makes the notification of the bucket again before its re-index, in one pass of an apply: a second one would last longer than
@@ -121,16 +137,8 @@ function waitingFindings(record: BucketRecord, circuits: readonly CircuitRecord[
   const { bucket } = record;
   const { code, reason } = circuitOfBucket(circuits, record) ?? {};
   if (code === undefined) return [];
-  return [
-    {
-      code,
-      severity: 'broken',
-      what: `the events of ${bucket} wait: ${reason}`,
-      why: 'what they say is in the index only after that',
-      fix: isFaultCode(code) ? adviceAbout(code, bucket) : commandOf('doctor', bucket),
-      blocks: false,
-    },
-  ];
+  const fix = isFaultCode(code) ? adviceAbout(code, bucket) : commandOf('doctor', bucket);
+  return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
 }
 
 interface ApplyFields {

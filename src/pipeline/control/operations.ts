@@ -125,7 +125,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const listBuckets = createListBuckets({ state, statuses });
   const activity = createActivity({ state, deadLetters });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
-  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, clock });
+  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const exportState = createExportState({ state });

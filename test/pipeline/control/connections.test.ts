@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -29,6 +30,38 @@ describe('the doctor', () => {
     const { status, findings } = await connections.diagnose('photos', signal);
     expect(status).toBe('broken');
     expect(findings[0]).toMatchObject({ code, what: 'the events of photos wait: so', fix: expect.stringContaining(fix) });
+  });
+
+  it('says of a bucket whose list is denied that nothing can repair its index', async () => {
+    const { storage, connections } = await startWorld();
+    await connections.apply('photos', {}, 'test', signal);
+    expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'ok', findings: [] });
+    storage.firstKey = () => Promise.reject(new FaultError('object.denied', 'ListObjectsV2 photos: 403 AccessDenied'));
+    const { status, findings } = await connections.diagnose('photos', signal);
+    expect(status).toBe('broken');
+    expect(findings).toMatchObject([
+      {
+        code: 'object.denied',
+        what: 'photos cannot be listed: ListObjectsV2 photos: 403 AccessDenied',
+        fix: expect.stringContaining('s3:ListBucket'),
+      },
+    ]);
+  });
+
+  it('says once what keeps both events and the list', async () => {
+    const { clock, state, storage, connections } = await startWorld();
+    await connections.apply('photos', {}, 'test', signal);
+    storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
+    const ref = refs.circuit('bucket', 'photos');
+    await updateRecord(state, ref, () => ({
+      level: 'bucket' as const,
+      name: 'photos',
+      code: 's3.throttled',
+      reason: 'so',
+      sinceMs: 1,
+      seenAtMs: clock.nowMs(),
+    }));
+    expect((await connections.diagnose('photos', signal)).findings).toMatchObject([{ what: 'the events of photos wait: so' }]);
   });
 });
 

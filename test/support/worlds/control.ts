@@ -94,7 +94,7 @@ export function createControlWorld({
     add: createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
     /** Their checks find every part in order. */
-    connections: createConnections({ state, provisioning, connectBucket, checkConnection, clock }),
+    connections: createConnections({ storage, state, provisioning, connectBucket, checkConnection, clock }),
     allJobs,
     allGaps: () => listAllRecords(state, 'gap', gapSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),
