@@ -144,7 +144,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   it('shows the beginning and the end of the name of a long key, however wide the screen is', async () => {
     const names = ['short.txt', `part-00017-${'4f0c9b1e-'.repeat(9)}c000.snappy.parquet`];
-    const items = ['', 'a/', 'warehouse/'.repeat(12)].flatMap((folder) => names.map((name) => ({ ...objectDocument, key: folder + name })));
+    const items = ['', 'photos/', 'warehouse/'.repeat(12)].flatMap((folder) =>
+      names.map((name) => ({ ...objectDocument, key: folder + name })),
+    );
     const long = await startPanelWorld({ operations: { searchObjects: async () => ({ items }) } });
     const { page } = await open({});
     for (const width of [360, 768, 1_280]) {
