@@ -70,7 +70,7 @@ function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessChe
   return {
     status: 'warning',
     code,
-    detail: `${what} does not answer for ${parts.join(', ')}: records that need it wait, and all others are served`,
+    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait, and all others are served`,
     advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
   };
 }

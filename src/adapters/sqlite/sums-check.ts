@@ -6,8 +6,10 @@ import { z } from 'zod';
 import type { SumsCorrection } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { unlessEnded } from './functions.ts';
-import { NO_HOUR, storeFolder, storeHour } from './sums.ts';
+import { deleteEmptyFolder, deleteEmptyHour, NO_HOUR, storeFolder, storeHour } from './sums.ts';
 
+/** Of a larger bucket the sums are not compared: SQLite sorts all of its objects, a million in some 100 MB of temporary files, which may be memory. */
+const OBJECTS_MAX = 1_000_000;
 /** Groups that one transaction corrects, in about 50 ms. */
 const GROUPS_MAX = 10_000;
 
@@ -25,12 +27,12 @@ export interface SumsDifferences {
 
 type Statement = SqliteSession['statement'];
 
-/** What the sums of the bucket lack; undefined if it was not created. It reads all of its objects, a million in four seconds. */
+/** What the sums of the bucket lack; undefined if it was not created or is too large. It reads all of its objects, a million in four seconds. */
 export function sumsDifferences(connection: SqliteConnection, bucket: string): SumsDifferences | undefined {
   return connection.use(({ statement, snapshot }) =>
     snapshot(() => {
       const id = idOf(statement, bucket);
-      if (id === undefined) return undefined;
+      if (id === undefined || isTooLarge(statement, bucket)) return undefined;
       const folders = { folder: 'tally_folder(key)', class: `ifnull(class, '')`, extension: `ifnull(extension, '')` };
       const hours = { hour: `ifnull(tally_hour(modified), ${NO_HOUR})` };
       const differences = (table: string, groups: Readonly<Record<string, string>>) =>
@@ -42,6 +44,11 @@ export function sumsDifferences(connection: SqliteConnection, bucket: string): S
       };
     }),
   );
+}
+
+function isTooLarge(statement: Statement, bucket: string): boolean {
+  const sql = 'SELECT 1 FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND bucket = ? LIMIT 1 OFFSET ?';
+  return statement(sql).get(bucket, OBJECTS_MAX) !== undefined;
 }
 
 /** `groups`: the columns of the table that name a group, and what they are of an object. */
@@ -68,9 +75,14 @@ export function correctSums(
   return connection.use(({ statement, transaction }) =>
     transaction(() => {
       if (idOf(statement, bucket) !== id) return undefined;
-      for (const change of folders) storeFolder(statement, { bucket, ...change });
-      for (const change of hours) storeHour(statement, { bucket, ...change });
-      for (const table of ['folders', 'hours']) statement(`DELETE FROM ${table} WHERE bucket = ? AND objects = 0`).run(bucket);
+      for (const change of folders) {
+        storeFolder(statement, { bucket, ...change });
+        deleteEmptyFolder(statement, { bucket, ...change });
+      }
+      for (const change of hours) {
+        storeHour(statement, { bucket, ...change });
+        deleteEmptyHour(statement, { bucket, ...change });
+      }
       const sum = (field: 'objects' | 'bytes'): number => folders.reduce((total, change) => total + change[field], 0);
       const more = Math.max(folders.length, hours.length) === GROUPS_MAX;
       return { groups, objects: sum('objects'), bytes: sum('bytes'), more };

@@ -84,28 +84,43 @@ function keyOf({ bucket, folder, class: storageClass, extension }: Group): strin
   return `${bucket} ${storageClass} ${extension.length} ${extension}${folder}`;
 }
 
-export function storeHour(
-  statement: Statement,
-  { bucket, hour, objects, bytes }: Change & { readonly bucket: string; readonly hour: number },
-): void {
+interface HourGroup {
+  readonly bucket: string;
+  readonly hour: number;
+}
+
+export function storeHour(statement: Statement, change: Change & HourGroup): void {
+  const { bucket, hour, objects, bytes } = change;
   statement(
     `INSERT INTO hours (bucket, hour, objects, bytes) VALUES (?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET objects = objects + excluded.objects, bytes = bytes + excluded.bytes`,
   ).run(bucket, hour, objects, bytes);
-  if (objects < 0) statement('DELETE FROM hours WHERE bucket = ? AND hour = ? AND objects = 0').run(bucket, hour);
+  if (objects < 0) deleteEmptyHour(statement, change);
 }
 
-export function storeFolder(
-  statement: Statement,
-  { bucket, folder, class: storageClass, extension, objects, bytes }: Change & Group,
-): void {
-  const group = [bucket, folder, storageClass, extension] as const;
+/** Of a row without objects whose bytes are wrong the difference must stay until it is corrected. */
+export function deleteEmptyHour(statement: Statement, { bucket, hour }: HourGroup): void {
+  statement('DELETE FROM hours WHERE bucket = ? AND hour = ? AND objects = 0 AND bytes = 0').run(bucket, hour);
+}
+
+export function storeFolder(statement: Statement, change: Change & Group): void {
+  const { objects, bytes } = change;
   statement(
     `INSERT INTO folders (bucket, folder, class, extension, objects, bytes) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET objects = objects + excluded.objects, bytes = bytes + excluded.bytes`,
-  ).run(...group, objects, bytes);
-  if (objects >= 0) return;
-  statement('DELETE FROM folders WHERE bucket = ? AND folder = ? AND class = ? AND extension = ? AND objects = 0').run(...group);
+  ).run(...columnsOf(change), objects, bytes);
+  if (objects < 0) deleteEmptyFolder(statement, change);
+}
+
+/** Of a row without objects whose bytes are wrong the difference must stay until it is corrected. */
+export function deleteEmptyFolder(statement: Statement, group: Group): void {
+  statement('DELETE FROM folders WHERE bucket = ? AND folder = ? AND class = ? AND extension = ? AND objects = 0 AND bytes = 0').run(
+    ...columnsOf(group),
+  );
+}
+
+function columnsOf({ bucket, folder, class: storageClass, extension }: Group) {
+  return [bucket, folder, storageClass, extension] as const;
 }
 
 /** Deletes some rows of a removed bucket; returns how many. */

@@ -74,11 +74,13 @@ export function objectRow(of: StoredObject, { row, slot }: { readonly row: numbe
 function keyLink({ bucket, key }: StoredObject, search: Search) {
   const isBeside = search.view === 'list';
   const { text, isJson } = copiedKey(key);
+  const whole = visibleText(key);
   return (
     <a
       href={isBeside ? hrefOf('search', opening(search, { bucket, key })) : hrefOf('object', { bucket, key })}
       onClick={isBeside ? followBeside : followLink}
-      title={key.length > LONG_KEY ? visibleText(key.slice(-LONG_KEY)) : undefined}
+      title={key.length > LONG_KEY ? whole : undefined}
+      aria-label={whole}
       data-row
       data-copy={text}
       data-json={isJson}
@@ -100,7 +102,8 @@ function keyText(key: string) {
   const slash = key.lastIndexOf('/') + 1;
   const cut = slash === key.length ? 0 : slash;
   const name = key.slice(cut);
-  const end = name.length > 2 * TAIL ? endOf(name) : 0;
+  const isLong = name.length > 2 * TAIL;
+  const end = isLong && !FROM_THE_RIGHT.test(name) ? endOf(name) : 0;
   return [
     cut > 0 && (
       <bdi key="folder" class={key.length > SHORT_KEY ? 'text quiet cut' : 'text quiet'}>
@@ -112,17 +115,20 @@ function keyText(key: string) {
         {visibleText(name.slice(0, end))}
       </bdi>
     ),
-    <bdi key="name" class="text">
+    <bdi key="name" class={isLong && end === 0 ? 'text cut' : 'text'}>
       {visibleText(name.slice(end))}
     </bdi>,
   ];
 }
 
-/** Where the end of a name begins: at no half of a character, and at no mark of the one before it. */
+/** Hebrew, Arabic and their neighbours: the two parts of such a name would stand in the wrong order. */
+const FROM_THE_RIGHT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
+const characters = new Intl.Segmenter();
+
+/** Where the end of a name begins: within no character as a person sees it, such as an emoji of several parts. */
 function endOf(name: string): number {
-  let end = name.length - TAIL;
-  while (end > 0 && /[\uDC00-\uDFFF\u200D\p{M}]/u.test(name.charAt(end))) end -= 1;
-  return end;
+  const end = name.length - TAIL;
+  return characters.segment(name).containing(end)?.index ?? end;
 }
 
 function sizeCell(bytes: number | undefined) {

@@ -41,12 +41,18 @@ export function createMeasureGrowth({ state, objects, usage, maintenance, clock,
     return rows === 'too-slow' ? { reason: rows } : { objects: sumOf(rows, 'objects'), bytes: sumOf(rows, 'bytes') };
   }
 
+  /** A comparison that fails is made again on the next day, and keeps no growth from being recorded. */
   async function correctSums(bucket: string, signal: AbortSignal | undefined): Promise<void> {
-    for (let isMore = true; isMore;) {
-      const { more = false, ...found } = (await maintenance.correctSums(bucket, signal)) ?? {};
-      if ('groups' in found)
-        telemetry.error('stored sums differed from the objects of the bucket, and were corrected', { bucket, ...found, advice: ADVICE });
-      isMore = more;
+    try {
+      for (let isMore = true; isMore;) {
+        const { more = false, ...found } = (await maintenance.correctSums(bucket, signal)) ?? {};
+        if ('groups' in found)
+          telemetry.error('stored sums differed from the objects of the bucket, and were corrected', { bucket, ...found, advice: ADVICE });
+        isMore = more;
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      telemetry.requestFailed(`compare the stored sums of ${bucket}`, error);
     }
   }
 

@@ -5,7 +5,7 @@ import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
 import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import { commandOf } from '../../domain/commands.ts';
-import { adviceAbout, faultOf, isFaultCode } from '../../domain/fault.ts';
+import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -74,7 +74,8 @@ export function createConnections({ state, provisioning, connectBucket, checkCon
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
       const what = `${bucket} cannot be listed: ${reason}`;
-      return [broken(code, what, 'a re-index, which repairs the index, needs the list', adviceAbout(code, bucket))];
+      const found = broken(code, what, 'a re-index, which repairs the index, needs the list', adviceAbout(code, bucket));
+      return [isRefusal(code) ? found : { ...found, severity: 'unknown' }];
     }
   }
 
@@ -130,6 +131,11 @@ export function createConnections({ state, provisioning, connectBucket, checkCon
       );
     },
   };
+}
+
+/** What does not pass by itself. */
+function isRefusal(code: FaultCode): boolean {
+  return code === 'object.denied' || code === 'bucket.denied' || code === 'bucket.missing';
 }
 
 /** What keeps events that have arrived from the index: the watch of the connection does not see it. */

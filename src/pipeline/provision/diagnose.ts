@@ -121,14 +121,14 @@ export function createDiagnose({
     return first === undefined ? wish : atQueue(wish, first);
   }
 
-  /** Who wired it chose one of the bucket queues. Where its events reach none, the findings are those of the first. */
+  /** Who wired it chose one of the bucket queues. Where none is known to get its events, the findings are those of the first. */
   async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
     const { wish } = await wishOf(handMade(record), signal);
     const found = await diagnoseWired(wish, signal);
-    if (statusOf(found) !== 'broken') return found;
+    if (isDelivered(found)) return found;
     for (const queueUrl of queueUrls.slice(1)) {
       const elsewhere = await diagnoseWired(atQueue(wish, await readBucketQueue(queueUrl, undefined, signal)), signal);
-      if (statusOf(elsewhere) !== 'broken') return elsewhere;
+      if (isDelivered(elsewhere)) return elsewhere;
     }
     return found;
   }
@@ -159,6 +159,11 @@ export function createDiagnose({
     const topicArn = completeTopic(read.configuration);
     return { wish: topicArn === undefined ? wish : { ...wish, source: 'topic', topicArn }, isStraight: false };
   }
+}
+
+function isDelivered(findings: readonly Finding[]): boolean {
+  const status = statusOf(findings);
+  return status === 'ok' || status === 'degraded';
 }
 
 /** A bucket that was wired by hand has no record of it: its topic, if it is known, is checked like one of another team. */

@@ -82,8 +82,14 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     if (fault === undefined) report('bucket', bucketQueueUrls);
     const deadLetterUrls = deadLetterQueues().map(({ queueUrl }) => queueUrl);
     let deadLetterFault: Fault | undefined;
-    for (const url of deadLetterUrls) deadLetterFault = (await read(url, signal)) ?? deadLetterFault;
-    if (deadLetterFault === undefined && deadLetterUrls.length > 0) report('dead-letter', deadLetterUrls);
+    const readable: string[] = [];
+    for (const url of deadLetterUrls) {
+      const unread = await read(url, signal);
+      if (unread === undefined) readable.push(url);
+      deadLetterFault = unread ?? deadLetterFault;
+    }
+    // a lower bound: letters that are known must not be hidden by another queue that cannot be read
+    if (readable.length > 0) report('dead-letter', readable);
     lastDeadLetterFault = deadLetterFault;
   }
 

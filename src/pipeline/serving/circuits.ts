@@ -21,7 +21,7 @@ const CLUSTER_MIN_MS = 1_000;
 const INDICES_ASKED_MS = 30_000;
 const NOTHING_ACCEPTED_MS = 10_000;
 
-/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time. */
+/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time: later failures are others. */
 const SHOWN_MS = 1_200_000;
 
 export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'cluster'> {
@@ -104,7 +104,8 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       keys: new Set<string>(),
       buckets: new Set<string>(),
     };
-    const streak = streaks.get(id) ?? none;
+    const known = streaks.get(id);
+    const streak = known !== undefined && nowMs - known.lastMs < SHOWN_MS ? known : none;
     streak.count += 1;
     streak.fault = fault;
     streak.lastMs = nowMs;

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { correctSums, sumsDifferences } from '../../../src/adapters/sqlite/sums-check.ts';
 import { createMeasureGrowth } from '../../../src/pipeline/calendar/measure-growth.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { live, tombstone } from '../../contracts/world.ts';
@@ -48,7 +50,7 @@ async function setUp(hasReaders: boolean) {
     database.exec(sql);
     database.close();
   };
-  return { store, stored, damage };
+  return { store, stored, damage, path };
 }
 
 const DAMAGES = [
@@ -128,4 +130,27 @@ it('Fix: stored sums that differ from the objects are noticed within a day, said
   expect((await store.state.get(`growth:${BUCKET}`))?.record).toMatchObject({ days: [{ day: '2026-11-20', objects: 10, bytes: 80 }] });
   await visit(recordOf('neighbour', { createdAtMs: 0, lastComparedAtMs: 1 }), signal);
   expect(stored()).toEqual(before);
+});
+
+it('a difference in bytes alone is not lost when the objects of its group are deleted before it is corrected', async () => {
+  const { store, stored, damage, path } = await setUp(false);
+  await write(store, ['r/a']);
+  const before = stored();
+  await write(store, ['r/b'], { clock: 9_000, size: 20 });
+  damage(`UPDATE folders SET objects = 1, bytes = 10 WHERE folder = 'r/'`);
+  const connection = createSqliteConnection(path, 1_000);
+  onTestFinished(() => connection.close());
+  const differences = sumsDifferences(connection, BUCKET);
+  await store.objects.write([{ document: tombstone(BUCKET, 'r/b', { clock: 10_000 }), equalClock: 'accept' }]);
+  correctSums(connection, BUCKET, differences!);
+  expect(stored()).toEqual(before);
+});
+
+it('the growth of a day is recorded though the sums cannot be compared', async () => {
+  const { store } = await setUp(false);
+  const clock = createFakeClock({ startMs: Date.UTC(2026, 10, 20) });
+  const maintenance = { ...store.maintenance, correctSums: () => Promise.reject(new Error('database or disk is full')) };
+  const { visit } = createMeasureGrowth({ ...store, maintenance, clock, telemetry: createFakeTelemetry() });
+  await visit(recordOf(BUCKET, { createdAtMs: 0, lastComparedAtMs: 1 }), new AbortController().signal);
+  expect((await store.state.get(`growth:${BUCKET}`))?.record).toMatchObject({ days: [{ day: '2026-11-20', objects: 10 }] });
 });

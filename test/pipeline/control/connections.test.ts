@@ -52,6 +52,8 @@ describe('the doctor', () => {
     const { clock, state, storage, connections } = await startWorld();
     await connections.apply('photos', {}, 'test', signal);
     storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
+    // it may pass, so that it is no defect of the connection
+    expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 's3.throttled' }] });
     const ref = refs.circuit('bucket', 'photos');
     await updateRecord(state, ref, () => ({
       level: 'bucket' as const,

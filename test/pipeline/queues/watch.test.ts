@@ -122,6 +122,17 @@ describe('the watch', () => {
     expect(set.watch.deadLetterQueues().map(({ queueUrl }) => queueUrl)).toEqual(['http://q/mine', 'http://q/one-dead', DEAD]);
   });
 
+  it('shows the letters of one dead-letter queue though another cannot be read', async () => {
+    const world = setUp();
+    world.answers.set(ONE, depth(0, 0, { deadLetterQueueUrl: 'http://q/one-dead' }));
+    world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: DEAD }));
+    world.answers.set('http://q/one-dead', depth(4, 0));
+    world.answers.set(DEAD, gone);
+    await world.watch.start(world.stopping.signal);
+    expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 4, 0));
+    expect(world.watch.deadLetterFault()).toMatchObject({ code: 'queue.unreachable' });
+  });
+
   it('tells a failure, keeps what it knew, and goes on; Fix: it shows no depth of before meanwhile', async () => {
     const world = setUp({ deadLetterQueueUrl: DEAD });
     const shown = (): readonly unknown[] => [...new Set(world.telemetry.labels('tally_queue_messages').map(({ queue }) => queue))];
