@@ -4,7 +4,7 @@ import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
-import { createPrivateFile, readTextFile } from './adapters/private-file.ts';
+import { readTextFile } from './adapters/text-file.ts';
 import { processActor } from './adapters/process-actor.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { browserOf } from './client/browser.ts';
@@ -148,14 +148,7 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { openQueuePair } = await import('./app/core.ts');
     return openQueuePair(settings, aws);
   },
-  createFile: createPrivateFile,
   readText: readTextFile,
-  openImport: async (settings, aws) => {
-    // the index file may not exist yet, and has the records of users
-    process.umask(process.umask() | PRIVATE_UMASK);
-    const { openImport } = await import('./app/core.ts');
-    return openImport(settings, aws);
-  },
   serve,
 });
 

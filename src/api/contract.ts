@@ -20,7 +20,6 @@ import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
 import { seriesRows } from './series.ts';
 import { documentRows, healthRows } from './service.ts';
-import { stateRows } from './state.ts';
 import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
 
@@ -39,7 +38,6 @@ const controlRows = {
   ...auditRows,
   ...userRows,
   ...accessRows,
-  ...stateRows,
 };
 /** The operations that the listeners answer themselves. */
 const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };

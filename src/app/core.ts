@@ -36,7 +36,6 @@ import { createAudited } from '../pipeline/identity/audited.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type CheckedOperations } from '../api/contract.ts';
-import { createImportState, type ImportState } from '../pipeline/control/import-state.ts';
 import { createOperations } from '../pipeline/control/operations.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
@@ -366,17 +365,6 @@ export async function readDeadLetterArns(settings: Settings, environment: OuterE
   } finally {
     aws.close();
   }
-}
-
-/** Opens the store of the settings for an import; close() ends its connections. Nothing is created before the import. */
-export async function openImport(
-  settings: Settings,
-  environment: OuterEnvironment,
-): Promise<{ readonly importState: ImportState; close(): Promise<void> }> {
-  // a command reports by its output and exit code, so it writes no log
-  const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
-  const store = await createStore(settings, await awsAddresses(settings, environment, undefined), { telemetry, isServing: false });
-  return { importState: createImportState({ store, clock: systemClock, telemetry }), close: () => store.close() };
 }
 
 function embeddedQueuesAt(endpoint: string): Queues {

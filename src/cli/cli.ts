@@ -11,7 +11,6 @@ import { FaultError } from '../domain/fault.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
-import type { ImportState } from '../pipeline/control/import-state.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { withCommandsTyped, commandOf } from '../domain/commands.ts';
@@ -33,15 +32,6 @@ export interface Output {
 export interface Signals {
   once(signal: 'SIGINT', listener: () => void): unknown;
   off(signal: 'SIGINT', listener: () => void): unknown;
-}
-
-/** A file that a command writes. */
-interface NewFile {
-  write(text: string): void;
-  /** Closes the file. */
-  keep(): void;
-  /** Closes and removes the file. */
-  drop(): void;
 }
 
 export interface OpenedControl {
@@ -87,15 +77,8 @@ export interface CliDependencies {
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Opens what plans and makes the bucket queue and its dead-letter queue. */
   readonly openQueuePair: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly queuePair: QueuePair; close(): void }>;
-  /** Creates a file with the mode 0600. Throws the error of the file system, EEXIST if the path is taken. */
-  readonly createFile: (path: string) => NewFile;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
   readonly readText: (path: string, bytesMax: number) => string | undefined;
-  /** Opens the store of the settings for an import. Nothing is created before the import. */
-  readonly openImport: (
-    settings: Settings,
-    environment: OuterEnvironment,
-  ) => Promise<{ readonly importState: ImportState; close(): Promise<void> }>;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
   readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
 }
@@ -116,8 +99,6 @@ export interface Cli {
   withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Opens the control plane for the work, and closes it whatever happens. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
-  /** Opens the store for an import, and closes it whatever happens. */
-  withImport<Answer>(work: (importState: ImportState, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
   /** Opens what makes the queues for the work, which Ctrl-C interrupts, and closes it whatever happens. */
@@ -255,14 +236,6 @@ export function createCli(dependencies: CliDependencies): Cli {
         return await interruptible((signal) => work(opened.queuePair, signal));
       } finally {
         opened.close();
-      }
-    },
-    async withImport(work) {
-      const opened = await dependencies.openImport(settings(), outerEnvironment());
-      try {
-        return await interruptible((signal) => work(opened.importState, { actor, signal }));
-      } finally {
-        await opened.close();
       }
     },
     async serve(effective) {

@@ -44,7 +44,7 @@ export function containerOf({ isDocker, hostname, pid, ppid, isServing }: Contai
 }
 
 /** These do not ask a registry. */
-const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['config', 'login', 'iam-policy', 'queue', 'state']);
+const WITHOUT_REGISTRY: ReadonlySet<string> = new Set(['config', 'login', 'iam-policy', 'queue']);
 
 /**
  * Returns how the program must be typed to reach the same registry: with `--registry` where that was typed. A container serves by

@@ -21,7 +21,6 @@ import { addQueueCommands } from './queue.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addSeriesCommands } from './series.ts';
 import { addServeCommand } from './serve.ts';
-import { addStateCommands, type StateDependencies } from './state.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -37,7 +36,6 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
     logins: dependencies,
-    state: dependencies,
     names: dependencies,
     mcp: dependencies,
   });
@@ -61,12 +59,11 @@ interface ProgramOptions {
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
   readonly logins: LoginDependencies;
-  readonly state: StateDependencies;
   readonly names: NamesDependencies;
   readonly mcp: McpDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain, logins, state, names, mcp }: ProgramOptions): Command {
+function createProgram(cli: Cli, { program: name, version, print, complain, logins, names, mcp }: ProgramOptions): Command {
   const registry = registryOption();
   const program = new Command(name)
     .description('Keeps a search index in exact agreement with object-storage buckets.')
@@ -126,7 +123,6 @@ Example:
   addJobsCommand(program, cli);
   addKeyCommands(program, cli);
   addAdminCommands(program, cli);
-  addStateCommands(program, cli, state);
   addLoginCommands(program, cli, logins);
   return program;
 }

@@ -4,7 +4,6 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { exportEnd, exportHeader } from '../../src/domain/state-export.ts';
 import { createCliWorld } from './world.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
@@ -120,12 +119,10 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
   const world = createCliWorld({
     openControl: reject,
     openClient: reject,
-    openImport: reject,
     openQueuePair: reject,
     confirm: () => reject(),
-    createFile: () => ({ write: () => undefined, keep: () => undefined, drop: () => undefined }),
     readFile: () => ({ text: 'secret', mode: 0o600 }),
-    readText: () => `${exportHeader('1.2.3', 0)}\n${exportEnd(0)}\n`,
+    readText: () => 'photos\n',
   });
   const words = wordsOf(command);
   const { exitCode, stderr } = await world.run(...words);

@@ -49,11 +49,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       openQueuePair: async () => {
         throw new Error('this world has no AWS');
       },
-      createFile: () => {
-        throw new Error('this world has no files');
-      },
       readText: () => '',
-      openImport: async () => ({ importState: async (records) => records.length, close: async () => undefined }),
       async openControl() {
         opened += 1;
         return {

@@ -64,7 +64,6 @@ it.skipIf(opensearchUrl() === undefined)(
       ['POST', `/v1/admin/users/${userId}/disable`],
       ['POST', '/v1/api-keys', { name: 'new' }],
       ['DELETE', `/v1/admin/api-keys/${key.id}`],
-      ['POST', '/v1/admin/state/export', {}],
       ['POST', '/v1/api-keys/revoke', { secret }],
     ];
     // the daemon connects the bucket of its embedded S3 by itself, which begins a job of no administrator

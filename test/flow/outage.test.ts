@@ -142,7 +142,7 @@ describe('an outage', () => {
       for (const key of keys('during', 20)) world.send(world.put(key));
       const checks = async () => ((await daemon.readyz())?.body as { checks: Record<string, { code?: string }> } | undefined)?.checks;
       const lost = {
-        index: { status: 'failed', code: 'index.state-missing', advice: expect.stringContaining('`tally state import FILE`') },
+        index: { status: 'failed', code: 'index.state-missing', advice: expect.stringContaining('restore a snapshot') },
         jobs: { status: 'unknown' },
         buckets: { status: 'unknown' },
       };

@@ -46,7 +46,6 @@ const FIRST = [
   'whoami',
   'login',
   'admin users list',
-  'state export',
   'iam-policy',
   'config',
   'bucket set demo --source routed',

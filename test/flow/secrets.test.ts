@@ -2,7 +2,7 @@
  * Nothing secret is written: a whole story of logins and API keys on the real program, with every log line and traces on, and a
  * search for each of its secrets in all that was written: output, log, traces, URLs, error answers, exports and the store.
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { randomSecret } from '../../src/pipeline/identity/random-texts.ts';
@@ -54,7 +54,7 @@ describe.each(indexKinds)('a story of logins and API keys on %s', (kind) => {
         ...exported,
       });
       const written = await collect();
-      for (const place of ['the log', 'traces', 'the error answers', 'the store', 'the state export', 'the audit export']) {
+      for (const place of ['the log', 'traces', 'the error answers', 'the store', 'the audit export']) {
         expect(written[place]?.length, place).toBeGreaterThan(100);
       }
       expect(secretsIn(written, secrets)).toEqual([]);
@@ -182,18 +182,13 @@ function prefixed(whose: string, secrets: object): Record<string, string> {
 }
 
 /** The exports of an operator on this machine. */
-async function exportsOf({ env, folder }: FrontedWorld): Promise<Written> {
-  const file = join(folder, 'state.jsonl');
-  const state = await runTally(['state', 'export', file], env);
-  expect(state, state.stderr).toMatchObject({ code: 0 });
-  expect((await stat(file)).mode & 0o777).toBe(0o600);
+async function exportsOf({ env }: FrontedWorld): Promise<Written> {
   const audit = await runTally(['admin', 'audit', '--jsonl'], env);
   expect(audit, audit.stderr).toMatchObject({ code: 0 });
   const config = await runTally(['config'], env);
   return {
-    'the state export': await readFile(file, 'utf8'),
     'the audit export': audit.stdout,
-    'the output of commands': [state, audit, config].map(({ stdout, stderr }) => stdout + stderr).join('\n'),
+    'the output of commands': [audit, config].map(({ stdout, stderr }) => stdout + stderr).join('\n'),
   };
 }
 

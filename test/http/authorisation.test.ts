@@ -92,7 +92,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   appointAdmin: people,
   listAppointments: people,
   withdrawAppointment: people,
-  exportState: people,
 };
 
 const answers: Readonly<Record<Cell, readonly [number, string]>> = {

@@ -41,8 +41,6 @@ export const auditEvents = [
   'GrantsFile',
   'UserDisable',
   'UserEnable',
-  'StateExport',
-  'StateImport',
 ] as const;
 
 export type AuditEvent = (typeof auditEvents)[number];

@@ -44,7 +44,6 @@ import { createAddBucket, createChangeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
-import { createExportState } from './export-state.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createListChanges, createSearch } from './search.ts';
 import { createGetFacets, createGetUsage } from './usage.ts';
@@ -128,7 +127,6 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
-  const exportState = createExportState({ state });
   const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
@@ -200,11 +198,6 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
     ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, hasFile, readableBy }),
     ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
-    exportState: audited(
-      'StateExport',
-      ({ body }, { signal }) => exportState(body, signal),
-      ({ items }) => ({ records: items.length }),
-    ),
   };
 }
 

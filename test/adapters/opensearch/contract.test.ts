@@ -2,7 +2,6 @@ import { describe } from 'vitest';
 import { createLargeGroups } from '../../../src/adapters/opensearch/large-groups.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
-import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
@@ -18,7 +17,6 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   const open = () => Promise.resolve(openTestStore());
   storeContract('the OpenSearch store', open);
   auditContract('the OpenSearch store', open);
-  exportContract('the OpenSearch store', open);
   seriesContract('the OpenSearch store', open);
   maintenanceContract('the OpenSearch store', open);
   // a term of the index has 32,766 bytes at most, and that of a flat_object begins with the field and the key

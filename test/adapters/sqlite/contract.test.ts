@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { auditContract } from '../../contracts/audit-contract.ts';
 import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
-import { exportContract } from '../../contracts/export-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
@@ -32,7 +31,6 @@ async function open(hasReaders: boolean): Promise<OpenStore> {
 
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
-exportContract('SQLite', openSqliteStore);
 seriesContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);

@@ -81,7 +81,6 @@ const acts: readonly Act[] = [
   { operation: 'discardDeadLetters', event: 'DeadLettersDiscard', request: { body: { all: true } }, came: { discarded: 1, remaining: 0 } },
   { operation: 'disableUser', event: 'UserDisable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
   { operation: 'enableUser', event: 'UserEnable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
-  { operation: 'exportState', event: 'StateExport', request: { body: { limit: 1 } }, came: { records: 1 } },
   { operation: 'appointAdmin', event: 'UserGrant', request: { body: { email: 'carol@example.com' } } },
   { operation: 'withdrawAppointment', event: 'UserGrantWithdraw', request: { body: { email: 'dave@example.com' } } },
   { operation: 'addGrant', event: 'GrantAdd', request: { body: { who: 'everyone', where: 'photos' } } },

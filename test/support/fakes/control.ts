@@ -257,7 +257,6 @@ export const anyApiKey: AnyApiKey = {
 export const keySecret = `qk_${'s'.repeat(49)}`;
 
 /** A record of the export. */
-export const exportedUser = { id: 'user:0aB1cD2eF3gH4iJ5kL6mN7', kind: 'user' as const, record: { userId: '0aB1cD2eF3gH4iJ5kL6mN7' } };
 
 export const userAnswer: User = {
   id: '0aB1cD2eF3gH4iJ5kL6mN7',
@@ -340,7 +339,6 @@ export function createFakeControl(): FakeControl {
     listUsers: () => ({ items: [userAnswer] }),
     disableUser: () => ({ ...userAnswer, disabled_at: AT }),
     enableUser: () => userAnswer,
-    exportState: () => ({ items: [exportedUser] }),
     appointAdmin: () => appointmentAnswer,
     listAppointments: () => ({ items: [appointmentAnswer] }),
     withdrawAppointment: () => appointmentAnswer,

@@ -24,7 +24,7 @@ function foreign(wish: Wish, code: string, what: string, tags: Tags | undefined)
   return blocking(
     code,
     `${what} ${ownerText(tags)}. By its name, from TALLY_INSTALLATION=${installation}, it would be that of this registry, ${registry}`,
-    'it is left as it is, because a change would take the events away from its owner. Give this registry a name that no other one has, and plan again. If only the store of the owner was lost, import its exported state instead',
+    'it is left as it is, because a change would take the events away from its owner. Give this registry a name that no other one has, and plan again. If only the store of the owner was lost, restore it from its backup instead',
     `TALLY_INSTALLATION=${shortRegistry(wish)}`,
   );
 }
