@@ -99,7 +99,7 @@ function hasStore(settings: Settings): boolean {
 /** The registry that the settings name, or that of the login where there is no store here. */
 async function registryOf(settings: Settings): Promise<Registry | undefined> {
   const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = settings;
-  if (registryUrl === undefined && hasStore(settings)) return undefined;
+  if (registryUrl === undefined && apiKey === undefined && hasStore(settings)) return undefined;
   return (await openClient()).registryOf({ registryUrl, apiKey });
 }
 

@@ -112,7 +112,7 @@ export const objectRows = {
     query: z.strictObject({ key: objectKey }),
     answer: explanation,
     status: 200,
-    errors: ['bucket.not-connected', 'bucket.index-missing'],
+    errors: ['bucket.not-connected', 'bucket.index-missing', 'object.not-found'],
     example: { params: { bucket: 'photos' }, query: { key: '2026/cat.jpg' } },
   },
 } as const satisfies Record<RowKey, Row>;

@@ -48,7 +48,7 @@ export async function createIdentity({
     clock,
   });
   const audit = createAuditUser({ audit: store.audit, clock, telemetry });
-  const users = createSignIns({ state, clock, rules });
+  const users = createSignIns({ state, clock, rules, liveKeys: keys.liveKeys });
   const sessions = createSessions({ state, clock, users, days: settings.TALLY_SESSION_DAYS });
   const logins = createLogins({ state, clock, issuer, users, sessions, rules, audit, attempts: keys.attempts, publicUrl });
   return { ...keys, sessions, logins, audit, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };

@@ -25,7 +25,7 @@ export interface Client {
   login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }>;
   /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
   logout(signal: AbortSignal): Promise<string | undefined>;
-  /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. */
+  /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. Throws for an API key without a registry: it is never dropped in favour of another credential. */
   registryOf(given: Given): Registry | undefined;
   /** Asks the registry who the caller is. */
   whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
@@ -83,7 +83,11 @@ export function createClient({ folder }: ClientDependencies): Client {
       }
     },
     registryOf({ registryUrl, apiKey }) {
-      if (registryUrl === undefined) return stored();
+      if (registryUrl === undefined) {
+        if (apiKey !== undefined)
+          throw new ClientError('address.invalid', 'TALLY_API_KEY is set, but no registry: name it with --registry or TALLY_REGISTRY_URL');
+        return stored();
+      }
       if (apiKey === undefined) return stored(registryUrl) ?? { url: registryUrl };
       return { url: registryOrigin(registryUrl, 'the registry that receives an API key'), token: keyToken(apiKey) };
     },

@@ -22,7 +22,7 @@ export const requestErrors = {
   'request.overloaded': 503,
   /** More than 100 requests in a second came with one API key. Retry-After says when to try again. */
   'request.rate-limited': 429,
-  /** The request has no valid session or API key. */
+  /** The request has no valid session or API key. A registry without an issuer can check none, and refuses every one that is sent: send none there. */
   'authentication.failed': 401,
   /** The caller is known and may not do this. */
   'authorization.denied': 403,
@@ -54,7 +54,7 @@ export const requestErrors = {
   'api-key.limit': 409,
   /** The bucket is not connected, or the caller may not see it. */
   'bucket.not-connected': 404,
-  /** The index has no such object. */
+  /** There is no such object that the caller may read. */
   'object.not-found': 404,
   /** The bucket is connected, with other settings. */
   'bucket.already-connected': 409,

@@ -66,7 +66,7 @@ export function createCallers(parts: CallerParts | undefined): Callers {
     // any caller may call it, so a credential that has ended does not matter
     if (scope === 'none') return;
     const actor =
-      authenticate === undefined ? localActor() : await authenticate(request, bearerOnly === true, AbortSignal.timeout(READ_MAX_MS));
+      authenticate === undefined ? anonymous(request) : await authenticate(request, bearerOnly === true, AbortSignal.timeout(READ_MAX_MS));
     if (actor !== undefined) known.set(request, located(actor, request));
     const refusal = refusalOf(scope, actor);
     if (refusal !== undefined) throw errorOf(refusal);
@@ -87,6 +87,11 @@ export function createCallers(parts: CallerParts | undefined): Callers {
 
 function localActor(): Actor {
   return { kind: 'local', host: hostname() };
+}
+
+/** Without identity: a program on this machine. Undefined if it sends a credential, which this registry cannot check. */
+function anonymous({ headers }: FastifyRequest): Actor | undefined {
+  return headers.authorization === undefined ? localActor() : undefined;
 }
 
 function errorOf({ code, detail }: Refusal): RequestError {

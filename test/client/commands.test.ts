@@ -3,10 +3,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROOT } from '../docs/pages.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { runProgram, type ProgramEnd } from '../docs/programs.ts';
 import { openClientWorld, type ClientWorld } from './world.ts';
 
 const SECRET = 'qk_0123456789';
+const FAILED = 'Authentication failed. Check your credentials or API key.';
 
 let world: ClientWorld;
 
@@ -72,6 +75,33 @@ describe('the command line', () => {
     // who the registry knows is not who those commands act for
     expect((await tally(['whoami'])).stderr).toContain(`With --registry ${world.registry.url} they use this registry.`);
     expect((await tally(['whoami', '--registry', world.registry.url])).stderr).toBe('');
+  });
+
+  it('Fix: never drops an API key in favour of a login or of the store of this machine', async () => {
+    await world.logIn();
+    const store = { TALLY_INDEX_URL: `sqlite:${join(world.home, 'index.sqlite')}` };
+    const key = { TALLY_API_KEY: 'qk_bogus' };
+    for (const [command, env] of [
+      ['whoami', key],
+      ['buckets', key],
+      ['buckets', { ...key, ...store }],
+    ] as const) {
+      const ended = await tally(command === 'buckets' ? ['bucket', 'list'] : [command], env);
+      expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining('name it with --registry or TALLY_REGISTRY_URL')]);
+    }
+  });
+
+  it('Fix: a registry without an issuer refuses a key', async () => {
+    const plane = await listenControlPlane({ operations: createFakeControl().checked });
+    try {
+      for (const command of [['whoami'], ['bucket', 'list'], ['search', 'cat'], ['keys', 'list']]) {
+        const ended = await tally([...command, '--registry', plane.url], { TALLY_API_KEY: 'qk_bogus' });
+        expect([ended.code, ended.stderr]).toEqual([1, `tally: ${FAILED} (authentication.failed)\n`]);
+      }
+      expect((await tally(['whoami', '--registry', plane.url])).code).toBe(0);
+    } finally {
+      await plane.close();
+    }
   });
 
   it('never reads SERVICE_ variables', async () => {

@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { parse } from 'yaml';
 import { never, openClientWorld, type ClientWorld } from '../client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { canRun, findProgram, runProgram, type Program } from '../docs/programs.ts';
 import { isLong } from '../support/breadth.ts';
 
@@ -86,6 +88,30 @@ describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
     });
   },
 );
+
+describe.skipIf(!canRun('the Python SDK at a registry without an issuer', [PYTHON]))('Fix: a registry without an issuer', () => {
+  it('refuses a key to the Python SDK, and serves it without one', async () => {
+    const world = await openClientWorld();
+    const plane = await listenControlPlane({ operations: createFakeControl().checked, version: '1.67.0' });
+    try {
+      const code = [
+        'import sys, tally_sdk as sdk',
+        'try:',
+        '  sdk.login_with_api_key("qk_bogus", registry_url=sys.argv[1])',
+        'except sdk.AuthenticationError as error:',
+        '  print(error, sdk.logged_in())',
+        'sdk.configure(sys.argv[1])',
+        'print(sdk.whoami().kind)',
+      ].join('\n');
+      const env = { ...environment(), XDG_CONFIG_HOME: world.home };
+      const ended = await runProgram(findProgram(PYTHON) ?? '', ['-c', code, plane.url], { env });
+      expect(ended).toMatchObject({ code: 0, stdout: 'Authentication failed. Check your credentials or API key. None\nlocal\n' });
+    } finally {
+      await plane.close();
+      await world.close();
+    }
+  });
+});
 
 describe.skipIf(!canRun('the check of the types of clients/python', [MYPY]))('the types of the Python SDK', () => {
   it('are complete and right, for Python 3.9', async () => {

@@ -1,7 +1,10 @@
 /** The matrix: the example request of each row, as each kind of caller. The table is that of docs/guides/login.md, written a second time. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rows, type OperationName, type PlacedRow } from '../../src/api/contract.ts';
-import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import { get } from '../support/identity/browser.ts';
+import { bearer, jsonOf, someFiles, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
+import { createFakeControl, job } from '../support/fakes/control.ts';
+import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 
 const callers = ['anonymous', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)'] as const;
 type Caller = (typeof callers)[number];
@@ -125,20 +128,24 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-function sendExample({ method, path, example }: PlacedRow, token: string | undefined) {
+function exampleOf({ path, example }: PlacedRow) {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
   const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
   const body = example.body === undefined ? {} : { body: JSON.stringify(example.body) };
-  const headers = { ...(example.body !== undefined && { 'content-type': 'application/json' }), ...(token !== undefined && bearer(token)) };
-  return world.send(method, `${filled}?${query.toString()}`, { headers, ...body });
+  const headers: Record<string, string> = example.body === undefined ? {} : { 'content-type': 'application/json' };
+  return { path: `${filled}?${query.toString()}`, headers, body };
+}
+
+function sendExample(row: PlacedRow, token: string | undefined) {
+  const { path, headers, body } = exampleOf(row);
+  return world.send(row.method, path, { headers: { ...headers, ...(token !== undefined && bearer(token)) }, ...body });
 }
 
 describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation, row) => {
   it.each(callers.map((caller, index) => [caller, table[operation][index]!] as const))('%s: %s', async (caller, cell) => {
     const before = world.fake.asked.length;
     // a stream of a job that is queued stays open
-    if (operation === 'watchJob' && cell === 'yes')
-      world.fake.nextDoes(async () => ({ ...(await import('../support/fakes/control.ts')).job, state: 'done' }));
+    if (operation === 'watchJob' && cell === 'yes') world.fake.nextDoes(async () => ({ ...job, state: 'done' }));
     const answer = await sendExample(row, tokens[caller]);
     const problem = String(answer.headers['content-type']).startsWith('application/problem+json')
       ? (JSON.parse(answer.text) as { readonly code: string })
@@ -168,4 +175,44 @@ it('the operations learn who calls', async () => {
   });
   await world.send('GET', '/v1/buckets', { headers: bearer(tokens['user key']!) });
   expect(world.fake.contexts.at(-1)?.actor).toMatchObject({ kind: 'api_key', keyName: 'ci 2026', role: 'user', address: '127.0.0.1' });
+});
+
+describe('Fix: without an issuer no credential can be checked, so one that is sent is refused', () => {
+  const fake = createFakeControl();
+  let plane: ControlPlane;
+  beforeAll(async () => {
+    plane = await listenControlPlane({ operations: fake.checked, loadPanel: someFiles, loadDocs: someFiles });
+  });
+  afterAll(() => plane.close());
+
+  const closed = rows.filter(({ scope }) => scope !== 'none');
+  const secret = `qk_${'a'.repeat(49)}`;
+  const credentials: readonly (readonly [what: string, header: string])[] = [
+    ['a key', `Bearer ${secret}`],
+    ['a key that nobody made', 'Bearer qk_bogus'],
+    ['a key with white space', `Bearer   ${secret} \t`],
+    ['a session', `Bearer qs_${'a'.repeat(43)}`],
+    ['a token without a prefix', 'Bearer abc'],
+    ['an empty bearer', 'Bearer '],
+    ['an empty header', ''],
+    ['a password', 'Basic cXM6cXM='],
+  ];
+  it.each(credentials)('%s, by each operation that needs a caller', async (_what, authorization) => {
+    for (const row of closed) {
+      const { path, headers, body } = exampleOf(row);
+      const answer = await get(`${plane.url}${path}`, { method: row.method, headers: { ...headers, authorization }, ...body });
+      expect([row.operation, answer.status, jsonOf(answer)['detail'], answer.headers['www-authenticate']]).toEqual([
+        row.operation,
+        401,
+        'Authentication failed. Check your credentials or API key.',
+        'Bearer',
+      ]);
+    }
+    expect(fake.asked).toEqual([]);
+  });
+
+  it('but not the cookie of another registry, which browsers send to every port', async () => {
+    const cookies = new Map([['tally-8080', `qb_${'a'.repeat(43)}`]]);
+    expect((await get(`${plane.url}/v1/session`, { cookies })).status).toBe(200);
+  });
 });

@@ -1,7 +1,7 @@
 /**
  * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
  * authentication usually costs no read, and a key that was revoked by another process is refused here within five seconds. What
- * this process itself revokes or disables it forgets, so that its next request reads it again.
+ * this process itself changes (a revocation, a login, a disabled user) it forgets, so that its next request reads it again.
  */
 import { LRUCache } from 'lru-cache';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';

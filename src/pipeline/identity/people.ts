@@ -45,7 +45,7 @@ interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
 }
 
 export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
-  const signIns = createSignIns({ state, clock, rules });
+  const signIns = createSignIns({ state, clock, rules, liveKeys });
 
   async function change(userId: string, next: (user: UserRecord) => UserRecord): Promise<User> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
@@ -110,7 +110,6 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
       await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
       const user = await userOf(appointee);
       const appointed = user && (await signIns.takeAppointments(user.userId));
-      liveKeys?.forgetAll();
       return { ...appointmentView(record), user_id: appointed?.roleSource === 'appointment' ? appointed.userId : undefined };
     },
     async listAppointments(request, signal) {

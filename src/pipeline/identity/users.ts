@@ -4,6 +4,7 @@ import { appointeesOf, appointmentNameOf, isAppointmentOver, type Appointment } 
 import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import type { StateStore } from '../ports/state.ts';
+import type { LiveKeys } from './live-keys.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -29,7 +30,13 @@ export interface SignIns extends Users {
   takeAppointments(userId: string): Promise<UserRecord | undefined>;
 }
 
-export function createSignIns({ state, clock, rules }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): SignIns {
+interface SignInDependencies extends WithPorts<'state' | 'clock'> {
+  readonly rules: LoginRules;
+  /** What this process knows of keys in use: a login changes what those of the person may do. */
+  readonly liveKeys: Pick<LiveKeys, 'forgetAll'> | undefined;
+}
+
+export function createSignIns({ state, clock, rules, liveKeys }: SignInDependencies): SignIns {
   const users = createUsers({ state, rules });
 
   /** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */
@@ -72,6 +79,7 @@ export function createSignIns({ state, clock, rules }: WithPorts<'state' | 'cloc
       const next = change(current);
       return { ...next, ...roleOf(rules, next, appointments.length > 0 || current?.roleSource === 'appointment') };
     });
+    liveKeys?.forgetAll();
     // after the role was stored, so that no appointment is lost with a process that ends in between
     await Promise.all(appointments.map((name) => removeRecord(state, refs.appointment(name).id)));
     return stored;

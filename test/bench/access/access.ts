@@ -61,7 +61,7 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
   const rules = { issuer: 'https://id.example.com', allowed: [{ kind: 'any' as const }], adminEmails: [] };
   const stored = createStoredGrants({ state, clock });
   await stored.change(() => Array.from({ length: grants }, (_, at) => grantAt(at)));
-  const signIns = createSignIns({ state, clock, rules });
+  const signIns = createSignIns({ state, clock, rules, liveKeys: undefined });
   const logIn = (at: number) =>
     signIns.signedIn(
       { issuer: rules.issuer, subject: `s-${at}`, email: `user${at}@example.com`, emailVerified: true },

@@ -5,6 +5,7 @@ import { nameOfActor } from '../../../src/domain/identity/actor.ts';
 import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import { sessionActor } from '../../support/identity/actors.ts';
 import { ISSUER } from '../../support/identity/fake-issuer.ts';
 import { createKeyProcess, createKeyWorld } from '../../support/identity/keys.ts';
 import { createIdentityWorld, logIn, ORIGIN, queryOf, type IdentityWorld } from '../../support/identity/world.ts';
@@ -91,6 +92,32 @@ describe('a role that the settings give to a person who is logged in', () => {
     const keys = await createKeyWorld();
     const { secret } = await keys.a.create(keys.bob);
     expect(await ruled(keys, { adminEmails: ['bob@example.com'] }).authenticate(secret)).toMatchObject({ role: 'admin', scopes: ['read'] });
+  });
+});
+
+describe('Fix: what the next login of its owner states counts for an API key at once', () => {
+  it.each([
+    ['a group was left', { groups: ['readers'] }, { groups: [] }, { groups: ['readers'] }, { groups: [] }],
+    ['an address is not verified any more', {}, { email_verified: false }, {}, { isUnverified: true }],
+    ['an address has changed', {}, { email: 'al@example.com' }, { email: 'alice@example.com' }, { email: 'al@example.com' }],
+  ])('%s', async (_what, before, after, was, is) => {
+    const rules: LoginRules = { issuer: ISSUER, allowed: [{ kind: 'any' }], adminEmails: [], allowsUnverified: true };
+    const process: { liveKeys?: { forgetAll(): void } } = {};
+    const world = createIdentityWorld({
+      allowed: ['any'],
+      allowsUnverified: true,
+      liveKeys: { forgetAll: () => process.liveKeys?.forgetAll() },
+    });
+    const keys = createKeyProcess({ store: world.store, clock: world.clock, rules });
+    process.liveKeys = keys.liveKeys;
+    const alice = { sub: 's-alice', email: 'alice@example.com', email_verified: true };
+    world.issuer.personIs({ ...alice, ...before });
+    await logIn(world);
+    const { secret } = await keys.create(sessionActor({ userId: aliceId, email: 'alice@example.com' }));
+    expect(await keys.authenticate(secret)).toMatchObject(was);
+    world.issuer.personIs({ ...alice, ...after });
+    await logIn(world);
+    expect(await keys.authenticate(secret)).toMatchObject(is);
   });
 });
 

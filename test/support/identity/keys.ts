@@ -103,6 +103,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
     operations,
     contextOf: (actor: Actor): Context => ({ actor, signal }),
     attempts,
+    liveKeys,
     authenticateKey,
     authenticate: (secret: string, address?: string) => authenticateKey(secret, signal, address),
     check: (secret: string) => checkKey(secret, signal),

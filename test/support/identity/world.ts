@@ -6,6 +6,7 @@ import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windo
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
+import type { LiveKeys } from '../../../src/pipeline/identity/live-keys.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -26,6 +27,7 @@ interface WorldOptions {
   readonly trustsEmail?: boolean;
   readonly store?: Store;
   readonly publicUrl?: () => string;
+  readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
 }
 
 export function createIdentityWorld(options: WorldOptions = {}) {
@@ -57,7 +59,7 @@ export function createIdentityWorld(options: WorldOptions = {}) {
     },
   };
   const auditUser = createAuditUser({ audit, clock, telemetry });
-  const users = createSignIns({ state: store.state, clock, rules: live });
+  const users = createSignIns({ state: store.state, clock, rules: live, liveKeys: options.liveKeys });
   const sessions = createSessions({ state: store.state, clock, users, days: 7 });
   const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
   /** Each call is another process on the same store. */
