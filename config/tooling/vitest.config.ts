@@ -78,7 +78,6 @@ const longestFirst = [
   'test/flow/identity-two-registries.test.ts',
   'test/pipeline/ingest/worker-matrix.test.ts',
   'test/flow/index-nodes.test.ts',
-  'test/flow/traces.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
   if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);

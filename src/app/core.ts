@@ -43,7 +43,6 @@ import type { ObjectStorage } from '../pipeline/ports/storage.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
-import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createQueuePair, type QueuePair } from '../pipeline/provision/queue-pair.ts';
 import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
 import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
@@ -154,9 +153,8 @@ export async function createCore(
   {
     queues: queueUrls,
     telemetry,
-    tracing,
     isServing = false,
-  }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly tracing?: Tracing; readonly isServing?: boolean },
+  }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly isServing?: boolean },
 ): Promise<Core> {
   const clock = systemClock;
   const store = await createStore(settings, addresses, { telemetry, isServing });
@@ -170,7 +168,7 @@ export async function createCore(
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
   };
   const aws = createAwsClients(clientOptions);
-  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock, ...(tracing && { tracing }) });
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
   const queueWatch = createQueueWatch({
     queues,

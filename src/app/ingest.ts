@@ -9,7 +9,6 @@ import type { Handover } from '../pipeline/gaps/handover.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { SeriesRecorder } from '../pipeline/series/recorder.ts';
-import { noTracing, type Tracing } from '../pipeline/ports/tracing.ts';
 
 /** V8 derives its heap limit from the memory of the container. The other three quarters are for one large message, for re-index and for garbage. */
 const HEAP_SHARE = 0.25;
@@ -21,12 +20,11 @@ interface IngestRoleParts {
   readonly circuits: Circuits;
   readonly handover: Handover;
   readonly telemetry: Telemetry;
-  readonly tracing: Tracing;
   readonly series: SeriesRecorder;
 }
 
 /** Creates the parts and limits of the ingest role from the settings. */
-export function ingestParts({ settings, core, queues, circuits, handover, telemetry, tracing, series }: IngestRoleParts): IngestParts {
+export function ingestParts({ settings, core, queues, circuits, handover, telemetry, series }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -34,7 +32,6 @@ export function ingestParts({ settings, core, queues, circuits, handover, teleme
     pollers: settings.TALLY_INGEST_POLLERS,
     waitS: settings.TALLY_INGEST_WAIT_S,
     visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-    traceHeaders: tracing !== noTracing,
     clock,
   });
   return {
@@ -46,7 +43,6 @@ export function ingestParts({ settings, core, queues, circuits, handover, teleme
     bucketQueueUrls: queues.bucket,
     clock,
     telemetry,
-    tracing,
     series,
     topics: core.topics,
     sendDeadLetter: core.deadLetters.send,

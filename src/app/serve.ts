@@ -2,7 +2,7 @@
  * The composition root of `tally serve`: every part is created once and connected here. Parts start in the order in which
  * they are needed, and stop in the reverse order:
  *
- *   serve lock → embedded AWS → tracing → health listener → control plane → store prepared → watches → reindex → ingest
+ *   serve lock → embedded AWS → health listener → control plane → store prepared → watches → reindex → ingest
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -23,7 +23,6 @@ import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
 import type { OuterEnvironment } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { ServeEnvironment } from '../settings/traces.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
@@ -37,7 +36,6 @@ import { createUnreceived, type Unreceived } from '../pipeline/queues/unreceived
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { Tracing } from '../pipeline/ports/tracing.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
 import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline/series/recorder.ts';
 import { MINUTE_MS } from '../domain/series/hour.ts';
@@ -49,7 +47,6 @@ import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { createStoreAccess, type StoreAccess } from '../pipeline/serving/store-access.ts';
-import { startTracing } from './tracing.ts';
 import type { TypedProgram } from '../domain/commands.ts';
 import { welcome } from './welcome.ts';
 
@@ -91,7 +88,7 @@ interface Outside {
 }
 
 /** Creates a serving process. */
-export function createApp(settings: Settings, environment: ServeEnvironment, { print, programFor }: Outside): App {
+export function createApp(settings: Settings, environment: OuterEnvironment, { print, programFor }: Outside): App {
   const telemetryAdapter = createTelemetry({
     level: settings.TALLY_LOG_LEVEL,
     clock: systemClock,
@@ -99,10 +96,8 @@ export function createApp(settings: Settings, environment: ServeEnvironment, { p
     registryUrl: settings.TALLY_PUBLIC_URL,
   });
   const stops: (() => Promise<void>)[] = [];
-  let stoppedByMs = Infinity;
 
   async function stop(): Promise<void> {
-    stoppedByMs = Math.min(stoppedByMs, systemClock.monotonicMs() + settings.TALLY_SHUTDOWN_TIMEOUT_MS);
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   }
 
@@ -113,9 +108,7 @@ export function createApp(settings: Settings, environment: ServeEnvironment, { p
         warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
-        const { tracing, stop: stopTracing } = await startTracing({ settings, environment, version, ...telemetryAdapter });
-        stops.push(() => stopTracing(stoppedByMs - systemClock.monotonicMs()));
-        const serving = await createServing({ settings, environment, telemetryAdapter, embedded, tracing });
+        const serving = await createServing({ settings, environment, telemetryAdapter, embedded });
         const addresses = await serving.start(stops);
         if (embedded !== undefined)
           print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET, program: programFor('search') }));
@@ -173,7 +166,6 @@ interface ServingParts {
   readonly environment: OuterEnvironment;
   readonly telemetryAdapter: TelemetryAdapter;
   readonly embedded: Embedded | undefined;
-  readonly tracing: Tracing;
 }
 
 /** The addresses on which the process listens, with the actual ports even if the settings leave them to the system. */
@@ -209,7 +201,7 @@ async function watchIndex(circuits: Circuits, probeCluster: (signal: AbortSignal
 }
 
 /** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
-async function createServing({ settings, environment, telemetryAdapter, embedded, tracing }: ServingParts): Promise<{
+async function createServing({ settings, environment, telemetryAdapter, embedded }: ServingParts): Promise<{
   start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
 }> {
   const { telemetry } = telemetryAdapter;
@@ -218,7 +210,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
   reportChoices(settings, environment, telemetry);
   const grantLines = await grantLinesOf(settings);
-  const core = await createCore(settings, addresses, { queues, telemetry, tracing, isServing: true });
+  const core = await createCore(settings, addresses, { queues, telemetry, isServing: true });
   const stopping = new AbortController();
   const probeCluster = createProbeCluster(core.store, () => circuits.openOf(['cluster']) !== undefined);
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
@@ -232,7 +224,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const worker = workerName();
   const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
   const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, tracing, series }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, series }), stopping)
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);

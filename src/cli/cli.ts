@@ -3,7 +3,6 @@ import { awsEnvironment } from '../settings/aws.ts';
 import { textOfFile, type ReadFile } from '../settings/files.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
-import { parseTraceSettings, type ServeEnvironment } from '../settings/traces.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
@@ -80,7 +79,7 @@ export interface CliDependencies {
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
   readonly readText: (path: string, bytesMax: number) => string | undefined;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
-  readonly serve: (settings: Settings, environment: ServeEnvironment) => Promise<number>;
+  readonly serve: (settings: Settings, environment: OuterEnvironment) => Promise<number>;
 }
 
 /** The option of every command that prints records. */
@@ -239,12 +238,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       }
     },
     async serve(effective) {
-      const tracing = parseTraceSettings(env);
       const proxies = parseProxy(env);
-      const outer = [tracing, proxies].flatMap((parsed) => (parsed.ok ? [] : parsed.mistakes));
-      const mistakes = [...outer, ...serveMistakes(effective)];
-      if (!tracing.ok || !proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
-      exitCode = await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy, traces: tracing.traces });
+      const mistakes = [...(proxies.ok ? [] : proxies.mistakes), ...serveMistakes(effective)];
+      if (!proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
+      exitCode = await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy });
     },
     print({ json }, answer, text) {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);

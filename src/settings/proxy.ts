@@ -1,4 +1,4 @@
-/** The proxy that requests to AWS, OpenSearch and the trace collector use, from the usual variables in either case. */
+/** The proxy that requests to AWS and OpenSearch use, from the usual variables in either case. */
 import type { AwsEnvironment } from './aws.ts';
 
 /** In the form in which Node's agents take them. */

@@ -261,7 +261,7 @@ const processSettings = {
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe(
-      'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each bulk request.',
+      'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each record and each bulk request.',
     ),
   TALLY_SERIES: flag(true).describe(
     'Whether this process records, once a minute, what arrived and how the buckets stood, and once a day how large each bucket is, for the charts of the last fortnight and of growth. The default is true: it costs one small write a minute, and one a day for each bucket. With false, nothing is recorded; what was recorded stays visible until it is too old.',

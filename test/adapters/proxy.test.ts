@@ -5,23 +5,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { chainCredentials, createAwsClients } from '../../src/adapters/aws/clients.ts';
 import { createS3Storage } from '../../src/adapters/aws/s3-storage.ts';
 import { createOpenSearchClient } from '../../src/adapters/opensearch/client.ts';
-import { createSpanExport } from '../../src/adapters/otel/export.ts';
 import { faultOf, type Fault } from '../../src/domain/fault.ts';
 import { parseProxy } from '../../src/settings/proxy.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { startRecordingProxy, type RecordingProxy } from '../support/servers/recording-proxy.ts';
 
 const clock = { monotonicMs: () => performance.now() };
 const DOMAIN = 'search-tally-1a2b3c.eu-west-1.es.amazonaws.com';
-const hosts = [DOMAIN, 'photos.s3.eu-west-1.amazonaws.com', 'sts.eu-west-1.amazonaws.com', 'search.internal', 'collector.internal'];
+const hosts = [DOMAIN, 'photos.s3.eu-west-1.amazonaws.com', 'sts.eu-west-1.amazonaws.com', 'search.internal', 'other.internal'];
 const bucket = { bucket: 'photos', region: 'eu-west-1' };
-const limits = { queueMax: 10, batchMax: 10, batchDelayMs: 10, exportTimeoutMs: 10_000 };
 
 describe('through a proxy', () => {
   let proxy: RecordingProxy;
@@ -126,16 +122,6 @@ describe('through a proxy', () => {
     await Promise.all([signed.close(), without.close()]);
   });
 
-  it('the trace collector is reached', async () => {
-    vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'https://collector.internal');
-    const telemetry = createFakeTelemetry();
-    const exporting = createSpanExport(limits, telemetry, proxyOf({ HTTPS_PROXY: proxy.url }));
-    new TracerProvider({ spanProcessors: [exporting.processor] }).getTracer('test').startSpan('work').end();
-    await exporting.shutdown();
-    expect(telemetry.facts).toEqual([]);
-    expect(proxy.asked.map(({ url }) => url)).toEqual(['https://collector.internal/v1/traces']);
-  });
-
   it('nothing is reached that NO_PROXY names, nor anything of this machine', async () => {
     const direct = createServer((_, outgoing) => outgoing.setHeader('content-type', 'application/json').end('{}')).listen(0, '127.0.0.1');
     await once(direct, 'listening');
@@ -175,7 +161,7 @@ describe('through a proxy', () => {
     const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url.replace('//', '//user:hunter2@') });
     const storage = storageWith(proxyEnv);
     const client = createOpenSearchClient({
-      urls: ['https://search.internal', 'https://collector.internal'],
+      urls: ['https://search.internal', 'https://other.internal'],
       requestTimeoutMs: 10_000,
       clock: systemClock,
       proxyEnv,
@@ -188,7 +174,7 @@ describe('through a proxy', () => {
       { code: 'index.unreachable', reason: expect.stringMatching(/tunnel.*403/s) },
     ]);
     expect(JSON.stringify(faults)).not.toContain('hunter2');
-    expect(proxy.tunnels).toEqual(expect.arrayContaining(['search.internal:443', 'collector.internal:443']));
+    expect(proxy.tunnels).toEqual(expect.arrayContaining(['search.internal:443', 'other.internal:443']));
   });
 
   it('that is down a request is a fault that says so, without the password', async () => {

@@ -240,27 +240,6 @@ describe('serve', () => {
     expect(world.served).toEqual([]);
   });
 
-  it('is told what traces need of its environment, which no other command judges', async () => {
-    const traces: unknown[] = [];
-    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
-    const world = createCliWorld({
-      env,
-      async serve(_settings, environment) {
-        traces.push(environment.traces);
-        return 0;
-      },
-    });
-    expect((await world.run('serve --embedded')).exitCode).toBe(0);
-    expect(traces).toEqual([expect.objectContaining({ collector: 'http://collector:4318' })]);
-
-    const mistaken = createCliWorld({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', TALLY_INDEX_URL: 'sqlite:nowhere' } });
-    const { exitCode, stderr } = await mistaken.run('serve');
-    expect(exitCode).toBe(78);
-    expect(stderr).toContain('OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL');
-    expect(stderr).toContain('TALLY_QUEUE_URL: must be set');
-    expect((await mistaken.run('config')).exitCode).toBe(0);
-  });
-
   it('that the operator must correct something for ends with 78', async () => {
     const world = createCliWorld({ env: {}, serve: () => Promise.reject(new SettingsError(['127.0.0.1:4566 is in use already'])) });
     expect(await world.run('serve --embedded')).toEqual({

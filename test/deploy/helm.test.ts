@@ -50,7 +50,7 @@ const most: Values = {
   serviceAccount: { roleArn: 'arn:aws:iam::123456789012:role/tally', annotations: { team: 'search' } },
   index: { existingSecret: 'tally', auth: 'basic', ca: { existingSecret: 'authority' } },
   login: { ...login, adminClaim: 'groups=tally-admins', grants: [{ who: 'group:finance', where: 'photos/invoices/*' }] },
-  settings: { TALLY_BULK_BYTES: 5_242_880, TALLY_AUTO_CONNECT: true, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' },
+  settings: { TALLY_BULK_BYTES: 5_242_880, TALLY_AUTO_CONNECT: true, HTTPS_PROXY: 'http://proxy:3128' },
   ingress: { enabled: true, className: 'nginx', annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' } },
   gateway: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }] },
   metrics: {

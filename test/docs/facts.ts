@@ -266,7 +266,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['looks each minute in the first {}', wordOf(WATCH, 'WIRING_MS', 'min')],
     ['applies to new events within {} seconds', of('domain/ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],
   ],
-  'docs/reference/traces.md': [['for at most {} seconds.', of('app/tracing.ts', 'FLUSH_MAX_MS', 's')]],
   'docs/security.md': [
     ['the end of the key ({} days at most)', of(KEYS, 'EXPIRES_IN_DAYS_MAX')],
     ['{} requests a second; each use', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],

@@ -10,7 +10,7 @@ Settings are environment variables. \`tally config\` prints the effective values
 
 An empty variable counts as not set. If a value is wrong, or the name of a variable that begins with \`TALLY_\` is unknown, Tally reports all mistakes together and ends with exit code 78. Variables that Kubernetes sets for a service named \`tally\` are ignored.
 
-The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and a proxy from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md). The variables of OpenTelemetry are in [traces](traces.md).
+The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and a proxy from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md).
 `;
 
 /** The text of docs/reference/settings.md: every setting with its default and its description, by subject. */

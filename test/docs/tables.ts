@@ -2,7 +2,6 @@
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { seriesTable, type SeriesDefinition } from '../../src/pipeline/ports/series.ts';
-import { tracesSchema } from '../../src/settings/traces.ts';
 import { faults } from '../../src/domain/fault.ts';
 import { textOf } from './pages.ts';
 
@@ -14,11 +13,6 @@ export function metricsPage(): string {
 /** docs/operate/alerts.md with the alerts as Prometheus has them. */
 export function alertsPage(): string {
   return withTable(textOf('docs/operate/alerts.md'), 'alerts', alertsMarkdown());
-}
-
-/** docs/reference/traces.md with the table of OpenTelemetry's variables as the code has it. */
-export function tracesPage(): string {
-  return withTable(textOf('docs/reference/traces.md'), 'variables', tracesMarkdown());
 }
 
 /** The page with this table between its two comments. */
@@ -63,16 +57,6 @@ function alertsMarkdown(): string {
     ),
   );
   return `\n${parts.join('\n')}`;
-}
-
-/** Each of OpenTelemetry's variables that is honoured, with its default and its description, as Markdown. */
-function tracesMarkdown(): string {
-  const defaults = new Map<string, string | number | undefined>(Object.entries(tracesSchema.parse({})));
-  const rows = Object.entries(tracesSchema.shape).map(([name, schema]) => {
-    const value = defaults.get(name);
-    return `| \`${name}\` | ${value === undefined ? '–' : `\`${value}\``} | ${schema.description ?? ''} |`;
-  });
-  return ['| variable | default | meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** Each metric with its type, labels, unit, meaning and alert, as Markdown. */

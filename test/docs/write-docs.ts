@@ -8,7 +8,7 @@ import { textOf } from './pages.ts';
 import { daemonPolicy, permissionsPage } from './permissions.ts';
 import { settingsPage } from './settings-page.ts';
 import { terraformPermissions } from './terraform.ts';
-import { alertsPage, metricsPage, tracesPage } from './tables.ts';
+import { alertsPage, metricsPage } from './tables.ts';
 
 /** The pages, and a file that a page is about, by their paths in the repository. */
 export const pages: Readonly<Record<string, () => string>> = {
@@ -25,7 +25,6 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/reference/cli.md': cliPage,
   'docs/reference/error-codes.md': errorCodesPage,
   'docs/reference/settings.md': settingsPage,
-  'docs/reference/traces.md': () => withFacts('docs/reference/traces.md', tracesPage()),
 };
 
 if (import.meta.main) {

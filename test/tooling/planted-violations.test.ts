@@ -24,7 +24,6 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   ['the contract knows a vendor', 'src/api/b.ts', importing('fastify', 'fastify'), /domain and zod only/],
   ['pipeline imports an adapter', 'src/pipeline/ingest/a.ts', importing('x', '../../adapters/system-clock.ts'), /ports only/],
   ['pipeline knows a vendor', 'src/pipeline/b.ts', importing('S3Client', '@aws-sdk/client-s3'), /knows no vendor/],
-  ['pipeline knows how it is traced', 'src/pipeline/g.ts', importing('trace', '@opentelemetry/api'), /knows no vendor/],
   [
     'http knows the SDK of the tools',
     'src/http/t.ts',

@@ -7,7 +7,6 @@ import type { PresentState } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { inTime } from '../../domain/in-time.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import { type S3Answer, type S3Question, type S3Refusal, questionText } from './s3-faults.ts';
 
 export type Reply<Output> =
@@ -39,19 +38,16 @@ const holders = new AsyncLocalStorage<AnswerHolder>();
 const watched = new WeakSet<S3Client>();
 
 /** Creates the function that sends one request and keeps the raw answer to its last attempt. */
-export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>, tracing: Tracing = noTracing): Ask {
+export function createAsk(clientFor: (region: string) => S3Client, clock: Pick<Clock, 'monotonicMs'>): Ask {
   return async function ask(question, signal, { send, read }) {
     const holder: AnswerHolder = { read, monotonicMs: () => clock.monotonicMs() };
-    const trace = tracing.s3Request(question);
     try {
       const client = watch(clientFor(question.region));
       const sent = holders.run(holder, () => send(client, signal === undefined ? {} : { abortSignal: signal }, () => beginAttempt(holder)));
       // the request itself may still wait for credentials or for its retry
       const output = await inTime(sent, signal);
-      trace.ended(undefined, holder.answer);
       return { ok: true, output, answer: holder.answer };
     } catch (error) {
-      trace.ended(errorTypeOf(question, { error, answer: holder.answer }), holder.answer);
       signal?.throwIfAborted();
       return { ok: false, error, answer: holder.answer };
     }
@@ -90,12 +86,6 @@ function watch(client: S3Client): S3Client {
     { step: 'deserialize', priority: 'low', name: 'keepRawAnswer' },
   );
   return client;
-}
-
-/** The error type of a failed request in a trace: its status, else the error's name. It is undefined if the object is absent, because that is not an error. */
-function errorTypeOf({ operation }: S3Question, { error, answer }: S3Refusal): string | undefined {
-  if (operation === 'HeadObject' && isAbsence(answer)) return undefined;
-  return answer === undefined ? (error instanceof Error ? error.name : 'unknown') : String(answer.status);
 }
 
 /** Whether the answer says that the object does not exist: 404, or 405 for a delete marker. */

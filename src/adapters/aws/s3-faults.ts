@@ -1,7 +1,7 @@
 /** Maps failed requests to S3 to faults. */
 import { type FaultCode, FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
-import type { TracedRequest } from '../../pipeline/ports/tracing.ts';
+import type { BucketLocation } from '../../pipeline/ports/storage.ts';
 import { errorText } from './clients.ts';
 import { isCredentialsError } from './credential-errors.ts';
 
@@ -22,8 +22,11 @@ export interface S3Refusal {
   readonly answer: S3Answer | undefined;
 }
 
-/** The request, for the reason of a fault and for the trace. */
-export type S3Question = TracedRequest;
+/** The request, for a fault's reason. */
+export interface S3Question extends BucketLocation {
+  readonly operation: string;
+  readonly key?: string;
+}
 
 /** The fault of a failed request. */
 export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {

@@ -13,7 +13,6 @@ import { printable } from '../../domain/printable.ts';
 import { placeBehind, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { BucketListing, ListedObject, ListingPage } from '../../pipeline/ports/storage.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
-import type { Tracing } from '../../pipeline/ports/tracing.ts';
 import { readListing, type ListedFields, type ListingFields } from './list-objects-xml.ts';
 import { createAsk, hasBody, isRepeated, observedAt, presentState, ownerInput } from './s3-ask.ts';
 import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
@@ -21,8 +20,6 @@ import { questionText, s3Fault, type S3Question } from './s3-faults.ts';
 interface S3ListingDependencies {
   readonly clientFor: (region: string) => S3Client;
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Default: no tracing. */
-  readonly tracing?: Tracing;
 }
 
 type Range = Parameters<BucketListing['page']>[1];
@@ -47,8 +44,8 @@ interface Passed {
 }
 
 /** Creates the listing. */
-export function createS3Listing({ clientFor, clock, tracing }: S3ListingDependencies): BucketListing {
-  const ask = createAsk(clientFor, clock, tracing);
+export function createS3Listing({ clientFor, clock }: S3ListingDependencies): BucketListing {
+  const ask = createAsk(clientFor, clock);
   const passedBy = new LRUCache<string, Passed>({ max: PASSED_MAX });
 
   /** Where the call begins: at its range's start, or after the pages that an earlier call has passed. If S3 refuses the token, the next call starts over. */

@@ -17,7 +17,6 @@ import type { ObjectStorage, ObservedState } from '../../pipeline/ports/storage.
 import { createAsk, isAbsence, isFromS3, observedAt, type Ask, ownerInput } from './s3-ask.ts';
 import { sendHead } from './s3-head.ts';
 import { createS3Listing } from './s3-listing.ts';
-import { noTracing, type Tracing } from '../../pipeline/ports/tracing.ts';
 import { type S3Answer, type S3Question, type S3Refusal, otherRegionOf, questionText, s3Fault } from './s3-faults.ts';
 import { stateOfHead } from './s3-states.ts';
 
@@ -26,8 +25,6 @@ interface S3StorageDependencies {
   /** The region to which requests for a bucket's region are sent. */
   readonly region: string;
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Default: no tracing. */
-  readonly tracing?: Tracing;
 }
 
 type Target = Parameters<ObjectStorage['readState']>[0];
@@ -42,9 +39,9 @@ const CONFIRMED_AGE_MAX_MS = 5_000;
 const CONFIRMED_MAX = 10_000;
 
 /** Creates the storage. */
-export function createS3Storage({ clientFor, region: defaultRegion, clock, tracing = noTracing }: S3StorageDependencies): ObjectStorage {
-  const ask = createAsk(clientFor, clock, tracing);
-  const listing = createS3Listing({ clientFor, clock, tracing });
+export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3StorageDependencies): ObjectStorage {
+  const ask = createAsk(clientFor, clock);
+  const listing = createS3Listing({ clientFor, clock });
   /** When the request was sent that each bucket answered last (monotonic). */
   const confirmed = new LRUCache<string, number>({ max: CONFIRMED_MAX });
   const confirming = new Map<string, Promise<void>>();

@@ -29,8 +29,6 @@ interface SqsReceiverDependencies {
   readonly waitS: number;
   /** How long a received message stays hidden unless its visibility time-out is changed. */
   readonly visibilityS: number;
-  /** Whether receives request the trace header of each message. */
-  readonly traceHeaders?: boolean;
   /** Messages of one receive. Default 10, the most that SQS returns at once. */
   readonly batchMax?: number;
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
@@ -91,7 +89,6 @@ function createPoller({
   clock,
   waitS,
   visibilityS,
-  traceHeaders,
   batchMax = BATCH_SIZE,
 }: SqsReceiverDependencies & { readonly queueUrl: string; readonly handlers: Handlers; readonly stopping: AbortSignal }): Poller {
   let failures = 0;
@@ -105,7 +102,7 @@ function createPoller({
     waitTimeSeconds: waitS,
     visibilityTimeout: visibilityS,
     shouldDeleteMessages: false,
-    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES, ...(traceHeaders === true ? (['AWSTraceHeader'] as const) : [])],
+    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
     messageAttributeNames: ['All'],
     // sqs-consumer's own pause after some errors is off: receiveBackoffMs is the rule for all errors
     authenticationErrorTimeout: 0,
@@ -235,7 +232,6 @@ const messageSchema = z.object({
     SentTimestamp: z.coerce.number().int(),
     ApproximateReceiveCount: z.coerce.number().int().positive(),
     ApproximateFirstReceiveTimestamp: z.coerce.number().int(),
-    AWSTraceHeader: z.string().optional(),
   }),
 });
 
@@ -252,7 +248,6 @@ export function messageOf(message: Message, received: { readonly queueUrl: strin
     sentAtMs: Attributes.SentTimestamp,
     firstReceivedAtMs: Attributes.ApproximateFirstReceiveTimestamp,
     receiveCount: Attributes.ApproximateReceiveCount,
-    ...(Attributes.AWSTraceHeader !== undefined && { traceHeader: Attributes.AWSTraceHeader }),
     attributes: message.MessageAttributes ? attributesReceived(message.MessageAttributes) : NO_ATTRIBUTES,
   };
 }

@@ -9,7 +9,7 @@
  */
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
-import { type Fault, type FaultCode, FaultError, faultOf } from '../../domain/fault.ts';
+import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
 import { deferDelayS, settlementOf, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
@@ -68,7 +68,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
-        if (unwrapped.kind === 'records') for (const trace of hand.traces) trace.decided(unwrapped.records, outcomes);
         const settlement = settlementOf(outcomes, receivesOf(hand));
         isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
@@ -95,7 +94,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     // the usual message has one record and needs no join
     if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand)];
     const rejected = new Map<RejectedRecord, Outcome>();
-    const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected)));
+    const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected, hand)));
     await Promise.all(
       records.flatMap((result, index) => (result.ok ? [outcomeOf(result.record, hand).then((each) => (outcomes[index] = each))] : [])),
     );
@@ -104,7 +103,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   async function outcomeOf(record: ChangeRecord, hand: InHand): Promise<Outcome> {
     const outcome = await finishRecord(record, hand);
-    reportOutcome(telemetry, record, outcome);
+    reportOutcome(telemetry, record, outcome, hand);
     const lagMs =
       isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
     if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
@@ -113,10 +112,10 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   /** Records that were rejected alike are one result, and get one outcome: a body of 1 MiB has room for 20,000 of them. */
-  function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>): Outcome {
+  function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>, hand: InHand): Outcome {
     const { fault, bucket, dialect } = result;
     const outcome = known.get(result) ?? { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
-    reportOutcome(telemetry, { dialect: dialect ?? 'unknown', eventName: '' }, outcome);
+    reportOutcome(telemetry, { dialect: dialect ?? 'unknown', bucket }, outcome, hand);
     known.set(result, outcome);
     return outcome;
   }
@@ -129,14 +128,14 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
-        settled(hand, 'delete', await settler.remove(hand.message));
+        settled('delete', await settler.remove(hand.message));
         return true;
       case 'defer':
-        settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS), settlement.fault.code);
+        settled('defer', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'wait':
         if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
-        settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
+        settled('wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
         return deadLetter(hand, settlement);
@@ -159,7 +158,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
-    settled(hand, 'dead-letter', await settler.remove(hand.message), letter.fault.code);
+    settled('dead-letter', await settler.remove(hand.message));
     return true;
   }
 
@@ -174,7 +173,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
     if (await waiting.afterStoreFault(fault, hand)) return false;
     telemetry.requestFailed('send a dead letter', new FaultError(fault.code, fault.reason));
-    settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)), fault.code);
+    settled('defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
     return true;
   }
 
@@ -183,13 +182,12 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', error);
     const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
-    settled(hand, 'give-back', isDone, isStop ? undefined : 'internal.unexpected');
+    settled('give-back', isDone);
   }
 
   /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
-  function settled(hand: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean, fault?: FaultCode): void {
+  function settled(kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
-    for (const trace of hand.traces) trace.settled(kind, fault);
   }
 }
 
@@ -227,12 +225,20 @@ function isFirstOfBucket(outcome: Outcome, { message }: InHand): boolean {
 interface EndedRecord {
   /** `unknown`: the record was so broken that its dialect could not be recognised. */
   readonly dialect: Dialect | 'unknown';
-  readonly eventName: string;
+  readonly bucket?: string | undefined;
+  readonly key?: string;
+  readonly eventName?: string;
 }
 
-function reportOutcome(telemetry: Telemetry, { dialect, eventName }: EndedRecord, outcome: Outcome): void {
+function reportOutcome(
+  telemetry: Telemetry,
+  { dialect, bucket, key, eventName = '' }: EndedRecord,
+  outcome: Outcome,
+  { message: { messageId } }: InHand,
+): void {
   telemetry.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome.kind) });
-  if ('fault' in outcome) telemetry.debug('record not indexed', { dialect, outcome: outcome.kind, eventName, fault: outcome.fault.code });
+  const fault = 'fault' in outcome ? outcome.fault.code : undefined;
+  telemetry.debug('record ended', { messageId, bucket, key, dialect, eventName, outcome: outcome.kind, fault });
   if (outcome.kind !== 'ignored' || outcome.reason !== 'unknown-event') return;
   telemetry.count('tally_unknown_events_total', 1);
   telemetry.warnOnce('unknown event ignored', eventName, { eventName }, UNKNOWN_EVENT_MS);

@@ -247,7 +247,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
 
   async function writeExact(hint: ExactHint, at: Context): Promise<AttemptEnd> {
     const { bucket, run } = at;
-    const { record, hand } = run;
+    const { record } = run;
     // the life begins with the decision, so enrichment is part of it
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const state = bucket.enrich === 'none' ? hint.state : await enriched(hint.state, { ...at, expiresAtMs });
@@ -262,7 +262,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       stateAtMs: record.eventTimeMs ?? clock.nowMs(),
       nowMs: clock.nowMs(),
     });
-    const answer = await write({ document, equalClock: 'refuse', expiresAtMs, traces: hand.traces });
+    const answer = await write({ document, equalClock: 'refuse', expiresAtMs });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
@@ -284,11 +284,11 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   ): Promise<ObjectState> {
     if (!state.present) return state;
     const { record, hand } = run;
-    return slowly(hand, enricher.ofEvent({ bucket: { ...bucket, traces: hand.traces }, key: record.key, state, expiresAtMs }));
+    return slowly(hand, enricher.ofEvent({ bucket, key: record.key, state, expiresAtMs }));
   }
 
   async function observeAndWrite(hint: ResolveHint | ObserveHint, { bucket, run }: Context): Promise<AttemptEnd> {
-    const { record, hand, byListing } = run;
+    const { record, byListing } = run;
     const facts = {
       bucket,
       key: record.key,
@@ -299,7 +299,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     };
     // asked again when the turn of the HEAD request has come, because a circuit may open while it waits
     const mayBegin = (): boolean => mayObserve(run, bucket);
-    const answer = await observe({ ...facts, byListing, mayBegin, traces: hand.traces });
+    const answer = await observe({ ...facts, byListing, mayBegin });
     switch (answer.kind) {
       case 'written':
       case 'superseded':

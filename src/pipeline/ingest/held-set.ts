@@ -2,7 +2,6 @@
 import { isLastReceive } from '../../domain/messages/outcome.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QueueMessage } from '../ports/queues.ts';
-import type { Traces, Tracing } from '../ports/tracing.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
 import type { MessageWeight, Weights } from './weights.ts';
 
@@ -19,7 +18,6 @@ const FAST_SHARE = 0.5;
 /** One message on its way through the data path. */
 export interface InHand {
   readonly message: QueueMessage;
-  readonly traces: Traces;
   /** Aborted when the process stops; a message that waits is given back to its queue then. */
   readonly signal: AbortSignal;
   readonly weight: MessageWeight;
@@ -51,7 +49,6 @@ export interface HeldSet {
 interface HeldSetDependencies {
   readonly clock: Clock;
   readonly load: Pick<LiveLoad, 'held'>;
-  readonly tracing: Tracing;
   readonly heldMax: number;
   readonly weights: Weights;
   readonly weightMaxBytes: number;
@@ -64,7 +61,7 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, load, tracing, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
+  const { clock, load, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
   const running = new Set<InHand>();
   let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
@@ -84,7 +81,6 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     const weight = weights.received(message.body);
     return {
       message,
-      traces: tracing.message(message),
       signal: stopping,
       weight,
       turnSlow() {

@@ -10,7 +10,7 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { Handover } from '../gaps/handover.ts';
 import { createAdmission, type Admission } from './admission.ts';
 import { createEventBuckets, createBucketRecordCache } from '../buckets/event-buckets.ts';
-import { createBulkWriter, traceWrites, type BulkLimits } from '../observing/bulk-writer.ts';
+import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createObserving } from '../observing/observer.ts';
@@ -24,7 +24,6 @@ import { createLastEvents } from '../buckets/last-events.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Store } from '../ports/store.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../ports/queues.ts';
-import type { Tracing } from '../ports/tracing.ts';
 import { endedBy, endedWithin } from '../serving/async.ts';
 import { createLiveLoad } from '../serving/live-load.ts';
 import { createLastFailure } from '../serving/last-failure.ts';
@@ -71,7 +70,6 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly connect: ConnectBucket;
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
-  readonly tracing: Tracing;
   readonly series: Pick<SeriesRecorder, 'event'>;
   readonly limits: IngestLimits;
 }
@@ -93,15 +91,15 @@ export interface IngestRole {
 
 /** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
-  const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, tracing, limits } = parts;
+  const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
   const aborting = new AbortController();
   const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
   const weights = createWeights(limits.weightMaxBytes);
   const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
-  const held = createHeldSet({ ...limits, weights, clock, load, tracing, maxReceiveCount, stopping: stopping.signal });
+  const held = createHeldSet({ ...limits, weights, clock, load, maxReceiveCount, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const write = withPlainFallback(
-    createBulkWriter({ objects: traceWrites(store.objects, tracing), clock, telemetry, circuits, limits: limits.bulk, load }),
+    createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load }),
     telemetry,
   );
   const stopped = aborting.signal;

@@ -13,7 +13,6 @@ import type { LiveLoad } from '../serving/live-load.ts';
 import { enrichedBytes } from '../../domain/enrichment.ts';
 import { labelOf } from '../ports/series.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import { noTracing, type Tracing } from '../ports/tracing.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** Writes one document. Never rejects. */
@@ -408,23 +407,4 @@ function isPushBack({ code }: Pick<Fault, 'code'>): boolean {
 /** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */
 export function answerExpired({ answer, pushBack }: QueuedWrite): void {
   answer(pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: pushBack });
-}
-
-/** Wraps the index: each write request is traced, with the messages that it serves. Returns the index itself if tracing is off. */
-export function traceWrites(objects: ObjectIndex, tracing: Tracing): ObjectIndex {
-  if (tracing === noTracing) return objects;
-  return {
-    ...objects,
-    async write(writes, signal) {
-      const trace = tracing.bulk(writes);
-      try {
-        const answers = await objects.write(writes, signal);
-        trace.ended(undefined);
-        return answers;
-      } catch (error) {
-        trace.ended(faultOf(error).code);
-        throw error;
-      }
-    },
-  };
 }

@@ -23,7 +23,6 @@ import {
 import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../../domain/fault.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import type { Traced } from '../ports/tracing.ts';
 import { enrichmentCircuits, type Circuits } from '../serving/circuits.ts';
 import type { Permit } from '../serving/waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
@@ -39,7 +38,7 @@ const NOT_ASKED_FOR = { result: 'ok' } as const;
 const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
 
 export interface EnrichRequest<State extends ObjectState> {
-  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'account' | 'enrich'> & Traced;
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'account' | 'enrich'>;
   readonly key: string;
   readonly state: State;
   /** When the write of this decision or answer expires, by the monotonic clock (rule 9). */

@@ -15,7 +15,6 @@ import { createEnricher, type Enricher } from './enricher.ts';
 import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { ObjectStorage, ObservedState } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
-import { NO_TRACES, type Traces } from '../ports/tracing.ts';
 import type { Store } from '../ports/store.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -32,8 +31,6 @@ export interface ObserveRequest {
   readonly byListing?: boolean;
   /** Asked when the turn of the HEAD request has come: whether it may still be sent, or a circuit that opened meanwhile holds it back. Absent: it may. */
   readonly mayBegin?: () => boolean;
-  /** The traces of the message that waits for the observation; absent if no message waits. */
-  readonly traces?: Traces;
 }
 
 export type ObserveAnswer =
@@ -109,29 +106,29 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   /** The HEAD, and its absence once more if the absence limit wants the bucket to show an object before it. */
   async function headWithLimit(request: ObserveRequest, members: readonly Member[]): Promise<ObservedState | { readonly fault: Fault }> {
     const { bucket, key } = request;
-    const traces = tracesOf(members);
     const sentAtMs = clock.monotonicMs();
-    const seen = await head(request, traces);
+    const seen = await head(request);
     if ('fault' in seen || members.some((member) => member.request.reportsDeletion === true)) return seen;
     if (seen.state.present) {
       absences.found(bucket.bucket);
       return seen;
     }
     try {
-      return (await absences.judge({ bucket, key, sentAtMs })) === 'believed' ? seen : await head(request, traces);
+      return (await absences.judge({ bucket, key, sentAtMs })) === 'believed' ? seen : await head(request);
     } catch (error) {
       return { fault: faultOf(error) };
     }
   }
 
-  async function head(
-    { bucket: { bucket, region, account }, key, byListing = false }: ObserveRequest,
-    traces: Traces,
-  ): Promise<ObservedState | { readonly fault: Fault }> {
+  async function head({
+    bucket: { bucket, region, account },
+    key,
+    byListing = false,
+  }: ObserveRequest): Promise<ObservedState | { readonly fault: Fault }> {
     const startedMs = clock.monotonicMs();
     const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
     try {
-      const seen = await storage.readState({ bucket, region, account, traces }, key, stopped, { byListing });
+      const seen = await storage.readState({ bucket, region, account }, key, stopped, { byListing });
       sent(seen.state.present ? 'present' : 'absent');
       circuits.storageAnswered({ bucket, region }, { key, sentAtMs: startedMs });
       return seen;
@@ -153,7 +150,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
     const objectExpires = document.expires_at !== undefined;
-    const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs, traces: tracesOf(members) });
+    const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
@@ -174,10 +171,6 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   return observe;
-}
-
-function tracesOf(members: readonly Member[]): Traces {
-  return members.flatMap(({ request }) => request.traces ?? NO_TRACES);
 }
 
 // ── the parts joined ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,10 +9,9 @@ import { objectDocumentSchema, type ObjectDocument } from '../../domain/document
 import type { QueryWords } from '../../domain/documents/words.ts';
 import type { Condition, SortField, SortOrder } from '../../domain/search/conditions.ts';
 import type { FaultCode } from '../../domain/fault.ts';
-import type { Traced } from './tracing.ts';
 
 /** One conditional write of a whole document at its clock. */
-export interface IndexWrite extends Traced {
+export interface IndexWrite {
   readonly document: ObjectDocument;
   /** What to do when the store holds the same clock: `accept` overwrites (external_gte), `refuse` answers `equal`. A higher stored clock always refuses the write. */
   readonly equalClock: 'accept' | 'refuse';

@@ -13,8 +13,6 @@ export interface QueueMessage {
   readonly receiveCount: number;
   /** The message attributes as received; a dead letter carries them on. */
   readonly attributes: Readonly<Record<string, MessageAttribute>>;
-  /** AWSTraceHeader, if the receiver requests it and the sender was traced. */
-  readonly traceHeader?: string;
   /** When this process received it, by the monotonic clock. */
   readonly receivedAtMonotonicMs: number;
 }

@@ -149,12 +149,6 @@ export const seriesTable = {
     unit: 'requests',
     help: 'Shows how many requests about single objects (HEAD, tags) wait to be sent.',
   },
-  tally_spans_dropped_total: {
-    type: 'counter',
-    unit: 'spans',
-    labels: { reason: ['queue-full', 'export-failed'] },
-    help: 'Counts the spans that the trace collector did not get, by reason.',
-  },
   tally_held_messages: {
     type: 'gauge',
     unit: 'messages',

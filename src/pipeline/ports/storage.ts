@@ -3,7 +3,6 @@ import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
-import type { TracedBucket } from './tracing.ts';
 
 /** A bucket and its region. */
 export interface BucketLocation {
@@ -27,7 +26,7 @@ export interface ObjectStorage extends VersionDetails {
    * and repeats the HEAD when needed), or if a listing that names this bucket and this key as its prefix is empty. Throws `object.denied`, `object.undated`,
    * `object.failed`, `listing.incomplete`, `bucket.missing`, `bucket.denied`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    */
-  readState(bucket: TracedBucket, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<ObservedState>;
+  readState(location: BucketLocation, key: string, signal?: AbortSignal, how?: { readonly byListing?: boolean }): Promise<ObservedState>;
   /** Lists one key of the bucket; undefined if it has none. Throws as {@link BucketListing.page} does. */
   firstKey(location: BucketLocation, signal?: AbortSignal): Promise<string | undefined>;
   /** Reads the bucket's region by HeadBucket. Throws `bucket.missing` if there is no such bucket. */

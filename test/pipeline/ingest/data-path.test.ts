@@ -52,6 +52,22 @@ it('Fix: a message with thousands of records that cannot be read becomes one let
   expect(world.messages()).toEqual([]);
 });
 
+it('the log at debug has each record’s outcome, with its message, bucket and key', async () => {
+  const world = await createIngestWorld();
+  await world.send(world.put('written'), syntheticRecord('elsewhere', { bucket: 'not-connected', eventTimeMs: world.clock.nowMs() }), {
+    eventVersion: '9.0',
+  });
+  await world.run(2_000);
+  const lines = world.telemetry.recorded('debug').filter(([message]) => message === 'record ended');
+  expect(lines.map(([, fields]) => fields)).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ bucket: BUCKET, key: 'written', outcome: 'written', messageId: expect.stringMatching(/./) }),
+      expect.objectContaining({ bucket: 'not-connected', key: 'elsewhere', outcome: 'unconnected' }),
+      expect.objectContaining({ outcome: 'rejected', fault: expect.stringMatching(/./) }),
+    ]),
+  );
+});
+
 describe('an exact event', () => {
   it('is written as it says, without a HEAD request, and its message deleted', async () => {
     const world = await createIngestWorld();

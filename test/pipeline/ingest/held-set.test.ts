@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { createHeldSet, type InHand } from '../../../src/pipeline/ingest/held-set.ts';
 import { createWeights } from '../../../src/pipeline/ingest/weights.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
-import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { settled } from '../../support/worlds/ingest.ts';
 
@@ -22,7 +21,6 @@ function setUp(heldMax = 3) {
   const held = createHeldSet({
     clock: createFakeClock(),
     load: { held: () => undefined },
-    tracing: noTracing,
     heldMax,
     weights: createWeights(weightMaxBytes),
     weightMaxBytes,

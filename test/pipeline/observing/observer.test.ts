@@ -70,7 +70,6 @@ async function setUp(concurrency = 4) {
           hint,
           cause: { eventName },
           source: 'routed',
-          traces: [],
           ...(mayBegin !== undefined && { mayBegin }),
         })
         .then((answer) => {

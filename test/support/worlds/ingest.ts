@@ -17,7 +17,6 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { noSeries, type SeriesRecorder } from '../../../src/pipeline/series/recorder.ts';
-import { noTracing, type Tracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
@@ -53,7 +52,6 @@ interface WorldOptions {
   /** Buckets that exist and are connected at the start. */
   readonly buckets?: readonly string[];
   readonly bucket?: Partial<BucketRecord>;
-  readonly tracing?: Tracing;
   /** False: records may not be handed over. */
   readonly handsOver?: boolean;
 }
@@ -145,7 +143,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       gaps,
       clock: workerClock,
       telemetry,
-      tracing: options.tracing ?? noTracing,
       series: options.series?.({ state: store.plainState, clock: workerClock }) ?? noSeries,
       topics: {
         isMissing: async () => false,

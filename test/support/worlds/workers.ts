@@ -17,7 +17,6 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { noSeries } from '../../../src/pipeline/series/recorder.ts';
-import { noTracing } from '../../../src/pipeline/ports/tracing.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
@@ -226,7 +225,6 @@ async function startWorker(shared: Shared, network: Network) {
       bucketQueueUrls: [QUEUE],
       connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
       gaps,
-      tracing: noTracing,
       series: noSeries,
       topics: { isMissing: async () => false, confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
