@@ -12,7 +12,7 @@ import { deadLetterRows } from './dead-letters.ts';
 import { docsRows } from './docs.ts';
 import { facetRows } from './facets.ts';
 import { gapRows } from './gaps.ts';
-import { jobRows, jobStreamRows } from './jobs.ts';
+import { jobRows } from './jobs.ts';
 import { loginRows } from './login.ts';
 import { mcpRows } from './mcp.ts';
 import { objectRows } from './objects.ts';
@@ -40,7 +40,7 @@ const controlRows = {
   ...accessRows,
 };
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...jobStreamRows, ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };
+const listenerRows = { ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...controlRows, ...listenerRows };

@@ -101,9 +101,7 @@ export const job = z
     counts: counts.optional(),
     examples: examples
       .optional()
-      .describe(
-        'The first differences of each kind, and the first refused documents, at most 100 each. Lists and event streams leave them out.',
-      ),
+      .describe('The first differences of each kind, and the first refused documents, at most 100 each. Lists leave them out.'),
     error: jobFault.optional().describe('Why the job failed.'),
     last_fault: jobFault.optional().describe('The latest fault of one of its ranges, which is tried again.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
@@ -252,25 +250,6 @@ export const jobRows = {
 } as const satisfies Record<RowKey, Row>;
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
 export type ResumeRequest = z.output<typeof resumeBody>;
-
-/** The listener answers this operation itself, with the results of `getJob`. */
-export const jobStreamRows = {
-  'GET /v1/jobs/{id}/events': {
-    operation: 'watchJob',
-    summary: 'Streams one re-index job as server-sent events until it has ended.',
-    description:
-      '`event: job` carries the job as JSON, without its examples: once at the beginning and again after each change, at most once a second. `event: problem` reports that the job cannot be read at the moment. A comment is sent after 15 s without an event. The event of the end state has the id `end`.',
-    scope: 'monitor',
-    params,
-    answer: z.string().describe('A stream of server-sent events.'),
-    status: 200,
-    otherStatuses: { 204: 'The Last-Event-ID header shows that the client has received the end state: there is nothing more to send.' },
-    emptyStatuses: [204],
-    media: 'text/event-stream',
-    errors: ['job.not-found', 'request.too-many-streams'],
-    example: JOB,
-  },
-} as const satisfies Record<RowKey, Row>;
 
 /** Converts a job to its form in the API. */
 export function jobView(shown: JobView): Job {

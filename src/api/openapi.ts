@@ -78,15 +78,13 @@ function successesOf({
   otherStatuses = {},
   emptyStatuses = [],
 }: PlacedRow): Readonly<Record<string, unknown>> {
-  // a schema would be that of each event, and OpenAPI 3.1 has no words for it
-  const isStream = media === 'text/event-stream';
-  const content = answer === undefined ? undefined : { [media]: isStream ? {} : { schema: jsonSchemaOf(answer).schema } };
+  const content = answer === undefined ? undefined : { [media]: { schema: jsonSchemaOf(answer).schema } };
   const others = Object.entries(otherStatuses).map(([each, description]) => [
     each,
     { description, ...(!emptyStatuses.includes(Number(each)) && content !== undefined && { content }) },
   ]);
   return {
-    [status]: { description: (isStream ? answer?.description : undefined) ?? 'Done.', ...(content !== undefined && { content }) },
+    [status]: { description: 'Done.', ...(content !== undefined && { content }) },
     ...Object.fromEntries(others),
   };
 }

@@ -252,7 +252,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const identity = await createIdentity({ ...core, settings, proxyEnv: environment.proxy, telemetry, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
-    clock,
     operations: core.operations,
     version,
     address: settings.TALLY_HTTP_ADDRESS,

@@ -6,10 +6,10 @@ import { type Job, differenceKinds, type DifferenceKind, type JobCounts, type Re
 import { allowDeletesOption, type PageOptions, printing, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
-import { jobModes } from '../domain/reindex/job.ts';
+import { hasEnded, jobModes } from '../domain/reindex/job.ts';
+import { RequestError } from '../domain/request-error.ts';
 import { exitCodes } from './exit-codes.ts';
 import { ageOfText, countText, dollarsText, percentText, sizeText, fieldsText, tableText, type Cell } from './output.ts';
-import { watchJob } from '../pipeline/control/watch-job.ts';
 import { messageOf } from './errors.ts';
 import { stageOf, type Progress } from './progress.ts';
 import { faults, isFaultCode } from '../domain/fault.ts';
@@ -138,8 +138,10 @@ export function addReindexCommand(program: Command, cli: Cli): void {
 
 /** Waits for a job at the command line. The job continues when the command stops waiting. */
 
-/** The countdown of a waiting job is redrawn this often. */
-const REDRAW_MS = 1_000;
+/** The job is read this often: a person sees each step, and each read costs a few requests to the state store. */
+const LOOK_INTERVAL_MS = 2_000;
+/** Errors after which no read can succeed: the job is gone, or its reader may not read it any more. */
+const endings: ReadonlySet<string> = new Set(['job.not-found', 'authentication.failed', 'authorization.denied', 'session.required']);
 /** A worker takes a job within seconds; after its worker died another one takes it within two minutes. */
 const STALL_MS = { queued: 15_000, running: 240_000 } as const;
 /** How long the job may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
@@ -160,7 +162,7 @@ export async function waitForJob(cli: Cli, { control, context, job, options }: W
   const progress = cli.progress(options);
   const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { ...context, signal });
   try {
-    return await cli.interruptible((signal) => follow({ cli, look, progress }, job, signal));
+    return await cli.interruptible((signal) => follow({ cli, look, progress }, signal));
   } finally {
     progress.end();
   }
@@ -172,33 +174,41 @@ interface Follow {
   readonly progress: Progress;
 }
 
-async function follow({ cli, look, progress }: Follow, job: Job, signal: AbortSignal): Promise<Job | undefined> {
-  const { clock } = cli;
+async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefined> {
+  const { cli, progress } = parts;
+  const read = createReader(parts);
   const stall = createStallWatch(cli, progress);
-  let latest = job;
-  let trouble: { readonly error: unknown; readonly sinceMs: number } | undefined;
-  for await (const news of watchJob({ look, clock, silenceMs: REDRAW_MS }, signal)) {
-    switch (news.kind) {
-      case 'job':
-        latest = news.job;
-        trouble = undefined;
-        break;
-      case 'trouble':
-        progress.say(printable(`${messageOf(news.error)}; the command keeps trying`));
-        trouble = { error: news.error, sinceMs: trouble?.sinceMs ?? clock.monotonicMs() };
-        break;
-      case 'silence':
-        break;
+  while (!signal.aborted) {
+    const job = await read(signal);
+    if (signal.aborted) break;
+    if (job !== undefined) {
+      stall.look(job);
+      progress.show(job);
+      if (hasEnded(job) || isHeldByLimit(job)) return job;
     }
-    if (trouble !== undefined) {
-      if (clock.monotonicMs() - trouble.sinceMs >= TROUBLE_MS) throw trouble.error;
-      continue;
-    }
-    stall.look(latest);
-    progress.show(latest);
-    if (isHeldByLimit(latest)) return latest;
+    await cli.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
   }
-  return signal.aborted ? undefined : latest;
+  return undefined;
+}
+
+/** Creates the function that reads the job; undefined: not at the moment, which is said once. It throws what does not pass by waiting. */
+function createReader({ cli: { clock }, look, progress }: Follow): (signal: AbortSignal) => Promise<Job | undefined> {
+  let trouble: { readonly text: string; readonly sinceMs: number } | undefined;
+  return async function read(signal) {
+    try {
+      const job = await look(signal);
+      trouble = undefined;
+      return job;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (error instanceof RequestError && endings.has(error.code)) throw error;
+      const text = messageOf(error);
+      if (text !== trouble?.text) progress.say(printable(`${text}; the command keeps trying`));
+      trouble = { text, sinceMs: trouble?.sinceMs ?? clock.monotonicMs() };
+      if (clock.monotonicMs() - trouble.sinceMs >= TROUBLE_MS) throw error;
+      return undefined;
+    }
+  };
 }
 
 /** Reports once that nothing changes. The usual reason is that no worker runs jobs. */

@@ -17,7 +17,6 @@ export const requestErrors = {
   /** The body or the headers are larger than permitted. */
   'request.too-large': 413,
   /** The caller follows as many jobs as one caller may follow at once. */
-  'request.too-many-streams': 429,
   /** The registry answers as many requests of this kind as it can at once. */
   'request.overloaded': 503,
   /** More than 100 requests in a second came with one API key. Retry-After says when to try again. */

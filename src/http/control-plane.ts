@@ -18,13 +18,11 @@ import {
 import { openApiOf } from '../api/openapi.ts';
 import type { AnyRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Clock } from '../pipeline/ports/clock.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createCursorSeal } from './cursor-seal.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health-listener.ts';
-import { createJobEvents } from './job-events.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createMcpHandler } from './mcp.ts';
 import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
@@ -37,7 +35,6 @@ interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
   readonly operations: CheckedOperations;
   readonly telemetry: Telemetry;
-  readonly clock: Clock;
   readonly version: string;
   /** How callers are known. Absent: they are not authenticated, and only this machine is served. */
   readonly identity?: LoginParts | undefined;
@@ -73,7 +70,6 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     readiness,
     metrics,
     telemetry,
-    clock,
     version,
     identity,
     loadPanel = noPanel,
@@ -87,8 +83,6 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const seal = identity && createCursorSeal(() => identity.logins.sharedKey());
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => operations.getApiKey({ params: { id } }, context);
-  const getJob = (id: string, context: Context) => operations.getJob({ params: { id } }, context);
-  const jobEvents = createJobEvents({ getJob, callers, clock, telemetry, closing: closing.signal });
   let openApi: string | undefined;
   const registryUrl = ({ headers }: FastifyRequest): string => parts.publicUrl ?? identity?.publicUrl() ?? `http://${headers.host ?? ''}`;
   const catalogUrl = (request: FastifyRequest): string => parts.catalogUrl ?? registryUrl(request);
@@ -100,17 +94,13 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   });
   // every answer, errors too: the first request of a program may be one that the listener answers itself
   app.addHook('onSend', async (request, reply) => void reply.headers(expiryHeaders(callers.actorOf(request))));
-  app.addHook('preClose', async () => {
-    closing.abort(new RequestError('request.interrupted', 'the process is stopping'));
-    await jobEvents.drain();
-  });
+  app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process is stopping')));
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
     ...createDocsHandlers(loadDocs),
     sendMcpMessage: createMcpHandler({ callers, callOperation, endOf: endOfRequest, telemetry, version }),
-    watchJob: (request, reply) => jobEvents.answer(request, reply),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
     getOpenApi: async (_request, reply) => {

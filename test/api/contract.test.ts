@@ -209,7 +209,7 @@ async function startWorld({ operation }: PlacedRow) {
     toldAtMs: atMs,
   }));
   const id = 'job-0mk3x1a2b-0123456789ab';
-  const state = operation === 'resumeJob' ? 'paused' : operation === 'watchJob' ? 'done' : 'queued';
+  const state = operation === 'resumeJob' ? 'paused' : 'queued';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
   await updateRecord(store.state, refs.job(id), () => job);
   if (operation === 'cleanBucket') {
@@ -217,7 +217,7 @@ async function startWorld({ operation }: PlacedRow) {
     await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
   }
   await putExampleKey(store.state, atMs);
-  const listener = await listenControlPlane({ operations, telemetry, clock, loadPanel: someFiles, loadDocs: someFiles });
+  const listener = await listenControlPlane({ operations, telemetry, loadPanel: someFiles, loadDocs: someFiles });
   return { ...listener, instead: undefined };
 }
 

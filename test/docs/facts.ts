@@ -222,7 +222,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       of('cli/jobs.ts', 'STALL_MS.queued', 's'),
       wordOf('cli/jobs.ts', 'STALL_MS.running', 'min'),
     ],
-    ['to {} callers at once', of('http/job-events.ts', 'STREAMS_MAX')],
+    ['read it every {} s', of('cli/jobs.ts', 'LOOK_INTERVAL_MS', 's')],
     ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],
   'docs/operate/scaling.md': [
@@ -277,11 +277,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['must arrive within {} s', of(SERVER, 'REQUEST_TIMEOUT_MS', 's')],
     ['within {} s of its headers', of(SERVER, 'STRANGERS_BODY_MS', 's')],
     ['At most {} searches run at the same time and {} wait', of('http/searches.ts', 'CONCURRENCY'), of('http/searches.ts', 'WAITING_MAX')],
-    [
-      'At most {} event streams are open, {} of them',
-      of('http/job-events.ts', 'STREAMS_MAX'),
-      of('http/job-events.ts', 'STREAMS_OF_USER_MAX'),
-    ],
   ],
 };
 

@@ -1,4 +1,5 @@
 /** What takes a moment in the panel in Chromium: acts that are left or closed meanwhile, reads that overlap, and secrets. */
+import type { Job } from '../../src/api/jobs.ts';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
@@ -24,6 +25,7 @@ const SHOW = `delete document.visibilityState; document.dispatchEvent(new Event(
 
 describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chromium, while something takes a moment', () => {
   const gate = createGate();
+  let shown: Job = runningJob;
   const fake = createFakeControl();
   let world: PanelWorld;
   let browser: Browser;
@@ -35,7 +37,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
         await gate.passed();
         return runningJob;
       },
-      getJob: async () => runningJob,
+      getJob: async () => shown,
       listGaps: async (...asked: Parameters<typeof fake.checked.listGaps>) => {
         await gate.passed();
         return fake.checked.listGaps(...asked);
@@ -103,22 +105,29 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     await seen;
   });
 
-  it('has no event stream open while it is not seen, nor after the job was left', async () => {
+  it('reads a job every 2 s until it has ended, while it is seen', async () => {
     const { page } = await open();
-    const isStream = (request: { url(): string }): boolean => request.url().includes('/events');
-    const first = page.waitForRequest(isStream);
+    await page.clock.install();
+    const isJob = (message: { url(): string }): boolean => message.url().endsWith('/v1/jobs/job-1');
     await openPanel(page, world.url, '?page=job&id=job-1');
-    await first;
     await page.getByText('running, 25 %').waitFor();
-    let ended = page.waitForEvent('requestfailed', isStream);
     await page.evaluate(HIDE);
-    await ended;
-    const again = page.waitForRequest(isStream);
+    let asked = 0;
+    page.on('request', (request) => void (isJob(request) && (asked += 1)));
+    await page.clock.fastForward(60_000);
+    await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
+    expect(asked).toBe(0);
     await page.evaluate(SHOW);
-    await again;
-    ended = page.waitForEvent('requestfailed', isStream);
-    await follow(page, 'health');
-    await ended;
+    await page.getByText('running, 25 %').waitFor();
+    shown = { ...runningJob, state: 'done', progress: 1 };
+    const last = page.waitForResponse(async (response) => isJob(response) && (await response.text()).includes('"done"'));
+    await page.clock.fastForward(2_000);
+    await (await last).finished();
+    await page.getByRole('button', { name: 'Pause the job' }).waitFor({ state: 'detached' });
+    asked = 0;
+    await page.clock.fastForward(60_000);
+    await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
+    expect(asked).toBe(0);
   });
 
   it('reads days of the audit in UTC whatever the clocks of the browser do, and says that a day is none', async () => {

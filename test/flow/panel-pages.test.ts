@@ -4,7 +4,6 @@
  */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/adapters/system-clock.ts';
 import type { PanelCaller } from '../../src/panel/facts.ts';
 import { createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { hostileOperations } from '../support/fakes/hostile.ts';
@@ -86,12 +85,12 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     const operations = hostileOperations({ ...fake.checked, getJob: async () => ({ ...runningJob, state: 'done' }) });
     [machine, people, browser] = await Promise.all([
       startPanelWorld({ operations }),
-      startHttpWorld({ operations, loadPanel: loadBuiltPanel, clock: systemClock }),
+      startHttpWorld({ operations, loadPanel: loadBuiltPanel }),
       startChromium(),
     ]);
     for (const role of ['user', 'admin'] as const) tokens.set(role, await people.tokenOf(role));
     proxy = await startFront({ prefix: '/x/y', saysSo: false });
-    behind = await startHttpWorld({ operations, loadPanel: loadBuiltPanel, clock: systemClock, publicUrl: new URL(proxy.url).origin });
+    behind = await startHttpWorld({ operations, loadPanel: loadBuiltPanel, publicUrl: new URL(proxy.url).origin });
     proxy.leadsTo(behind.url);
     tokenBehind = await behind.tokenOf('admin');
   });

@@ -89,7 +89,7 @@ describe('the program', () => {
 
   it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {
     const fake = createFakeControl();
-    const registry = await listenControlPlane({ operations: fake.checked, clock: systemClock });
+    const registry = await listenControlPlane({ operations: fake.checked });
     try {
       const url = `http://localhost:${registry.port}`;
       expect(await run(['jobs', 'job-1', '--json'], { TALLY_REGISTRY_URL: url })).toEqual({

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rows, type OperationName, type PlacedRow } from '../../src/api/contract.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf, someFiles, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
-import { createFakeControl, job } from '../support/fakes/control.ts';
+import { createFakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 
 const callers = ['anonymous', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)'] as const;
@@ -58,7 +58,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   listGaps: monitors,
   listJobs: monitors,
   getJob: monitors,
-  watchJob: monitors,
   getSession: readers,
   getOwnAccess: readers,
   sendMcpMessage: readers,
@@ -144,8 +143,6 @@ function sendExample(row: PlacedRow, token: string | undefined) {
 describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation, row) => {
   it.each(callers.map((caller, index) => [caller, table[operation][index]!] as const))('%s: %s', async (caller, cell) => {
     const before = world.fake.asked.length;
-    // a stream of a job that is queued stays open
-    if (operation === 'watchJob' && cell === 'yes') world.fake.nextDoes(async () => ({ ...job, state: 'done' }));
     const answer = await sendExample(row, tokens[caller]);
     const problem = String(answer.headers['content-type']).startsWith('application/problem+json')
       ? (JSON.parse(answer.text) as { readonly code: string })

@@ -5,7 +5,7 @@ import { challengeOf } from '../../src/domain/identity/tokens.ts';
 import { userIdOf } from '../../src/domain/identity/user.ts';
 import { ISSUER } from '../support/identity/fake-issuer.ts';
 import { bearer, jsonOf, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
-import { logIn, REDIRECT, VERIFIER } from '../support/identity/world.ts';
+import { REDIRECT, VERIFIER } from '../support/identity/world.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -364,24 +364,4 @@ describe('the address of the registry', () => {
     expect(new URL(begun.location ?? '').searchParams.get('redirect_uri')).toBe('https://tally.example.com/login/callback');
     expect(String(begun.headers['set-cookie'])).toMatch(/^__Host-tally-login=.*Secure$/);
   });
-});
-
-it('an event stream ends when its caller is disabled', async () => {
-  const world = await start();
-  const token = await world.tokenOf('admin');
-  world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
-  await logIn(world);
-  const opened = world.send('GET', '/v1/jobs/job-1/events', { headers: bearer(token) });
-  const people = createPeople({
-    state: world.store.state,
-    clock: world.clock,
-    rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
-  });
-  // after the stream has begun
-  while (world.fake.asked.length === 0) await new Promise(setImmediate);
-  await people.disable(userIdOf(ISSUER, 's-admin'));
-  const ended = opened.then(() => true);
-  // virtual time: the stream looks once a second
-  while (!(await Promise.race([ended, world.clock.advance(1_000).then(() => false)])));
-  expect((await opened).text).toContain('authentication.failed');
 });

@@ -60,10 +60,10 @@ export async function readiness(signal: AbortSignal): Promise<AnswerTo<'GET /rea
 }
 
 /** Sends a request. Throws a Problem if no answer comes, or the reason of the signal. */
-export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, headers: Headers = {}): Promise<Response> {
+async function send(key: Key, request: AnyRequest, signal?: AbortSignal): Promise<Response> {
   const slow = setTimeout(() => connection.set('slow'), SLOW_MS);
   try {
-    const response = await fetch(addressOf(key, request), { ...messageOf(key, request, headers), signal: limited(key, signal) });
+    const response = await fetch(addressOf(key, request), { ...messageOf(key, request), signal: limited(signal) });
     connection.set('fine');
     return response;
   } catch (error) {
@@ -77,19 +77,15 @@ export async function send(key: Key, request: AnyRequest, signal?: AbortSignal, 
   }
 }
 
-type Headers = Readonly<Record<string, string>>;
-
 /** A change needs a header that forms of other sites cannot send. */
-function messageOf(key: Key, { body }: AnyRequest, headers: Headers): RequestInit {
+function messageOf(key: Key, { body }: AnyRequest): RequestInit {
   const method = key.split(' ')[0] ?? 'GET';
   const csrf = method === 'GET' ? {} : { 'x-tally-csrf': '1' };
-  if (body === undefined) return { method, headers: { ...csrf, ...headers } };
-  return { method, headers: { ...csrf, ...JSON_BODY, ...headers }, body: JSON.stringify(body) };
+  if (body === undefined) return { method, headers: csrf };
+  return { method, headers: { ...csrf, ...JSON_BODY }, body: JSON.stringify(body) };
 }
 
-/** Event streams last as long as their job. */
-function limited(key: Key, signal: AbortSignal | undefined): AbortSignal | null {
-  if (key === 'GET /v1/jobs/{id}/events') return signal ?? null;
+function limited(signal: AbortSignal | undefined): AbortSignal {
   const limit = AbortSignal.timeout(ANSWER_MAX_MS);
   return signal === undefined ? limit : AbortSignal.any([limit, signal]);
 }
@@ -113,7 +109,7 @@ function textIn(params: unknown, name: string): string {
 }
 
 /** The body of an answer. Throws a Problem for an error. */
-export async function answerOf(response: Response) {
+async function answerOf(response: Response) {
   if (response.ok) return response.status === 204 ? undefined : await response.json();
   if (response.status === 401) sessionEnded.set(true);
   throw await problemOf(response);

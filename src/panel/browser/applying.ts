@@ -2,7 +2,6 @@
 import type { ConnectionView } from '../../api/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../../api/until-applied.ts';
 import { Problem } from './api.ts';
-import { pause } from './job-stream.ts';
 
 interface ApplyParts {
   readonly request: (isFirst: boolean) => Promise<ConnectionView>;
@@ -21,4 +20,15 @@ export async function applyUntilDone({ request, onWaiting }: ApplyParts, signal:
   });
   if (answer !== undefined) return answer;
   throw new Problem(NOT_SHOWN_YET, 'connect.busy', { advice: 'Apply it again in some minutes: it continues then.' });
+}
+
+/** Resolves after this time, or when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

@@ -1,34 +1,26 @@
-/** One job, live by its event stream. */
-import { useEffect, useState } from 'preact/hooks';
+/** One job. */
+import { useState } from 'preact/hooks';
 import type { Job } from '../../api/jobs.ts';
-import { call, type Problem } from './api.ts';
+import { call } from './api.ts';
 import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
-import { followJob } from './job-stream.ts';
-import { useLoaded, visible } from './load.ts';
-import { useObserved } from './observed.ts';
+import { useLoaded } from './load.ts';
 import { Act, FormDialog } from './form.tsx';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText, timeText, zone } from './words.ts';
 
-/** The job with its examples, which event streams leave out: read at the beginning and at each change of its state. */
+/** A person who watches sees each step; a job lasts minutes to hours. */
+const REFRESH_MS = 2_000;
+
+/** The job, read again and again until it has ended. */
 export function JobPage({ id }: { readonly id: string }) {
-  const [streamed, setStreamed] = useState<{ readonly job: Job; readonly atMs: number }>();
-  const [trouble, setTrouble] = useState<Problem>();
-  const state = streamed?.job.id === id ? streamed.job.state : '';
-  const whole = useLoaded(`job ${id} ${state}`, (signal) => call('GET /v1/jobs/{id}', { params: { id } }, signal));
-  // a browser has few connections to the registry, and pages that are not seen need none of them
-  const isVisible = useObserved(visible);
-  useEffect(() => {
-    if (!isVisible) return undefined;
-    const end = new AbortController();
-    const parts = { id, onJob: (job: Job) => setStreamed({ job, atMs: Date.now() }), onTrouble: setTrouble };
-    void followJob(parts, end.signal);
-    return () => end.abort();
-  }, [id, isVisible]);
-  const latest = state === '' ? undefined : streamed;
-  // what the stream leaves out comes from the read; until the first event the read is all
-  const loaded = { ...whole, value: latest?.job ?? whole.value, atMs: latest?.atMs ?? whole.atMs, problem: trouble ?? whole.problem };
+  const [isOver, setOver] = useState(false);
+  async function read(signal: AbortSignal): Promise<Job> {
+    const job = await call('GET /v1/jobs/{id}', { params: { id } }, signal);
+    setOver(hasEnded(job));
+    return job;
+  }
+  const loaded = useLoaded(`job ${id}`, read, { everyMs: isOver ? undefined : REFRESH_MS });
   return (
     <>
       <h1>
@@ -44,7 +36,7 @@ export function JobPage({ id }: { readonly id: string }) {
         {(job) => (
           <>
             <JobBar job={job} />
-            <JobActs job={job} onChanged={(changed) => setStreamed({ job: changed, atMs: Date.now() })} />
+            <JobActs job={job} onChanged={loaded.reload} />
             <Fault job={job} />
             <Stages job={job} />
             <Figures job={job} />
@@ -53,7 +45,7 @@ export function JobPage({ id }: { readonly id: string }) {
               <JobDetails job={job} />
               <Counts job={job} />
             </details>
-            <Examples job={whole.value ?? job} />
+            <Examples job={job} />
           </>
         )}
       </Shown>

@@ -11,7 +11,7 @@ import { inTime } from '../../domain/in-time.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** Revocations count within 5 s. The rest is for what stays open and asks again once a second, such as event streams. */
+/** Revocations count within 5 s. The rest is for the request that has just begun. */
 const KNOWN_MS = 3_500;
 /** Keys in use at the same time: some 10 MB. Above it the one that was used longest ago is forgotten, and costs a read at its next use. */
 const KEYS_MAX = 10_000;

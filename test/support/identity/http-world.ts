@@ -3,7 +3,6 @@ import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { FailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
@@ -21,8 +20,6 @@ interface HttpWorldOptions {
   readonly trustedProxies?: readonly string[];
   /** Default: failures are noted, and none is too many. */
   readonly attempts?: Pick<FailedAttempts, 'failed'>;
-  /** Of the listener. Default: the one of the logins. */
-  readonly clock?: Clock;
   /** Default: 5 s. */
   readonly strangersBodyMs?: number;
   /** Default: files with some text. */
@@ -35,17 +32,7 @@ const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'concepts.ht
 export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));
 
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const {
-    operations,
-    store,
-    publicUrl,
-    catalogUrl,
-    trustedProxies = [],
-    attempts,
-    clock,
-    strangersBodyMs,
-    loadPanel = someFiles,
-  } = options;
+  const { operations, store, publicUrl, catalogUrl, trustedProxies = [], attempts, strangersBodyMs, loadPanel = someFiles } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -54,7 +41,6 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const listener = await listenControlPlane({
     operations: operations ?? fake.checked,
     telemetry: world.telemetry,
-    clock: clock ?? world.clock,
     version: '1.67.0',
     ...(strangersBodyMs !== undefined && { strangersBodyMs }),
     loadPanel,

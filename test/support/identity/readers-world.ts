@@ -28,7 +28,6 @@ export async function startReadersWorld(store?: Store) {
   const listener = await listenControlPlane({
     operations,
     telemetry: world.telemetry,
-    clock: world.clock,
     identity: {
       sessions: world.sessions,
       logins: world.logins,

@@ -34,8 +34,8 @@ const BUCKET = 'large';
 const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
 const LISTINGS = 8;
 const WRITER_LIMITS = { actionsMax: 1_000, bytesMax: 5_242_880, concurrency: 4 };
-/** How often `--wait` and the event streams read the job. */
-const WATCH_MS = 1_000;
+/** How often `--wait` and the panel read the job. */
+const WATCH_MS = 2_000;
 
 export interface LargeCase {
   readonly shape: KeyShape;

@@ -1,6 +1,6 @@
-/** A control plane that listens on a port of its own: ready, with one metric, on a clock that stands still, and without identity. */
+/** A control plane that listens on a port of its own: ready, with one metric, and without identity. */
 import { createControlPlane } from '../../../src/http/control-plane.ts';
-import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
+import { createFakeTelemetry } from '../fakes/ports.ts';
 
 type Parts = Parameters<typeof createControlPlane>[0];
 
@@ -11,7 +11,6 @@ export async function listenControlPlane(parts: Pick<Parts, 'operations'> & Part
     readiness: { read: () => ({ ready: true, roles: { http: { ready: true } }, checks: { index: { status: 'ok' } } }) },
     metrics: { metricsText: async () => 'tally_up 1\n', contentType: 'text/plain; version=0.0.4; charset=utf-8' },
     telemetry: createFakeTelemetry(),
-    clock: createFakeClock(),
     version: '1.2.3',
     ...parts,
   });

@@ -3,7 +3,6 @@ import type { Page, Response } from 'playwright-core';
 import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { LoadFiles } from '../../../src/http/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Window } from '../identity/chromium.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
@@ -32,7 +31,6 @@ export async function startPanelWorld({ loadPanel = loadBuiltPanel, operations =
         },
       }),
     },
-    clock: systemClock,
     version: '1.67.0',
     loadPanel,
   });
