@@ -10,6 +10,7 @@ import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { docsRows } from './docs.ts';
+import { eventRows } from './events.ts';
 import { facetRows } from './facets.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows } from './jobs.ts';
@@ -18,7 +19,6 @@ import { mcpRows } from './mcp.ts';
 import { objectRows } from './objects.ts';
 import { panelRows } from './panel.ts';
 import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
-import { seriesRows } from './series.ts';
 import { documentRows, healthRows } from './service.ts';
 import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
@@ -28,7 +28,7 @@ const controlRows = {
   ...objectRows,
   ...facetRows,
   ...usageRows,
-  ...seriesRows,
+  ...eventRows,
   ...bucketRows,
   ...connectionRows,
   ...gapRows,

@@ -10,14 +10,7 @@ import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
 import { createObserveAgain } from '../pipeline/calendar/observe-again.ts';
-import { createMeasureGrowth } from '../pipeline/calendar/measure-growth.ts';
-import {
-  createPurgeApiKeys,
-  createPurgeAudit,
-  createPurgeLogins,
-  createPurgeSeries,
-  createVisitTombstones,
-} from '../pipeline/calendar/purges.ts';
+import { createPurgeApiKeys, createPurgeAudit, createPurgeLogins, createVisitTombstones } from '../pipeline/calendar/purges.ts';
 import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
@@ -52,9 +45,6 @@ const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECO
 const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** Looks for buckets whose scheduled compare is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
-/** Looks for buckets whose size was not recorded today. */
-const GROWTH: Schedule = { name: 'measure-growth', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
-const SERIES: Schedule = { name: 'purge-series', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 
 /** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
 const RUN_SHARE = 3 / 4;
@@ -89,12 +79,6 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
   schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
   schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
-  // what was recorded before the setting was turned off ends as well
-  schedules.every(SERIES, createPurgeSeries({ state, clock }), signal);
-  if (settings.TALLY_SERIES) {
-    const growth = createMeasureGrowth({ ...core.store, clock, telemetry });
-    sweep(GROWTH, 'growth', growth.visit, growth.dueOf);
-  }
   schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
   schedules.every(INDICES, createWatchIndices({ state, allBuckets, objects: core.store.objects, gaps: core.gaps, clock }), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });

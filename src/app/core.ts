@@ -217,7 +217,7 @@ export async function createCore(
   const keys = createKeyParts(store, settings, telemetry);
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
-  const rules = { compareIntervalMs, recording: settings.TALLY_SERIES, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
+  const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
   const operations = createOperations({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
   const audited = createAudited({ audit: store.audit, clock, telemetry });

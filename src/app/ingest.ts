@@ -8,7 +8,7 @@ import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { Handover } from '../pipeline/gaps/handover.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { SeriesRecorder } from '../pipeline/series/recorder.ts';
+import type { EventCounter } from '../pipeline/serving/event-hours.ts';
 
 /** V8 derives its heap limit from the memory of the container. The other three quarters are for one large message, for re-index and for garbage. */
 const HEAP_SHARE = 0.25;
@@ -20,11 +20,11 @@ interface IngestRoleParts {
   readonly circuits: Circuits;
   readonly handover: Handover;
   readonly telemetry: Telemetry;
-  readonly series: SeriesRecorder;
+  readonly counter: EventCounter;
 }
 
 /** Creates the parts and limits of the ingest role from the settings. */
-export function ingestParts({ settings, core, queues, circuits, handover, telemetry, series }: IngestRoleParts): IngestParts {
+export function ingestParts({ settings, core, queues, circuits, handover, telemetry, counter }: IngestRoleParts): IngestParts {
   const clock = systemClock;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
@@ -43,7 +43,7 @@ export function ingestParts({ settings, core, queues, circuits, handover, teleme
     bucketQueueUrls: queues.bucket,
     clock,
     telemetry,
-    series,
+    counter,
     topics: core.topics,
     sendDeadLetter: core.deadLetters.send,
     limits: {

@@ -37,8 +37,7 @@ import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
-import { createSeriesRecorder, noSeries, type SeriesRecorder } from '../pipeline/series/recorder.ts';
-import { MINUTE_MS } from '../domain/series/hour.ts';
+import { createEventCounter, type EventCounter } from '../pipeline/serving/event-hours.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
 import { servingChecks, warningOf } from './readiness-checks.ts';
@@ -60,6 +59,8 @@ const READINESS_MS = 15_000;
 const MOVED_LETTERS_MS = 30_000;
 /** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
 const LAST_EVENTS_MS = 60_000;
+const EVENT_HOURS_MS = 60_000;
+const RIGHTS_MS = 60_000;
 /** How often the windows of the audit that have ended are stored: uses of API keys, and credentials that failed. */
 const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
@@ -222,9 +223,9 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   });
   const handover = createHandover({ state: core.store.state, clock, telemetry, permission });
   const worker = workerName();
-  const series = settings.TALLY_SERIES ? createSeriesRecorder({ state: core.store.state, clock, worker }) : noSeries;
+  const counter = createEventCounter({ state: core.store.state, clock, worker });
   const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, series }), stopping)
+    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, counter }), stopping)
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
@@ -314,7 +315,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       await core.queueWatch.start(stopping.signal);
-      startRecords({ settings, core, telemetry, unclaimed, unreceived, access, series }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, unreceived, access }, stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -324,7 +325,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
-      startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startIngestRecords({ core, telemetry, circuits, ingest, counter, bucketQueueUrls: queues.bucket }, stopping.signal);
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -339,15 +340,17 @@ interface IngestRecordParts {
   readonly telemetry: Telemetry;
   readonly circuits: Circuits;
   readonly ingest: IngestRole;
+  readonly counter: EventCounter;
   readonly bucketQueueUrls: readonly string[];
 }
 
 /** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */
-function startIngestRecords({ core, telemetry, circuits, ingest, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
+function startIngestRecords({ core, telemetry, circuits, ingest, counter, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal };
   repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
   repeat({ clock, telemetry }, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
+  repeat({ clock, telemetry }, { name: 'store the events of the hour', intervalMs: EVENT_HOURS_MS, signal }, () => counter.store(signal));
   const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
   repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, bucketQueueUrls, telemetry));
 }
@@ -358,11 +361,10 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly unreceived: Unreceived;
   readonly access: StoreAccess | undefined;
-  readonly series: SeriesRecorder;
 }
 
-/** Watches the stored records, and records the series. */
-function startRecords({ settings, core, telemetry, unreceived, access, series, ...watching }: RecordParts, signal: AbortSignal): void {
+/** Watches the stored records. */
+function startRecords({ settings, core, telemetry, unreceived, access, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = {
     ...watching,
@@ -371,7 +373,6 @@ function startRecords({ settings, core, telemetry, unreceived, access, series, .
     clock,
     telemetry,
     connect: core.connectBucket,
-    series,
   };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   repeat(
@@ -382,11 +383,9 @@ function startRecords({ settings, core, telemetry, unreceived, access, series, .
   if (access !== undefined)
     repeat(
       { clock, telemetry },
-      { name: 'look at the rights in the index store', intervalMs: MINUTE_MS, isAtOnce: true, signal },
+      { name: 'look at the rights in the index store', intervalMs: RIGHTS_MS, isAtOnce: true, signal },
       access.look,
     );
-  if (settings.TALLY_SERIES)
-    repeat({ clock, telemetry }, { name: 'store the series', intervalMs: MINUTE_MS, signal }, () => series.store());
 }
 
 /** The grants of the file, for a process that serves the control plane. */

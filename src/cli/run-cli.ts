@@ -19,7 +19,6 @@ import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
-import { addSeriesCommands } from './series.ts';
 import { addServeCommand } from './serve.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
@@ -113,7 +112,6 @@ Example:
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);
-  addSeriesCommands(program, cli);
   addExplainCommand(program, cli);
   addMcpCommand(program, cli, mcp);
   addGapsCommand(program, cli);

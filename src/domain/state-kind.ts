@@ -23,7 +23,6 @@ export const stateKinds = [
   'login-key',
   'session',
   'access',
-  'series',
-  'growth',
+  'event-hour',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -16,7 +16,7 @@ export function tooSlow(timeoutMs: number): RequestError {
 }
 
 /** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'getUsage', 'listChanges', 'getSeries']);
+const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'getUsage', 'listChanges', 'getEvents']);
 /** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
 const sums: ReadonlySet<string> = new Set<ControlName>(['getFacets']);
 

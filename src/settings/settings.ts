@@ -8,7 +8,7 @@ import { clientSettings } from './client.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, flag, integer, itemsOf, optionalFlag, optionalPath, optionalInteger } from './fields.ts';
+import { address, integer, itemsOf, optionalFlag, optionalPath, optionalInteger } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
@@ -263,9 +263,6 @@ const processSettings = {
     .describe(
       'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each record and each bulk request.',
     ),
-  TALLY_SERIES: flag(true).describe(
-    'Whether this process records, once a minute, what arrived and how the buckets stood, and once a day how large each bucket is, for the charts of the last fortnight and of growth. The default is true: it costs one small write a minute, and one a day for each bucket. With false, nothing is recorded; what was recorded stays visible until it is too old.',
-  ),
   TALLY_SHUTDOWN_TIMEOUT_MS: integer(500, 600_000, 25_000).describe(
     'The longest time that a stop may take, in milliseconds. The default of 25 s is below the 30 s that ECS and Kubernetes allow.',
   ),

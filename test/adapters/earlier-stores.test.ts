@@ -52,8 +52,7 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   'login-key': refs.loginKey.schema,
   session: refs.session('').schema,
   access: refs.access.schema,
-  series: refs.series(0, '').schema,
-  growth: refs.growth('').schema,
+  'event-hour': refs.eventHour(0, '').schema,
 };
 
 const secretSchema = z.object({ token: z.string(), secret: z.string() });

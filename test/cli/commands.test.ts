@@ -8,13 +8,11 @@ import {
   explanation,
   facets,
   gap,
-  growth,
   job,
   keySecret,
   nastyKey,
   objectDocument,
   planAnswer,
-  series,
   usage,
 } from '../support/fakes/control.ts';
 import { connectedNotApplied } from '../../src/domain/provisioning/not-applied.ts';
@@ -36,8 +34,6 @@ describe('every command that reads or writes records', () => {
     ['search', { items: [objectDocument], next: 'page-2' }],
     ['search --facets', facets],
     ['du photos', usage],
-    ['series', series],
-    ['growth', growth],
     ['explain photos cat.jpg', explanation],
     [
       'bucket list',
@@ -86,9 +82,6 @@ describe('every command that reads or writes records', () => {
     'search',
     'search --facets',
     'du photos',
-    'series',
-    'growth',
-    'growth photos',
     'explain photos cat.jpg',
     'bucket list',
     'bucket add photos',
@@ -121,76 +114,6 @@ describe('tally du', () => {
     expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
     // only a folder can be the one that was named
     expect((await createCliWorld().run('du photos --by extension')).stdout).toContain('12 B   (none)\n');
-  });
-});
-
-describe('tally series', () => {
-  it('asks for the last hour, or for what its options say', async () => {
-    const world = createCliWorld();
-    await world.run('series');
-    await world.run('series --hours 24 --bucket photos');
-    await world.run('series --from 2026-01-01 --to 2026-01-02');
-    expect(world.asked.map(([, { query }]) => query)).toEqual([
-      { hours: 1 },
-      { hours: 24, bucket: 'photos' },
-      { from: '2026-01-01', to: '2026-01-02' },
-    ]);
-  });
-
-  it('prints a line for each step, and which buckets were busiest beside it', async () => {
-    const { stdout, stderr } = await createCliWorld().run('series');
-    expect(stdout.split('\n')).toEqual([
-      'TIME               EVENTS  PER SECOND  P50    P95    BUCKETS',
-      '2026-01-02T03:04Z  600     10.0        0.4 s  1.3 s  8 ok, 1 quiet',
-      '2026-01-02T03:05Z  0       0.0         -      -      -',
-      '',
-    ]);
-    expect(stderr).toBe('The busiest buckets: photos (600)\n');
-  });
-
-  it('says so if nothing was recorded, and why', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...series, recording: false, points: [], busiest: [] });
-    expect(await world.run('series')).toEqual({
-      exitCode: 0,
-      stdout: '',
-      stderr: 'Nothing is recorded, because TALLY_SERIES is off.\nNothing was recorded in this time.\n',
-    });
-  });
-});
-
-describe('tally growth', () => {
-  it('prints each bucket from its first day to its last, or one bucket day by day', async () => {
-    const world = createCliWorld();
-    const { stdout, stderr } = await world.run('growth --days 90');
-    expect(stdout.split('\n')).toEqual([
-      'BUCKET  OBJECTS  SIZE   MORE OBJECTS  MORE BYTES  SINCE',
-      'photos  1,234    2 GiB  +234          +1 GiB      2026-01-01',
-      '',
-    ]);
-    expect(stderr).toBe(
-      'photos was not summed on 2026-01-03: the sums took longer than 10 seconds.\nThere is more. Repeat the command with --cursor page-2\n',
-    );
-    expect((await world.run('growth photos')).stdout.split('\n')).toEqual([
-      'DAY         OBJECTS  SIZE',
-      '2026-01-01  1,000    1 GiB',
-      '2026-01-02  1,234    2 GiB',
-      '',
-    ]);
-    expect(world.asked.map(([, { query }]) => query)).toEqual([
-      { days: 90, limit: 100 },
-      { bucket: 'photos', days: 30, limit: 100 },
-    ]);
-  });
-
-  it('says so if nothing was recorded yet', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ items: [], recording: true });
-    expect(await world.run('growth')).toEqual({
-      exitCode: 0,
-      stdout: '',
-      stderr: 'Nothing was recorded yet: each bucket is summed once a day.\n',
-    });
   });
 });
 

@@ -45,8 +45,6 @@ describe('wrong usage', () => {
     [['explain', 'photos'], "missing required argument 'key'"],
     [['explain', 'photos', 'a', 'b'], 'too many arguments'],
     [['search', '--limit', '0'], 'a whole number from 1 to 1000'],
-    [['growth', '--days', 'x'], 'a whole number from 1 to 400'],
-    [['series', '--hours', '337'], 'a whole number from 1 to 336'],
     [['search', '--facets', '--csv'], "'--facets' cannot be used with option '--csv'"],
     [['search', '--facets', '--deleted-after', '2026-11-01'], "cannot be used with option '--deleted-after <time>'"],
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],

@@ -12,8 +12,6 @@ import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
 import { statusForReaders } from '../../src/domain/bucket-status.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import type { GapRecord } from '../../src/domain/gaps/gap.ts';
-import { dayOf } from '../../src/domain/series/growth.ts';
-import { HOUR_MS, hourOf } from '../../src/domain/series/hour.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
@@ -123,7 +121,6 @@ async function fill(
       ...seen,
     }));
   }
-  await fillRecords(store, { readable, nowMs });
   const documents = things
     .filter((thing) => isIn(readable, thing))
     .map(({ bucket, key, deleted, size, ageDays, storageClass }): ObjectDocument => {
@@ -133,26 +130,6 @@ async function fill(
       return { ...fields, ...nameOf(key), size, last_modified: last, ...(storageClass !== undefined && { storage_class: storageClass }) };
     });
   await store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-}
-
-/** What is recorded of the buckets that are read wholly: another number of events for each. */
-async function fillRecords({ state }: Pick<Store, 'state'>, { readable, nowMs }: { readonly readable: Readable; readonly nowMs: number }) {
-  const whole = BUCKETS.filter((name) => isWhole(readable, name));
-  if (whole.length === 0) return;
-  const hourMs = hourOf(nowMs - HOUR_MS);
-  const eventsOf = (bucket: string): number => 10 ** Number(bucket.at(-1));
-  const slotOf = (events: number): [number, number, number[]] => [0, events, [3, events]];
-  const events = whole.reduce((sum, bucket) => sum + eventsOf(bucket), 0);
-  await updateRecord(state, refs.series(hourMs, 'worker'), () => ({
-    hourMs,
-    worker: 'worker',
-    minutes: [{ slot: slotOf(events), statuses: { ok: 3 } }],
-    busiest: whole.map((bucket) => ({ bucket, slots: [slotOf(eventsOf(bucket))] })),
-  }));
-  for (const bucket of whole) {
-    const days = [{ day: dayOf(nowMs), objects: bucket.length, bytes: 1 }];
-    await updateRecord(state, refs.growth(bucket), () => ({ bucket, days }));
-  }
 }
 
 const query = (fields: Readonly<Record<string, string>>): string => new URLSearchParams(fields).toString();
@@ -177,8 +154,6 @@ const table: Readonly<Record<ReadName, Asks>> = {
     [{}, { bucket }, { prefix: 'a' }, { q: 'report' }, { query: `-bucket:${bucket} size<3` }].map(
       (fields) => `/v1/objects/facets?${query({ ...fields, limit: '100' })}`,
     ),
-  getSeries: (bucket) => ['/v1/series?hours=24', `/v1/series?hours=24&bucket=${bucket}`],
-  getGrowth: (bucket) => ['/v1/usage/growth?days=3', `/v1/usage/growth?bucket=${bucket}`],
   getUsage: (bucket) => usageBy.flatMap((by) => ['', 'a'].map((prefix) => `/v1/usage?${query({ bucket, by, prefix, times: 'true' })}`)),
   listChanges: (bucket) => ['', 'a', 'b/'].map((prefix) => `/v1/changes?${query({ bucket, prefix, limit: '1000' })}`),
   listBuckets: () => ['/v1/buckets'],
@@ -191,7 +166,7 @@ const table: Readonly<Record<ReadName, Asks>> = {
 const readNames = Object.keys(table) as readonly ReadName[];
 
 const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search_objects', arguments: { limit: 100 } } };
-const PAGED = /^\/v1\/(?:objects|usage|usage\/growth|buckets)(?:\?|$)/;
+const PAGED = /^\/v1\/(?:objects|usage|buckets)(?:\?|$)/;
 
 interface Answered {
   readonly status: number;
@@ -247,14 +222,6 @@ async function modelled(model: Model, caller: Caller, path: string): Promise<unk
     }
     case '/v1/objects/facets':
       return model.operations.getFacets({ query: { ...fields, limit: 100, ...(bucket !== '' && { bucket }) } }, context);
-    case '/v1/series': {
-      const { points, ...rest } = await model.operations.getSeries({ query: { hours: 24, ...(bucket !== '' && { bucket }) } }, context);
-      // of a part of a bucket there is no series, and how many buckets have which status is for those who read all of them
-      if (bucket !== '' && !isWhole(caller.readable, bucket)) return { ...rest, points: [] };
-      return { ...rest, points: caller.readable === 'everything' ? points : points.map((point) => ({ ...point, statuses: undefined })) };
-    }
-    case '/v1/usage/growth':
-      return model.operations.getGrowth({ query: { days: Number(fields['days'] ?? 30), ...(bucket !== '' && { bucket }) } }, context);
     case '/v1/usage':
       return model.operations.getUsage({ query: { ...asked, bucket } }, context);
     case '/v1/changes':

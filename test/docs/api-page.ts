@@ -6,7 +6,7 @@ import { scopeTexts } from '../../src/domain/identity/authorise.ts';
 
 const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boolean])[] = [
   ['Objects', (path) => /objects|explain|usage|changes/.test(path)],
-  ['Series', (path) => path === '/v1/series'],
+  ['Events', (path) => path === '/v1/events'],
   ['Buckets', (path) => path.startsWith('/v1/buckets') && !/explain|reindex/.test(path)],
   ['Gaps', (path) => path.startsWith('/v1/gaps')],
   ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],

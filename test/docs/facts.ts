@@ -225,12 +225,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['read it every {} s', of('cli/jobs.ts', 'LOOK_INTERVAL_MS', 's')],
     ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],
-  'docs/operate/scaling.md': [
-    ['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')],
-    ['and its {} busiest buckets', of('domain/series/hour.ts', 'BUSIEST_MAX')],
-    ['| {} days: 336 records', of('domain/series/hour.ts', 'SERIES_KEPT_MS', 'd')],
-    ['| {} days, or until the bucket is removed', of('domain/series/growth.ts', 'GROWTH_DAYS_MAX')],
-  ],
+  'docs/operate/scaling.md': [['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')]],
   'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', setting('TALLY_INGEST_IN_FLIGHT_MAX')]],
   'docs/operate/troubleshooting.md': [
     ['over {} requests a second with one API key', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],

@@ -21,7 +21,7 @@ from typing import Optional
 from . import admin, api_keys
 from ._client import client as _state
 from ._client import has_ended as _has_ended
-from ._index import buckets, explain, facets, growth, job, jobs, reindex, search, series
+from ._index import buckets, explain, facets, job, jobs, reindex, search
 from ._login import login as _log_in
 from ._version import VERSION as __version__
 from .errors import (
@@ -43,20 +43,15 @@ from .records import (
     ApiKey,
     Bucket,
     BucketStatus,
-    BusyBucket,
     Caller,
     Explanation,
     Facet,
     FacetGroup,
     Facets,
     Grant,
-    Growth,
-    GrowthDay,
     Job,
     OwnAccess,
     Reader,
-    Series,
-    SeriesPoint,
     StoredObject,
     Sums,
     User,
@@ -117,7 +112,6 @@ __all__ = [
     "AuthenticationError",
     "Bucket",
     "BucketStatus",
-    "BusyBucket",
     "Caller",
     "ConfigurationError",
     "CredentialsError",
@@ -126,8 +120,6 @@ __all__ = [
     "FacetGroup",
     "Facets",
     "Grant",
-    "Growth",
-    "GrowthDay",
     "Job",
     "LoginError",
     "NotLoggedInError",
@@ -136,8 +128,6 @@ __all__ = [
     "ProtocolError",
     "Reader",
     "RequestError",
-    "Series",
-    "SeriesPoint",
     "StoredObject",
     "Sums",
     "TallyError",
@@ -152,7 +142,6 @@ __all__ = [
     "configure",
     "explain",
     "facets",
-    "growth",
     "job",
     "jobs",
     "logged_in",
@@ -161,6 +150,5 @@ __all__ = [
     "logout",
     "reindex",
     "search",
-    "series",
     "whoami",
 ]

@@ -6,7 +6,7 @@ from typing import List, Mapping, Optional, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
-from .records import Bucket, Explanation, Facets, Growth, Job, Series, StoredObject
+from .records import Bucket, Explanation, Facets, Job, StoredObject
 
 # the largest page of the API
 _PAGE_MAX = 1_000
@@ -197,23 +197,6 @@ def _pairs(values: Optional[Mapping[str, str]]) -> Optional[List[str]]:
 def buckets() -> List[Bucket]:
     """The connected buckets, over as many pages as there are."""
     return [*client.pages(Bucket, "/v1/buckets", {"limit": _PAGE_MAX})]
-
-
-def series(
-    *,
-    hours: Optional[int] = None,
-    from_: Optional[Moment] = None,
-    to: Optional[Moment] = None,
-    bucket: Optional[str] = None,
-) -> Series:
-    """What happened in the last `hours` (24 unless it is given), or between two times, of at most 14 days. `bucket`: only its events."""
-    time: Query = {"hours": hours, "from": _moment(from_, "from_"), "to": _moment(to, "to"), "bucket": bucket}
-    return client.get(Series, "/v1/series", time)
-
-
-def growth(bucket: Optional[str] = None, *, days: int = 30) -> List[Growth]:
-    """The objects and bytes of each bucket, or of one, day by day over the last `days`, which are 400 at most."""
-    return [*client.pages(Growth, "/v1/usage/growth", {"bucket": bucket, "days": days, "limit": _PAGE_MAX})]
 
 
 def explain(bucket: str, key: str) -> Explanation:

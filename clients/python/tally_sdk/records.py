@@ -171,58 +171,6 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class SeriesPoint:
-    """One step of a series."""
-
-    at: datetime
-    # each counted once
-    events: int
-    # how long half, and 95 % of the events took until a search found them; None: not known
-    lag_p50_ms: Optional[int] = None
-    lag_p95_ms: Optional[int] = None
-    # how many buckets had each status at the end; None: not known, or not of all buckets
-    statuses: Optional[Mapping[str, int]] = None
-
-
-@dataclass(frozen=True)
-class BusyBucket:
-    """A bucket, and how many events of it arrived."""
-
-    bucket: str
-    events: int
-
-
-@dataclass(frozen=True)
-class Series:
-    """What happened over time. Steps of which nothing was recorded are missing."""
-
-    from_: datetime
-    to: datetime
-    step_s: int
-    # False: TALLY_SERIES is off, so that nothing is recorded
-    recording: bool
-    points: Tuple[SeriesPoint, ...]
-    busiest: Tuple[BusyBucket, ...]
-
-
-@dataclass(frozen=True)
-class GrowthDay:
-    """The objects and bytes of a bucket on one day, by UTC."""
-
-    day: date
-    objects: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Growth:
-    """The objects and bytes of a bucket day by day. A day on which nothing was summed is missing."""
-
-    bucket: str
-    days: Tuple[GrowthDay, ...]
-
-
-@dataclass(frozen=True)
 class Sums:
     """Objects, and their bytes as far as their sizes are known."""
 

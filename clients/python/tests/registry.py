@@ -218,8 +218,6 @@ class Registry:
             "GET /v1/admin/users/u1/access": ACCESS,
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
             "GET /v1/objects/facets": FACETS,
-            "GET /v1/series": SERIES,
-            "GET /v1/usage/growth": {**self._page([{**GROWTH, "bucket": name} for name in self.buckets], query), "recording": True},
             "GET /v1/buckets": {**self._page([{**BUCKET, "bucket": name} for name in self.buckets], query), "unconnected": []},
             "GET /v1/buckets/photos/explain": {**EXPLANATION, "key": query.get("key")},
             "POST /v1/buckets/photos/reindex": job,
@@ -281,15 +279,6 @@ FACETS: Json = {
     "size": {"groups": [{"name": "larger", **SUMS, "filter": "size>=10G"}]},
     "age": {"groups": [{"name": "1d", **SUMS, "filter": "modified<=1d"}]},
 }
-SERIES: Json = {
-    "from": CREATED,
-    "to": CREATED,
-    "step_s": 60,
-    "recording": True,
-    "points": [{"at": CREATED, "events": 600, "lag_p50_ms": 420, "statuses": {"ok": 8, "quiet": 1}}, {"at": CREATED, "events": 0}],
-    "busiest": [{"bucket": "photos", "events": 600}],
-}
-GROWTH: Json = {"bucket": "photos", "days": [{"day": "2026-01-02", **SUMS}]}
 EXPLANATION: Json = {
     "bucket": "photos",
     "storage": {"state": {"present": False}, "observed_at": CREATED},

@@ -92,23 +92,11 @@ class Index(World):
         self.assertEqual(shown.counts["bytes_listed"], 12.5)
         self.assertIsNone(sdk.job("job-unknown"))
 
-    def test_facets_series_and_growth(self) -> None:
+    def test_facets(self) -> None:
         facets = sdk.facets("cat", size_min=5, tags={"a": "b"}, limit=3)
         self.assertEqual(self.registry.queries[-1], [("q", "cat"), ("size_min", "5"), ("tag", "a=b"), ("limit", "3")])
         self.assertEqual((facets.objects, facets.class_.groups[0].name, facets.size.groups[0].filter), (2, None, "size>=10G"))
         self.assertEqual(facets.extension.others, sdk.Sums(2, 2**40))
-        series = sdk.series(from_=datetime.date(2026, 1, 1), bucket="photos")
-        self.assertEqual(self.registry.queries[-1], [("from", "2026-01-01"), ("bucket", "photos")])
-        first, last = series.points
-        self.assertEqual((series.from_.year, first.statuses, first.lag_p95_ms, last.events), (2026, {"ok": 8, "quiet": 1}, None, 0))
-        self.assertEqual(series.busiest, (sdk.BusyBucket("photos", 600),))
-        self.registry.buckets = ["a", "b", "c", "d", "e"]
-        grown = sdk.growth(days=7)
-        self.assertEqual([each.bucket for each in grown], self.registry.buckets)
-        self.assertEqual(grown[0].days, (sdk.GrowthDay(datetime.date(2026, 1, 2), 2, 2**40),))
-        self.registry.canned["/v1/usage/growth"] = (200, {}, b'{"items": [{"bucket": "a", "days": [{"day": "x", "objects": 1, "bytes": 1}]}]}')
-        with self.assertRaisesRegex(sdk.ProtocolError, "unexpected Growth.days.day:"):
-            sdk.growth()
 
     def test_a_refusal_names_code_and_advice(self) -> None:
         with self.assertRaises(sdk.RequestError) as caught:

@@ -9,7 +9,6 @@ import { Details, type Detail, Link, Shown, Text, Time, announce } from './parts
 import { type Choices, go, hrefOf } from './place.ts';
 import { RemoveDialog } from './remove-dialog.tsx';
 import { searchOf } from './search-place.ts';
-import { SeriesCharts } from './series-charts.tsx';
 import { may } from './session.ts';
 import { BucketUsage } from './usage.tsx';
 import { numberText, plainText } from './words.ts';
@@ -73,7 +72,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
       <Shown loaded={loaded} isLive>
         {(bucket) => (
           <>
-            <TabContent tab={tab} bucket={bucket} choices={choices} onChanged={loaded.reload} />
+            <TabContent tab={tab} bucket={bucket} onChanged={loaded.reload} />
             {isWhole(bucket) && isReindexing && <ReindexDialog bucket={bucket} onClose={() => setReindexing(false)} />}
           </>
         )}
@@ -85,15 +84,14 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
 interface TabProps {
   readonly tab: Tab;
   readonly bucket: ShownBucket;
-  readonly choices: Choices;
   readonly onChanged: () => void;
 }
 
-function TabContent({ tab, bucket, choices, onChanged }: TabProps) {
+function TabContent({ tab, bucket, onChanged }: TabProps) {
   const name = bucket.bucket;
   switch (tab) {
     case 'overview':
-      return <BucketOverview bucket={bucket} choices={choices} />;
+      return <BucketOverview bucket={bucket} />;
     case 'usage':
       return <BucketUsage search={{ ...searchOf({ query: `bucket:${name}` }), view: 'folders' }} bucket={name} />;
     case 'activity':
@@ -108,7 +106,7 @@ function TabContent({ tab, bucket, choices, onChanged }: TabProps) {
   }
 }
 
-function BucketOverview({ bucket, choices }: Pick<TabProps, 'bucket' | 'choices'>) {
+function BucketOverview({ bucket }: Pick<TabProps, 'bucket'>) {
   const name = bucket.bucket;
   return (
     <>
@@ -117,7 +115,6 @@ function BucketOverview({ bucket, choices }: Pick<TabProps, 'bucket' | 'choices'
       </p>
       {may('GET /v1/jobs') && <RunningJob bucket={name} />}
       {isWhole(bucket) && <Way of={bucket} />}
-      {isWhole(bucket) && <SeriesCharts page="bucket" choices={choices} bucket={name} />}
       <section aria-label="Details">
         <h2>Details</h2>
         <Details

@@ -1,11 +1,10 @@
-/** The page that stays open: whether the index is right, in one sentence, what needs a person, and the last days. */
+/** The page that stays open: whether the index is right, in one sentence, what needs a person, and the last day. */
 import type { ShownBucket } from '../../api/buckets.ts';
 import { useBuckets } from './all-buckets.ts';
 import type { AnswerTo } from './api.ts';
 import { Status } from './bucket-act.tsx';
+import { EventCharts } from './event-chart.tsx';
 import { Link, Shown, Text } from './parts.tsx';
-import type { Choices } from './place.ts';
-import { SeriesCharts } from './series-charts.tsx';
 import { may } from './session.ts';
 import { countText, numberText } from './words.ts';
 
@@ -33,7 +32,7 @@ const phrases: readonly (readonly [state: State, one: string, several: string])[
 
 const places = new Map<string, number>(phrases.map(([state], place) => [state, place]));
 
-export function OverviewPage({ choices }: { readonly choices: Choices }) {
+export function OverviewPage() {
   const loaded = useBuckets();
   return (
     <>
@@ -46,7 +45,7 @@ export function OverviewPage({ choices }: { readonly choices: Choices }) {
           </>
         )}
       </Shown>
-      <SeriesCharts page="overview" choices={choices} />
+      {may('GET /v1/events') && <EventCharts />}
     </>
   );
 }

@@ -13,7 +13,7 @@ type View = (at: Place) => VNode;
 const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
   overview: async () => {
     const { OverviewPage } = await import('./overview.tsx');
-    return ({ choices }) => <OverviewPage choices={choices} />;
+    return () => <OverviewPage />;
   },
   buckets: async () => {
     const { BucketsPage } = await import('./buckets.tsx');

@@ -1,7 +1,7 @@
-/** Usage: a bucket by folder, storage class, extension or age, as areas and as a table, one level after another, and its growth. */
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+/** Usage: a bucket by folder, storage class, extension or age, as areas and as a table, one level after another. */
+import { useCallback, useEffect, useState } from 'preact/hooks';
 import { useBuckets } from './all-buckets.ts';
-import { call, type Problem, type AnswerTo } from './api.ts';
+import { call, type Problem } from './api.ts';
 import { Select } from './form.tsx';
 import { FolderName, groupNames, inFolder, type Usage, GroupName } from './group-name.tsx';
 import { GroupTable, sortedBy } from './group-table.tsx';
@@ -13,8 +13,7 @@ import { Overview, Results } from './results.tsx';
 import { mistakeOf } from './search-box.tsx';
 import { choicesOf, groups, searchOf, usageOf, type Search } from './search-place.ts';
 import { Treemap } from './treemap.tsx';
-import { countText, numberText, sizeText } from './words.ts';
-import { useChart } from './series-charts.tsx';
+import { countText, numberText } from './words.ts';
 
 /** As many as an answer has. */
 const PAGE = 1_000;
@@ -232,7 +231,6 @@ function BelowFolders({ items, search, bucket, prefix, onProblem }: SumsProps & 
   return (
     <>
       <Shares search={search} bucket={bucket} />
-      {prefix === '' && <Growth bucket={bucket} />}
       {/* the last, because it may have thousands of rows */}
       <Direct search={search} prefix={prefix} found={items} onProblem={onProblem} />
     </>
@@ -266,7 +264,7 @@ function Direct({ search, prefix, found, onProblem }: DirectProps) {
   return <Results search={{ ...search, query }} label="Objects of this folder" folder={prefix} isPart onProblem={onProblem} />;
 }
 
-/** How the bytes of a bucket divide into classes and ages, and how they grew. */
+/** How the bytes of a bucket divide into classes and ages . */
 
 /** How the bytes divide into classes and ages. */
 function Shares({ search, bucket }: { readonly search: Search; readonly bucket: string }) {
@@ -304,53 +302,5 @@ function Share({ search, bucket }: { readonly search: Search & { readonly by: 'c
         ))}
       </ul>
     </section>
-  );
-}
-
-const GROWTH_DAYS = 90;
-
-/** The bytes of the bucket day by day. */
-function Growth({ bucket }: { readonly bucket: string }) {
-  const Chart = useChart();
-  const query = { bucket, days: GROWTH_DAYS };
-  const { value } = useLoaded(`growth ${bucket}`, (signal) => call('GET /v1/usage/growth', { query }, signal));
-  const growth = value?.items[0];
-  const drawn = useMemo(() => drawnOf(growth), [growth]);
-  if (Chart === undefined || drawn.atMs.length < 2) return null;
-  return (
-    <section aria-label="Growth">
-      <Chart title="Growth of the bucket" source="Summed once a day by Tally itself" {...drawn} show={sizeText} />
-      <Missed days={growth?.missed ?? []} />
-    </section>
-  );
-}
-
-type GrowthOf = AnswerTo<'GET /v1/usage/growth'>['items'][number];
-
-/** A day without sums is a gap in the line, and a row without a number in the table. */
-function drawnOf({ days = [], missed = [] }: Partial<GrowthOf> = {}) {
-  const all = [...days, ...missed.map(({ day }) => ({ day, bytes: null }))].toSorted((a, b) => (a.day < b.day ? -1 : 1));
-  return {
-    atMs: all.map(({ day }) => new Date(`${day}T00:00:00Z`).getTime()),
-    lines: [{ label: 'bytes', look: 'accent' as const, values: all.map(({ bytes }) => bytes) }],
-  };
-}
-
-const reasons = { 'too-slow': 'the sums took longer than 10 seconds', 'index-missing': 'the index of the bucket was missing' } as const;
-/** More days are in the table. */
-const MISSED_MAX = 3;
-
-function Missed({ days }: { readonly days: GrowthOf['missed'] }) {
-  if (days.length === 0) return null;
-  const others = days.length > MISSED_MAX ? `, and on ${countText(days.length - MISSED_MAX, 'earlier day')}` : '';
-  return (
-    <p class="quiet">
-      Not summed on{' '}
-      {days
-        .slice(-MISSED_MAX)
-        .map(({ day, reason }) => `${day} (${reasons[reason]})`)
-        .join(', ')}
-      {others}.
-    </p>
   );
 }

@@ -8,7 +8,6 @@ import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
-import type { SeriesRecorder } from '../series/recorder.ts';
 import { listCircuits } from './circuit-records.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
@@ -28,13 +27,11 @@ interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetr
   readonly compareIntervalMs: number;
   /** Sees the jobs each time that they are listed. */
   readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
-  /** Notes how many buckets have each status. */
-  readonly series: Pick<SeriesRecorder, 'statuses'>;
 }
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, allBuckets, clock, telemetry, connect, compareIntervalMs, unclaimed, series } = dependencies;
+  const { state, allBuckets, clock, telemetry, connect, compareIntervalMs, unclaimed } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
@@ -54,13 +51,6 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     telemetry.setCounts(
       'tally_buckets',
       statuses.map((status) => ({ status: status.state })),
-    );
-    series.statuses(
-      Object.fromEntries(
-        Map.groupBy(statuses, ({ state: found }) => found)
-          .entries()
-          .map(([found, each]) => [found, each.length]),
-      ),
     );
     const comparedAgesMs = buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs));
     telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);

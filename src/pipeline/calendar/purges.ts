@@ -1,4 +1,4 @@
-/** What the calendar deletes by its age, slowly and in small batches: tombstones, audit records, API keys, hours of series, logins and sessions. */
+/** What the calendar deletes by its age, slowly and in small batches: tombstones, audit records, API keys, logins and sessions. */
 import type { z } from 'zod';
 import { TOMBSTONE_LIFE_MS } from '../../domain/ordering/constants.ts';
 import type { ObjectMaintenance } from '../ports/object-index.ts';
@@ -7,8 +7,7 @@ import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 import { isPurged, keyRecordSchema } from '../../domain/identity/api-key.ts';
 import { forgetPurged } from '../identity/key-records.ts';
 import type { StateEntry } from '../ports/state.ts';
-import { hourOf, SERIES_KEPT_MS } from '../../domain/series/hour.ts';
-import { seriesIdOf, pagesOf } from '../records/stored.ts';
+import { pagesOf } from '../records/stored.ts';
 import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
@@ -18,7 +17,7 @@ import type { WithPorts } from '../ports/ports.ts';
 
 /** At most some 2,000 tombstones or audit records a second, or 800 keys: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
-/** One request lists this many records of an hour, of a login or of keys. */
+/** One request lists this many records of logins or of keys. */
 const PAGE = 200;
 
 /** One transaction of SQLite, which blocks all other work for about 10 ms. */
@@ -103,19 +102,6 @@ export function createPurgeApiKeys({
       if (entries.length === PAGE) await clock.sleep(PAUSE_MS, signal);
     }
     if (count > 0) telemetry.info('API keys that ended 90 days ago are deleted', { count });
-  };
-}
-
-/** Creates the work of one run on the hours of series, which are kept for a fortnight. Throws the store's fault. */
-export function createPurgeSeries({ state, clock }: WithPorts<'state' | 'clock'>): (signal: AbortSignal) => Promise<void> {
-  return async function purgeSeries(signal) {
-    // ids are in the order of their hours
-    const firstKept = seriesIdOf(hourOf(clock.nowMs() - SERIES_KEPT_MS));
-    for await (const entries of pagesOf(state, 'series', { limit: PAGE, signal })) {
-      const old = entries.filter(({ id }) => id < firstKept);
-      for (const { id, version } of old) await state.remove(id, version, signal, 'soon');
-      if (old.length < PAGE) return;
-    }
   };
 }
 

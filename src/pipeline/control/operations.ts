@@ -47,7 +47,7 @@ import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createListChanges, createSearch } from './search.ts';
 import { createGetFacets, createGetUsage } from './usage.ts';
-import { createSeries } from './series.ts';
+import { createGetEvents } from '../serving/event-hours.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -64,8 +64,6 @@ interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. Default: a week. */
   readonly compareIntervalMs?: number;
-  /** Whether this installation records series, as TALLY_SERIES says. Default: true. */
-  readonly recording?: boolean;
   /** When API keys end besides their own expiry. Default: at their expiry. */
   readonly keyRule?: ExpiryRule;
   /** What the settings say about the issuer and about administrators. Default: nothing. */
@@ -80,7 +78,7 @@ const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undef
 
 type ReadOperations = Pick<
   CheckedOperations,
-  'searchObjects' | 'getFacets' | 'listChanges' | 'getUsage' | 'getSeries' | 'getGrowth' | 'explainObject' | 'listBuckets' | 'getBucket'
+  'searchObjects' | 'getFacets' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'
 >;
 type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleOperations = Pick<
@@ -103,7 +101,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     hasGrantsFile: hasFile = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
-  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS, recording = true } = dependencies;
+  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, usage } = store;
   const audited = createAudited({ audit, clock, telemetry });
   const users = createUsers({ state, rules });
@@ -118,7 +116,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const search = createSearch({ objects, state, clock, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
   const getFacets = createGetFacets({ usage, state, clock });
-  const series = createSeries({ state, clock, recording });
+  const getEvents = createGetEvents({ state, clock });
   const listChanges = createListChanges({ state, objects, clock });
   const explain = createExplain({ state, objects, storage, statuses });
   const listBuckets = createListBuckets({ state, statuses });
@@ -135,7 +133,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readOperations({ state, search, getFacets, getUsage, series, listChanges, explain, listBuckets, activity, statuses, readableBy }),
+    ...readOperations({ state, search, getFacets, getUsage, listChanges, explain, listBuckets, activity, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -178,6 +176,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
     cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
+    getEvents: (_, { signal }) => getEvents(signal),
     listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),
     startReindex: audited(
       'ReindexStart',
@@ -206,7 +205,6 @@ interface ReadParts {
   readonly search: ReturnType<typeof createSearch>;
   readonly getFacets: ReturnType<typeof createGetFacets>;
   readonly getUsage: ReturnType<typeof createGetUsage>;
-  readonly series: ReturnType<typeof createSeries>;
   readonly listChanges: ReturnType<typeof createListChanges>;
   readonly explain: ReturnType<typeof createExplain>;
   readonly listBuckets: ReturnType<typeof createListBuckets>;
@@ -221,7 +219,6 @@ function readOperations({
   search,
   getFacets,
   getUsage,
-  series,
   listChanges,
   explain,
   listBuckets,
@@ -237,8 +234,6 @@ function readOperations({
     listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
     getFacets: async ({ query }, { actor, signal }) => getFacets(query, await readableBy(actor, signal), signal),
     getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
-    getSeries: async ({ query }, { actor, signal }) => series.getSeries(query, await readableBy(actor, signal), signal),
-    getGrowth: async ({ query }, { actor, signal }) => series.getGrowth(query, await readableBy(actor, signal), signal),
     async explainObject({ params, query }, { actor, signal }) {
       const explanation = await explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
       return { ...explanation, bucket_status: statusFor(actor, explanation.bucket_status) };

@@ -20,7 +20,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { FinishServiceMessage } from './service-messages.ts';
 import type { Settler } from '../queues/settler.ts';
-import type { SeriesRecorder } from '../series/recorder.ts';
+import type { EventCounter } from '../serving/event-hours.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Handover } from '../gaps/handover.ts';
@@ -43,14 +43,14 @@ interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly waiting: Waiting;
   readonly handover: Handover;
   readonly maxReceiveCount: (queueUrl: string) => number;
-  readonly series: Pick<SeriesRecorder, 'event'>;
+  readonly counter: Pick<EventCounter, 'event'>;
 }
 
 type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, clock, telemetry, series } =
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, clock, telemetry, counter } =
     dependencies;
 
   return async function handleMessages(messages) {
@@ -107,7 +107,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const lagMs =
       isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
     if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
-    if (isFirstOfBucket(outcome, hand)) series.event(record.bucket, lagMs);
+    if (isFirstOfBucket(outcome, hand)) counter.event(lagMs);
     return outcome;
   }
 

@@ -30,7 +30,7 @@ import { createLastFailure } from '../serving/last-failure.ts';
 import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
-import type { SeriesRecorder } from '../series/recorder.ts';
+import type { EventCounter } from '../serving/event-hours.ts';
 import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
 import { createWeights } from './weights.ts';
@@ -70,7 +70,7 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly connect: ConnectBucket;
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
-  readonly series: Pick<SeriesRecorder, 'event'>;
+  readonly counter: Pick<EventCounter, 'event'>;
   readonly limits: IngestLimits;
 }
 

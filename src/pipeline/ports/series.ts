@@ -254,7 +254,7 @@ export const seriesTable = {
   tally_sweeps_total: {
     type: 'counter',
     unit: 'sweeps',
-    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections', 'growth'], result: ['ok', ...faultCodes] },
+    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'], result: ['ok', ...faultCodes] },
     help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts the checks of the wiring of a bucket.',
     alert: 'rate of a result that is a fault > 0 for 6 h',
   },

@@ -17,8 +17,7 @@ import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
-import { growthRecordSchema } from '../../domain/series/growth.ts';
-import { hourRecordSchema } from '../../domain/series/hour.ts';
+import { eventHourSchema } from '../../domain/event-hours.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 
@@ -40,8 +39,8 @@ export interface RecordRef<Schema extends z.ZodObject> {
 export const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
 
 /** The beginning of the ids of an hour's records. Times have as many digits until the year 2286, so that ids sort by them. */
-export function seriesIdOf(ms: number): string {
-  return `series:${ms}`;
+export function eventHourIdOf(ms: number): string {
+  return `event-hour:${ms}`;
 }
 
 /** The beginning of the ids of a bucket's gaps; without a bucket, of all. */
@@ -76,9 +75,8 @@ export const refs = {
   loginKey: { id: 'login-key', kind: 'login-key', schema: loginKeySchema } as const,
   session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
   access: { id: 'access', kind: 'access', schema: policySchema } as const,
-  series: (hourMs: number, worker: string) =>
-    ({ id: `${seriesIdOf(hourMs)}:${worker}`, kind: 'series', schema: hourRecordSchema }) as const,
-  growth: (bucket: string) => ({ id: `growth:${bucket}`, kind: 'growth', schema: growthRecordSchema }) as const,
+  eventHour: (hourMs: number, worker: string) =>
+    ({ id: `${eventHourIdOf(hourMs)}:${worker}`, kind: 'event-hour', schema: eventHourSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

@@ -5,7 +5,6 @@ import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
-import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
@@ -17,7 +16,6 @@ describe.skipIf(opensearchUrl() === undefined)('OpenSearch', () => {
   const open = () => Promise.resolve(openTestStore());
   storeContract('the OpenSearch store', open);
   auditContract('the OpenSearch store', open);
-  seriesContract('the OpenSearch store', open);
   maintenanceContract('the OpenSearch store', open);
   // a term of the index has 32,766 bytes at most, and that of a flat_object begins with the field and the key
   enrichmentContract('the OpenSearch store', { open, takesAnyLength: false });

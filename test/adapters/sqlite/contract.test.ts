@@ -7,7 +7,6 @@ import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
 import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
 import { scanContract } from '../../contracts/scan-contract.ts';
 import { searchContract } from '../../contracts/search-contract.ts';
-import { seriesContract } from '../../contracts/series-contract.ts';
 import { usageContract } from '../../contracts/usage-contract.ts';
 import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
@@ -31,7 +30,6 @@ async function open(hasReaders: boolean): Promise<OpenStore> {
 
 storeContract('SQLite', openSqliteStore);
 auditContract('SQLite', openSqliteStore);
-seriesContract('SQLite', openSqliteStore);
 scanContract('SQLite', openSqliteStore);
 searchContract('SQLite', openSqliteStore);
 usageContract('SQLite', openSqliteStore);

@@ -7,11 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { correctSums, sumsDifferences } from '../../../src/adapters/sqlite/sums-check.ts';
-import { createMeasureGrowth } from '../../../src/pipeline/calendar/measure-growth.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { live, tombstone } from '../../contracts/world.ts';
-import { recordOf } from '../../support/fakes/bucket-record.ts';
-import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 const BUCKET = 'photos';
 const MODIFIED = '2026-11-01T12:30:00.000Z';
@@ -114,24 +111,6 @@ it('compares the sums of 20,000 folders with one sort, and corrects them 10,000 
   ]);
 });
 
-it('Fix: stored sums that differ from the objects are noticed within a day, said, and corrected before the growth of the day is noted', async () => {
-  const { store, stored, damage } = await setUp(false);
-  const before = stored();
-  damage(`UPDATE folders SET objects = objects + 100 WHERE folder = '' AND class = ''; DELETE FROM hours`);
-  const clock = createFakeClock({ startMs: Date.UTC(2026, 10, 20) });
-  const telemetry = createFakeTelemetry();
-  const { signal } = new AbortController();
-  const record = recordOf(BUCKET, { createdAtMs: 0, lastComparedAtMs: 1 });
-  const { visit } = createMeasureGrowth({ ...store, clock, telemetry });
-  await visit(record, signal);
-  expect(telemetry.logged('stored sums differed from the objects of the bucket, and were corrected')).toEqual([
-    { bucket: BUCKET, groups: 3, objects: -100, bytes: 0, advice: expect.any(String) },
-  ]);
-  expect((await store.state.get(`growth:${BUCKET}`))?.record).toMatchObject({ days: [{ day: '2026-11-20', objects: 10, bytes: 80 }] });
-  await visit(recordOf('neighbour', { createdAtMs: 0, lastComparedAtMs: 1 }), signal);
-  expect(stored()).toEqual(before);
-});
-
 it('a difference in bytes alone is not lost when the objects of its group are deleted before it is corrected', async () => {
   const { store, stored, damage, path } = await setUp(false);
   await write(store, ['r/a']);
@@ -144,13 +123,4 @@ it('a difference in bytes alone is not lost when the objects of its group are de
   await store.objects.write([{ document: tombstone(BUCKET, 'r/b', { clock: 10_000 }), equalClock: 'accept' }]);
   correctSums(connection, BUCKET, differences!);
   expect(stored()).toEqual(before);
-});
-
-it('the growth of a day is recorded though the sums cannot be compared', async () => {
-  const { store } = await setUp(false);
-  const clock = createFakeClock({ startMs: Date.UTC(2026, 10, 20) });
-  const maintenance = { ...store.maintenance, correctSums: () => Promise.reject(new Error('database or disk is full')) };
-  const { visit } = createMeasureGrowth({ ...store, maintenance, clock, telemetry: createFakeTelemetry() });
-  await visit(recordOf(BUCKET, { createdAtMs: 0, lastComparedAtMs: 1 }), new AbortController().signal);
-  expect((await store.state.get(`growth:${BUCKET}`))?.record).toMatchObject({ days: [{ day: '2026-11-20', objects: 10 }] });
 });

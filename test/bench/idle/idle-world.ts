@@ -11,7 +11,6 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { COMPARE_INTERVAL_MS, fullSweepName } from '../../../src/domain/calendar/full-sweep.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
-import { dayOf } from '../../../src/domain/series/growth.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -171,5 +170,4 @@ async function storeAged(
   );
   const schedule = { name: fullSweepName(bucket), dueAtMs: at(COMPARE_INTERVAL_MS) + COMPARE_INTERVAL_MS };
   await updateRecord(state, refs.schedule(schedule.name), () => schedule, 'soon');
-  await updateRecord(state, refs.growth(bucket), () => ({ bucket, days: [{ day: dayOf(isMs), objects: 0, bytes: 0 }] }), 'soon');
 }

@@ -9,7 +9,6 @@ import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { createUnclaimedJobs } from '../../../src/pipeline/serving/readiness.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
-import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
@@ -41,7 +40,6 @@ async function setUp() {
       connect,
       compareIntervalMs: 0,
       unclaimed,
-      series: noSeries,
     },
     stopping.signal,
   );

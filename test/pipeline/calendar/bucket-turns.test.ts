@@ -3,7 +3,6 @@ import { expect, it } from 'vitest';
 import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
-import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
@@ -123,7 +122,6 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
       connect: { refresh },
       compareIntervalMs: 0,
       unclaimed: { see: () => undefined },
-      series: noSeries,
     },
     stop.signal,
   );

@@ -17,7 +17,7 @@ import type { Facets } from '../../../src/api/facets.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { Explanation } from '../../../src/api/objects.ts';
-import type { Series } from '../../../src/api/series.ts';
+import type { Events } from '../../../src/api/events.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import type { User } from '../../../src/api/users.ts';
@@ -72,31 +72,14 @@ export const facets: Facets = {
   age: { groups: [{ name: 'older', objects: 3, bytes: 2 ** 31 + 12, filter: 'modified>365d' }] },
 };
 
-export const series: Series = {
+export const events: Events = {
   from: AT,
-  to: '2026-01-02T03:07:05.000Z',
-  step_s: 60,
-  recording: true,
-  points: [
-    { at: AT, events: 600, lag_p50_ms: 420, lag_p95_ms: 1_250, statuses: { ok: 8, quiet: 1 } },
-    { at: '2026-01-02T03:05:05.000Z', events: 0 },
+  to: '2026-01-02T03:14:05.000Z',
+  step_s: 300,
+  steps: [
+    { at: AT, events: 600, lag_p50_ms: 420, lag_p95_ms: 1_250 },
+    { at: '2026-01-02T03:09:05.000Z', events: 0 },
   ],
-  busiest: [{ bucket: 'photos', events: 600 }],
-};
-
-export const growth = {
-  items: [
-    {
-      bucket: 'photos',
-      days: [
-        { day: '2026-01-01', objects: 1_000, bytes: 2 ** 30 },
-        { day: '2026-01-02', objects: 1_234, bytes: 2 ** 31 },
-      ],
-      missed: [{ day: '2026-01-03', reason: 'too-slow' as const }],
-    },
-  ],
-  next: 'page-2',
-  recording: true,
 };
 
 export const explanation: Explanation = {
@@ -296,8 +279,7 @@ export function createFakeControl(): FakeControl {
     }),
     getFacets: () => facets,
     getUsage: ({ query }) => ((query as { cursor?: string }).cursor === undefined ? usage : { items: usage.items }),
-    getSeries: () => series,
-    getGrowth: () => growth,
+    getEvents: () => events,
     listChanges: () => ({ items: [objectDocument] }),
     explainObject: () => explanation,
     listBuckets: () => ({

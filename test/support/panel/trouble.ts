@@ -325,21 +325,7 @@ export function troubledOperations(): Partial<CheckedOperations> {
         as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
       }),
     }),
-    getSeries: async ({ query: { hours = 24, bucket } }) => seriesOf(hours, bucket !== 'acme-clickstream'),
-    getGrowth: async ({ query: { bucket = '', days } }) => ({
-      recording: true,
-      items: [
-        {
-          bucket,
-          days: Array.from({ length: days }, (_, place) => ({
-            day: ago((days - place) * DAY_MS).slice(0, 10),
-            objects: 400_000 + place * 900,
-            bytes: 0.9e12 + place * 1.1e9 + wave(place) * 4e9,
-          })),
-          missed: [],
-        },
-      ],
-    }),
+    getEvents: async () => eventsOfDay(),
     getFacets: async () => ({
       objects: TROUBLED_OBJECTS,
       bytes: 2.4e12,
@@ -380,19 +366,15 @@ const groupsOf = (field: string, names: readonly string[]) => ({
   })),
 });
 
-function seriesOf(hours: number, hasEvents: boolean) {
-  const stepS = hours <= 3 ? 60 : hours <= 26 ? 300 : 3_600;
-  const steps = Math.floor((hours * 3_600) / stepS);
-  const points = Array.from({ length: steps }, (_, place) => ({
-    at: ago((steps - place) * stepS * 1_000),
-    events: hasEvents ? Math.round(Math.max(0, wave(place)) * 7 * stepS) : 0,
-    ...(hasEvents && {
-      lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
-      lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
-    }),
-    statuses: place < steps * 0.8 ? { ok: 9, gap_open: 1 } : { ok: 5, gap_open: 2, events_lost: 1, deletions_held: 1, events_unproven: 1 },
+function eventsOfDay() {
+  const steps = Array.from({ length: 288 }, (_, place) => ({
+    at: ago((288 - place) * 300_000),
+    events: Math.round(Math.max(0, wave(place)) * 2_100),
+    lag_p50_ms: Math.round(700 + 150 * wave(place * 3)),
+    lag_p95_ms: Math.round(1_900 + 500 * wave(place * 5)),
   }));
-  return { from: ago(hours * HOUR_MS), to: ago(0), step_s: stepS, recording: true, points, busiest: [] };
+  // a deployment
+  return { from: ago(DAY_MS), to: ago(0), step_s: 300, steps: steps.toSpliced(100, 3) };
 }
 
 const usageBy = {

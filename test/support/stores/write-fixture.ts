@@ -23,7 +23,7 @@ import { startRegistryWorld, type RegistryWorld } from '../identity/registry-wor
 import { FIXTURES, grant, objects, PREFIX, version } from './fixture.ts';
 import { askAt, dump } from './opensearch-dump.ts';
 
-/** Schedules, growth and the series of an hour are stored within the first minutes. */
+/** Schedules and the events of an hour are stored within the first minutes. */
 const STORED_MAX_MS = 400_000;
 /** What lives too shortly in a run of minutes, or needs more of AWS than the embedded server has. */
 const UNREACHED: ReadonlySet<StateKind> = new Set(['range', 'job-examples', 'gap-budget', 'installation', 'connection']);

@@ -16,7 +16,7 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import { noSeries, type SeriesRecorder } from '../../../src/pipeline/series/recorder.ts';
+import type { EventCounter } from '../../../src/pipeline/serving/event-hours.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { outcomeKinds } from '../../../src/domain/messages/outcome.ts';
@@ -38,8 +38,8 @@ const SMALL_STEPS_MS = 2_000;
 const LARGE_STEP_MS = 500;
 
 interface WorldOptions {
-  /** Creates what records the series. Default: nothing is recorded. */
-  readonly series?: (parts: { readonly state: StateStore; readonly clock: Clock }) => SeriesRecorder;
+  /** Creates what counts events. Default: nothing does. */
+  readonly counter?: (parts: { readonly state: StateStore; readonly clock: Clock }) => EventCounter;
   readonly limits?: Partial<IngestLimits>;
   readonly maxReceiveCount?: number;
   /** How far this worker's wall clock is ahead of AWS's. */
@@ -143,7 +143,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       gaps,
       clock: workerClock,
       telemetry,
-      series: options.series?.({ state: store.plainState, clock: workerClock }) ?? noSeries,
+      counter: options.counter?.({ state: store.plainState, clock: workerClock }) ?? { event: () => undefined },
       topics: {
         isMissing: async () => false,
         confirm: async (topicArn) => {

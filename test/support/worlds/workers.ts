@@ -16,7 +16,6 @@ import { createHandover, createHandoverPermission } from '../../../src/pipeline/
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
-import { noSeries } from '../../../src/pipeline/series/recorder.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
 import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
@@ -225,7 +224,7 @@ async function startWorker(shared: Shared, network: Network) {
       bucketQueueUrls: [QUEUE],
       connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
       gaps,
-      series: noSeries,
+      counter: { event: () => undefined },
       topics: { isMissing: async () => false, confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
       limits: { ...LIMITS, ...options.limits },

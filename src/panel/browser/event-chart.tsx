@@ -1,0 +1,124 @@
+/** Events a minute and their lag in the last 24 hours, as steps on an axis of exactly these hours: where nothing is known, nothing is drawn. */
+import { call, type AnswerTo } from './api.ts';
+import { useLoaded } from './load.ts';
+import { Shown } from './parts.tsx';
+import { numberText } from './words.ts';
+
+type Events = AnswerTo<'GET /v1/events'>;
+
+/** Processes store what they counted once a minute. */
+const EVERY_MS = 60_000;
+const HEIGHT = 100;
+
+interface Line {
+  readonly label: string;
+  readonly look: 'accent' | 'quiet';
+  /** At each step of the day; undefined: not known. */
+  readonly values: readonly (number | undefined)[];
+}
+
+export function EventCharts() {
+  const loaded = useLoaded('events', (signal) => call('GET /v1/events', {}, signal), { everyMs: EVERY_MS });
+  return (
+    <section aria-labelledby="events-heading">
+      <h2 id="events-heading">The last 24 hours</h2>
+      <Shown loaded={loaded}>{(events) => <Charts of={events} />}</Shown>
+    </section>
+  );
+}
+
+function Charts({ of: { from, to, step_s: stepS, steps } }: { readonly of: Events }) {
+  const [fromMs, toMs] = [Date.parse(from), Date.parse(to)];
+  const count = Math.floor((toMs - fromMs) / 1_000 / stepS);
+  // the step that is not over has fewer events than it will have
+  const places = new Map(steps.map((step) => [Math.round((Date.parse(step.at) - fromMs) / 1_000 / stepS), step]));
+  const valuesOf = (value: (step: Events['steps'][number]) => number | undefined): Line['values'] =>
+    Array.from({ length: count }, (_, place) => {
+      const step = places.get(place);
+      return step && value(step);
+    });
+  const lags: readonly Line[] = [
+    { label: 'p50', look: 'accent', values: valuesOf((step) => step.lag_p50_ms) },
+    { label: 'p95', look: 'quiet', values: valuesOf((step) => step.lag_p95_ms) },
+  ];
+  const events: Line = { label: 'events', look: 'accent', values: valuesOf((step) => (step.events * 60) / stepS) };
+  return (
+    <div class="charts">
+      <Chart title="Events a minute" lines={[events]} show={(value) => numberText(Math.round(value))} />
+      <Chart title="Lag from event to search" lines={lags} show={lagText} />
+    </div>
+  );
+}
+
+/** A duration of a lag: 850 ms, 12 s, 3 min. */
+function lagText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  return ms < 120_000 ? `${Math.round(ms / 1_000)} s` : `${numberText(Math.round(ms / 60_000))} min`;
+}
+
+interface ChartProps {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly show: (value: number) => string;
+}
+
+function Chart({ title, lines, show }: ChartProps) {
+  const known = lines.flatMap(({ values }) => values.filter((value) => value !== undefined));
+  const top = topOf(Math.max(...known, 1));
+  return (
+    <figure class="chart">
+      <figcaption>
+        <h3>{title}</h3>
+        <ul class="legend">
+          {lines.map(({ label, look, values }) => {
+            const last = values.findLast((value) => value !== undefined);
+            return (
+              <li key={label}>
+                <span class={`dot ${look}`}>{label}</span> <strong>{last === undefined ? '–' : show(last)}</strong>
+              </li>
+            );
+          })}
+        </ul>
+      </figcaption>
+      {known.length === 0 ? (
+        <p class="empty">Nothing is known of this time yet.</p>
+      ) : (
+        <>
+          <small class="quiet">{show(top)}</small>
+          <svg
+            viewBox={`0 0 ${lines[0]?.values.length ?? 0} ${HEIGHT}`}
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`${title}: at most ${show(Math.max(...known))}`}
+          >
+            {lines.map(({ label, look, values }) => (
+              <path key={label} class={look} d={stepsPath(values.map((value) => value && value / top))} />
+            ))}
+          </svg>
+          <small class="quiet times">
+            <span>24 hours ago</span>
+            <span>12 hours ago</span>
+            <span>now</span>
+          </small>
+        </>
+      )}
+    </figure>
+  );
+}
+
+/** The next of 1, 2, 5, 10, 20, 50, …: whole numbers. */
+function topOf(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((each) => each * power >= value) ?? 10);
+}
+
+/** The steps of a line, from parts of the height. A value that is not known is a hole. */
+function stepsPath(values: readonly (number | undefined)[]): string {
+  return values
+    .map((value, place) => {
+      if (value === undefined) return '';
+      const y = Math.round((1 - value) * HEIGHT * 10) / 10;
+      return `${values[place - 1] === undefined ? `M${place} ${y}` : `V${y}`}H${place + 1}`;
+    })
+    .join('');
+}
