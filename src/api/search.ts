@@ -58,7 +58,7 @@ const PAIR_LENGTH_MAX = 2_200;
 const PAIRS_MAX = 16;
 
 const size = z.int(must('must be a whole number of bytes')).min(0, 'must be at least 0');
-const pair = textOf(PAIR_LENGTH_MAX, 3);
+const pair = textOf(PAIR_LENGTH_MAX, 1);
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
 /** What narrows a search. */
@@ -68,13 +68,15 @@ export const filterFields = {
     .describe(
       'All filters in one text, in the grammar of /docs/guides/search.html: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.',
     ),
-  tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one in `query`: Europe/Berlin, +02:00. Default: UTC.'),
+  tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one: Europe/Berlin, +02:00. Default: UTC.'),
   bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
   key: objectKey.exactOptional().describe('Only the object with this key.'),
   prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
   q: textOf(1_024)
     .exactOptional()
-    .describe('Words of the key. Each must match; the last one may be the beginning of a word. Empty: all objects.'),
+    .describe(
+      'Words of the key. Each must match; the last one may be the beginning of a word. Empty: all objects. What else `query` takes is refused here.',
+    ),
   contains: textOf(1_024, 1)
     .exactOptional()
     .describe('Only keys that contain this text, whatever its case and accents; 3 to 256 characters.'),
@@ -93,13 +95,15 @@ export const filterFields = {
   etag: textOf(128, 1).exactOptional().describe('Only this etag, without quotes.'),
   tag: repeated(pair, PAIRS_MAX)
     .exactOptional()
-    .describe('NAME=VALUE: only objects with this tag. Each of several must match. `=` in a name is `%3D`.'),
+    .describe('NAME=VALUE: only objects with this tag; NAME: with any value. Each of several must match. `=` in a name is `%3D`.'),
   meta: repeated(pair, PAIRS_MAX)
     .exactOptional()
-    .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-. Each of several must match.'),
-  deleted: flag.exactOptional().describe('`true`: deleted objects, of the last seven days, by bucket, prefix, contains and match only.'),
-  deleted_after: moment.exactOptional().describe('Only objects that were deleted at or after this moment; with deleted=true.'),
-  deleted_before: moment.exactOptional().describe('Only objects that were deleted before this moment; with deleted=true.'),
+    .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
+  deleted: flag
+    .exactOptional()
+    .describe('`true`: deleted objects, of the last seven days, by bucket, key, prefix, contains and match only.'),
+  deleted_after: moment.exactOptional().describe('Only objects that were deleted at or after this moment.'),
+  deleted_before: moment.exactOptional().describe('Only objects that were deleted before this moment.'),
 } as const;
 
 export const searchQuery = z.strictObject({

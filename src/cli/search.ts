@@ -29,9 +29,9 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .command('search')
     .summary('find objects in the index')
     .description(
-      'Finds objects in the index. Every word must be in the key; the last one may be the beginning of a word. The results are sorted by bucket and key.',
+      'Finds objects in the index, by words of the key or by clauses such as ext:pdf and size>1G. The results are sorted by bucket and key.',
     )
-    .argument('[query...]', 'words of the key')
+    .argument('[query...]', 'the query, or its words')
     .option('--bucket <name>', 'only objects of this bucket')
     .option('--prefix <prefix>', 'only keys that begin with this');
   addFilterOptions(search)
@@ -60,7 +60,8 @@ export function addSearchCommand(program: Command, cli: Cli): void {
   listing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], { json, facets, csv, jsonl, raw, ...parameters }: SearchOptions) => {
       const options = { json };
-      const query = { ...parameters, ...(words.length > 0 && { q: words.join(' ') }) };
+      const text = [...words, parameters.query].join(' ').trim();
+      const query = { ...parameters, ...(text !== '' && { query: text }) };
       if (facets === true) return printFacets(cli, query, options);
       if (csv === true || jsonl === true) {
         await cli.withControl((control, context) => streamAll({ cli, control, context }, query, defined({ csv, raw })));
@@ -106,15 +107,15 @@ async function streamAll(
   query: SearchQuery,
   { csv, raw }: Pick<SearchOptions, 'csv' | 'raw'>,
 ): Promise<void> {
-  if (csv === true) await cli.printLines([CSV_HEADING]);
   const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const page = await control.searchObjects(
       { query: { ...query, limit: STREAM_LIMIT, ...(cursor !== undefined && { cursor }) } },
       context,
     );
-    // a reader such as head ends early
-    if (!(await cli.printLines(page.items.map(lineOf)))) return;
+    // what fails before the first page prints nothing, and a reader such as head ends early
+    const heading = csv === true && isFirst ? [CSV_HEADING] : [];
+    if (!(await cli.printLines([...heading, ...page.items.map(lineOf)]))) return;
     cursor = page.next;
   }
 }
@@ -144,7 +145,7 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
 function addFilterOptions(command: Command): Command {
   return command
     .option('--query <text>', 'all filters in one text: \'ext:pdf size>1G modified<7d -"draft"\'')
-    .option('--tz <zone>', 'the time zone of dates in --query (default: UTC)')
+    .option('--tz <zone>', 'the time zone of dates (default: UTC)')
     .option('--key <key>', 'only the object with this key')
     .option('--contains <text>', 'only keys that contain this, in any case')
     .option('--match <pattern>', "only keys that this pattern describes: '*.jpg'")
@@ -156,8 +157,8 @@ function addFilterOptions(command: Command): Command {
     .addOption(parameter('--content-type <type>', "only this content type, or 'image/*'"))
     .addOption(parameter('--storage-class <class>', 'only this storage class'))
     .option('--etag <etag>', 'only this etag')
-    .option('--tag <name=value>', 'only objects with this tag; repeatable', collected)
-    .option('--meta <name=value>', 'only objects with this user metadata; repeatable', collected);
+    .option('--tag <name[=value]>', 'only objects with this tag; repeatable', collected)
+    .option('--meta <name[=value]>', 'only objects with this user metadata; repeatable', collected);
 }
 
 function sizeOption(flags: string, description: string): Option {

@@ -60,7 +60,7 @@ const searchObjects = tool({
   title: 'Search objects',
   description: `Finds objects in the index of the connected buckets, by words of their keys and by filters; all of them must hold. It knows keys and metadata, never contents. ${DATA}`,
   input: searchQuery.omit({ as_of: true }).extend({
-    deleted: yes.describe('True: deleted objects, of the last seven days, by bucket, prefix, contains and match only.'),
+    deleted: yes.describe('True: deleted objects, of the last seven days, by bucket, key, prefix, contains and match only.'),
     total: yes.describe('True: the answer has the number of all results, of which at most 10,000 are counted.'),
     limit,
   }),

@@ -121,7 +121,7 @@ describe('tally search', () => {
   it('sums its results in groups with --facets, of the same filters', async () => {
     const world = createCliWorld();
     const { stdout, stderr } = await world.run('search cat --bucket photos --size-min 1K --facets --limit 5');
-    expect(world.asked).toEqual([['getFacets', { query: { q: 'cat', bucket: 'photos', size_min: 1_024, limit: 5 } }]]);
+    expect(world.asked).toEqual([['getFacets', { query: { query: 'cat', bucket: 'photos', size_min: 1_024, limit: 5 } }]]);
     expect(stdout.split('\n')).toEqual([
       'FACET      OBJECTS  SIZE   NAME',
       'bucket     3        2 GiB  photos',
@@ -162,13 +162,12 @@ describe('tally search', () => {
     const rest = '--storage-class GLACIER --tag a=b --tag c=d --meta e=f --sort size --order desc --total --tz Europe/Berlin --query';
     await world.run(`search annual report ${place} ${more} ${rest}`, 'ext:pdf -"draft"');
     const query = {
-      q: 'annual report',
       bucket: 'photos',
       prefix: '2026/',
       key: 'k',
       extension: 'jpg',
       cursor: 'page-2',
-      query: 'ext:pdf -"draft"',
+      query: 'annual report ext:pdf -"draft"',
       tz: 'Europe/Berlin',
       contains: 'abc',
       match: '*.jpg',
@@ -204,7 +203,7 @@ describe('tally search', () => {
     expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 });
     expect(stdout.trimEnd().split('\n')).toHaveLength(layout === '--csv' ? pages + 1 : pages);
     expect(world.asked).toHaveLength(pages);
-    expect(world.asked[1]).toEqual(['searchObjects', { query: { q: 'k', deleted: 'true', limit: 1_000, cursor: 'page-1' } }]);
+    expect(world.asked[1]).toEqual(['searchObjects', { query: { query: 'k', deleted: 'true', limit: 1_000, cursor: 'page-1' } }]);
   });
 
   it('writes CSV that a spreadsheet and a terminal may be trusted with, and exactly with --raw', async () => {
@@ -215,7 +214,7 @@ describe('tally search', () => {
     const { stdout } = await world.run('search --csv');
     expect(unsafeIn(stdout)).toBe(false);
     expect(stdout.split('\n').map((line) => line.split(',12,')[0])).toEqual([
-      'bucket,key,size,last_modified,storage_class,etag,content_type,version_id,deleted_at',
+      'bucket,key,size,last_modified,storage_class,etag,content_type,version_id,deleted_at,tags,user_metadata',
       'photos,plain',
       "photos,'=1+1",
       "photos,'+a",
@@ -230,6 +229,19 @@ describe('tally search', () => {
     const raw = (await world.run('search --csv --raw')).stdout;
     expect(raw).toContain('photos,=1+1,12');
     expect(raw).toContain(`"${nastyKey.replace('"', '""')}"`);
+  });
+
+  it('writes tags and metadata into CSV, and nothing before an error', async () => {
+    const world = createCliWorld();
+    const { bucket, key, clock, deleted, settled, source, indexed_at } = objectDocument;
+    world.nextAnswers({
+      items: [{ bucket, key, clock, deleted, settled, source, indexed_at, tags: { team: 'a,b', x: '' }, user_metadata: { n: '1' } }],
+    });
+    expect((await world.run('search --csv')).stdout.split('\n')[1]).toBe(
+      `photos,"${SAFE_KEY.replace('"', '""')}",,,,,,,,"{""team"":""a,b"",""x"":""""}","{""n"":""1""}"`,
+    );
+    world.nextFails(new RequestError('request.invalid', 'query: at character 1: no'));
+    expect(await world.run('search --csv')).toMatchObject({ stdout: '', exitCode: 64 });
   });
 
   it('says on stderr that nothing matches and ends with 0', async () => {

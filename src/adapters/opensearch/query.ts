@@ -126,9 +126,9 @@ function testQuery(test: Test): Query {
     case 'type':
       return test.family ? { prefix: { content_type: test.value } } : { term: { content_type: test.value } };
     case 'tag':
-      return { term: { [`tags.${test.name}`]: test.value } };
+      return pairQuery(`tags.${test.name}`, test.value);
     case 'meta':
-      return { term: { [`user_metadata.${test.name}`]: test.value } };
+      return pairQuery(`user_metadata.${test.name}`, test.value);
     case 'size':
       return rangeQuery('size', { gte: test.min, lte: test.max });
     case 'modified':
@@ -136,6 +136,11 @@ function testQuery(test: Test): Query {
     case 'deleted':
       return rangeQuery('deleted_at', { gte: isoOfMaybe(test.from), lt: isoOfMaybe(test.before) });
   }
+}
+
+/** A flat_object keeps its pairs as NAME=VALUE, so any value is an empty prefix. */
+function pairQuery(field: string, value: string | undefined): Query {
+  return value === undefined ? { prefix: { [field]: '' } } : { term: { [field]: value } };
 }
 
 /** As text: times before 1970 are no numbers of OpenSearch's format epoch_millis. */

@@ -68,7 +68,7 @@ function testSql(test: Test): SqlCondition {
       return typeSql(test.value, test.family);
     case 'tag':
     case 'meta':
-      return pairSql(test.kind === 'tag' ? 'tags' : 'user_metadata', `${test.name}=${test.value}`);
+      return pairSql(test.kind === 'tag' ? 'tags' : 'user_metadata', test);
     case 'size':
       return rangeSql('size', { from: test.min, to: test.max, toOperator: '<=' });
     case 'modified':
@@ -127,10 +127,11 @@ function typeSql(value: string, family: boolean): SqlCondition {
 }
 
 /** The pair is compared as NAME=VALUE, as in OpenSearch. */
-function pairSql(field: 'tags' | 'user_metadata', pair: string): SqlCondition {
+function pairSql(field: 'tags' | 'user_metadata', { name, value }: { readonly name: string; readonly value?: string }): SqlCondition {
+  const pair = `pair.key || '=' || pair.atom`;
   return {
-    sql: `EXISTS (SELECT 1 FROM json_each(document, '$.${field}') AS pair WHERE pair.key || '=' || pair.atom = ?)`,
-    values: [pair],
+    sql: `EXISTS (SELECT 1 FROM json_each(document, '$.${field}') AS pair WHERE ${value === undefined ? `instr(${pair}, ?) = 1` : `${pair} = ?`})`,
+    values: [`${name}=${value ?? ''}`],
   };
 }
 

@@ -1,4 +1,4 @@
-/** Results as CSV (RFC 4180, lines end with a line feed). */
+/** Results as CSV (RFC 4180, lines end with a line feed). Tags and user metadata are JSON. */
 import { printable } from '../printable.ts';
 import type { ObjectDocument } from './document.ts';
 
@@ -12,6 +12,8 @@ const COLUMNS = [
   'content_type',
   'version_id',
   'deleted_at',
+  'tags',
+  'user_metadata',
 ] as const satisfies readonly (keyof ObjectDocument)[];
 
 export const CSV_HEADING = COLUMNS.join(',');
@@ -27,9 +29,10 @@ export function csvLine(document: ObjectDocument, raw: boolean): string {
   return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');
 }
 
-function cellOf(value: string | number | undefined, raw: boolean): string {
+function cellOf(value: string | number | Readonly<Record<string, string>> | undefined, raw: boolean): string {
   if (value === undefined) return '';
-  const text = raw || typeof value === 'number' ? String(value) : safe(value);
+  const plain = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const text = raw || typeof value === 'number' ? plain : safe(plain);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -28,7 +28,6 @@ export function comparedTests(
 ): Compared | { readonly mistake: string } {
   if (operator === ':') return { mistake: `${name} is compared, for example with >` };
   if (name === 'size') return sizeCompared(operator, text);
-  if (operator === '=') return { mistake: `${name} is compared with <, <=, > or >=` };
   return timeCompared(name === 'deleted' ? 'deleted' : 'modified', { operator, text }, zone);
 }
 
@@ -53,15 +52,16 @@ function sizeRange(operator: Comparison, bytes: number): { readonly min?: number
   }
 }
 
-type Order = Exclude<Comparison, '='>;
-
 function timeCompared(
   kind: 'modified' | 'deleted',
-  { operator, text }: { readonly operator: Order; readonly text: string },
+  { operator, text }: { readonly operator: Comparison; readonly text: string },
   { nowMs, timeZone }: Zone,
 ): Compared | { readonly mistake: string } {
   const ageMs = ageMsOf(text);
-  if (ageMs !== undefined) return { ...timeTest(kind, TURNED[operator], momentOf(nowMs - ageMs)), relative: true };
+  if (ageMs !== undefined) {
+    if (operator === '=') return { mistake: `an age is compared with <, <=, > or >=` };
+    return { ...timeTest(kind, TURNED[operator], momentOf(nowMs - ageMs)), relative: true };
+  }
   const period = periodOf(text, timeZone);
   if (period === undefined) {
     return { mistake: `this is neither an age (7d; units ${AGE_UNITS}) nor a date (2026-09-01, 2026-09-01T08:00Z)` };
@@ -70,7 +70,7 @@ function timeCompared(
 }
 
 /** Younger than 7 days means modified later than 7 days ago. */
-const TURNED: Readonly<Record<Order, Order>> = { '<': '>', '<=': '>=', '>': '<', '>=': '<=' };
+const TURNED = { '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
 
 function momentOf(ms: number): Period {
   return { startMs: ms, endMs: ms + 1 };
@@ -81,10 +81,14 @@ const TIME_MIN_MS = Date.parse('0000-01-01T00:00:00.000Z');
 const TIME_MAX_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** A day is compared as a whole: after it means from its end on, and up to it includes all of it. */
-function timeTest(kind: 'modified' | 'deleted', operator: Order, { startMs, endMs }: Period): Omit<Compared, 'relative'> {
+function timeTest(kind: 'modified' | 'deleted', operator: Comparison, { startMs, endMs }: Period): Omit<Compared, 'relative'> {
+  const boundedMs = (ms: number): number => Math.min(Math.max(ms, TIME_MIN_MS), TIME_MAX_MS);
+  const [from, before] = [boundedMs(startMs), boundedMs(endMs)];
+  if (operator === '=') {
+    return { test: { kind, from, before }, operator, absolute: `${new Date(from).toISOString()}/${new Date(before).toISOString()}` };
+  }
   const isFrom = operator === '>' || operator === '>=';
-  const endsPeriod = operator === '>' || operator === '<=';
-  const boundMs = Math.min(Math.max(endsPeriod ? endMs : startMs, TIME_MIN_MS), TIME_MAX_MS);
+  const boundMs = operator === '>' || operator === '<=' ? before : from;
   return {
     test: { kind, ...(isFrom ? { from: boundMs } : { before: boundMs }) },
     operator: isFrom ? '>=' : '<',

@@ -71,8 +71,7 @@ export function facetClause(facet: FacetName, name: string): string | undefined 
     case 'bucket':
       return `bucket:${quoted(name)}`;
     case 'extension':
-      // a pattern is no extension
-      return /[*?]/.test(name) ? undefined : `ext:${quoted(name)}`;
+      return `ext:${quoted(name)}`;
     case 'class':
       // the grammar takes classes in capitals, as S3 has them
       return name === name.toUpperCase() ? `class:${quoted(name)}` : undefined;
@@ -102,5 +101,5 @@ function betweenClause(
 
 /** A value as it must be written. */
 function quoted(value: string): string {
-  return /^[^\s,"]+$/u.test(value) ? value : `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+  return /^[^\s,"*?]+$/u.test(value) ? value : `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }

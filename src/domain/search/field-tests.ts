@@ -1,13 +1,21 @@
-/** The tests of fields with values after a colon, and of the parameters of the API that mean the same. */
+/** The tests of fields with values after a colon. */
 import { isBucketName } from '../bucket-name.ts';
 import type { Test } from './conditions.ts';
 import type { FieldName } from './fields.ts';
+import type { Value } from './lexer.ts';
+import { isPattern } from './pattern.ts';
 
 type Made = Test | { readonly mistake: string };
 
 /** The test of one value. Returns what is wrong with the value otherwise. */
-export function fieldTest(name: FieldName, text: string): Made {
-  if (text === '' && name !== 'prefix') return { mistake: `${name}: needs a value` };
+export function fieldTest(name: FieldName, { text, quoted }: Pick<Value, 'text' | 'quoted'>): Made {
+  if (text === '' && name !== 'prefix') return { mistake: 'a value is missing here' };
+  if (quoted || !isPattern(text)) return exactTest(name, text);
+  if (name === 'type' && FAMILY.test(text)) return { kind: name, value: text.slice(0, -1), family: true };
+  return { mistake: `this takes no pattern: ${insteadOfPattern(name, text)}` };
+}
+
+function exactTest(name: FieldName, text: string): Made {
   switch (name) {
     case 'bucket':
       return isBucketName(text) ? { kind: name, value: text } : { mistake: 'this cannot be the name of a bucket' };
@@ -21,7 +29,7 @@ export function fieldTest(name: FieldName, text: string): Made {
     case 'ext':
       return extensionTest(text);
     case 'type':
-      return typeTest(text);
+      return { kind: name, value: text, family: false };
     case 'tag':
     case 'meta':
       return pairTest(name, text);
@@ -37,25 +45,44 @@ export function fieldTest(name: FieldName, text: string): Made {
 const EXTENSION = /^[^./]{1,32}(?:\.[^./]{1,32})?$/u;
 
 /** The test of an extension, with or without the dot before it. */
-export function extensionTest(text: string): Made {
+function extensionTest(text: string): Made {
   const value = text.toLowerCase().replace(/^\./, '');
-  if (/[*?]/.test(value)) return { mistake: `an extension is not a pattern: write ${text.startsWith('*') ? '' : '*.'}${text} alone` };
   return EXTENSION.test(value) ? { kind: 'extension', value } : { mistake: 'an extension has one or two parts, such as gz or tar.gz' };
 }
 
-/** The test of a content type: one type exactly, or `image/*` for all that begin so. */
-export function typeTest(text: string): Made {
-  if (!text.includes('*')) return { kind: 'type', value: text, family: false };
-  return /^[^*/]+\/\*$/.test(text)
-    ? { kind: 'type', value: text.slice(0, -1), family: true }
-    : { mistake: 'a content type is one type or a family: image/png or image/*' };
+/** All content types that begin so. */
+const FAMILY = /^[^*?/]+\/\*$/;
+
+/** The test of NAME, or of NAME=VALUE, which is split at the first `=`; one in the name is written %3D. */
+function pairTest(kind: 'tag' | 'meta', text: string): Made {
+  const [, written = '', value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (written === '') return { mistake: 'write NAME for any value, or NAME=VALUE' };
+  const name = written.replaceAll(/%3d/gi, '=').replaceAll('%25', '%');
+  // S3 stores the names of user metadata in lower case
+  return { kind, name: kind === 'meta' ? name.toLowerCase() : name, ...(value !== undefined && { value }) };
 }
 
-/** The test of NAME=VALUE, which is split at the first `=`; one in the name is written %3D. */
-export function pairTest(kind: 'tag' | 'meta', text: string): Made {
-  const equals = text.indexOf('=');
-  if (equals <= 0) return { mistake: `${kind} needs NAME=VALUE` };
-  const name = text.slice(0, equals).replaceAll(/%3d/gi, '=').replaceAll('%25', '%');
-  // S3 stores the names of user metadata in lower case
-  return { kind, name: kind === 'meta' ? name.toLowerCase() : name, value: text.slice(equals + 1) };
+/** What to write where a pattern was written. */
+function insteadOfPattern(name: FieldName, text: string): string {
+  const literal = `${name}:"${text}" for the text itself`;
+  switch (name) {
+    case 'key':
+    case 'prefix':
+      return `write ${text} alone, or ${literal}`;
+    case 'ext':
+      return `write ${text.startsWith('*') ? '' : '*.'}${text} alone`;
+    case 'tag':
+    case 'meta':
+      return `write ${name}:NAME for any value, or ${literal}`;
+    case 'type':
+      return 'write one type or a family: image/png or image/*';
+    case 'bucket':
+    case 'class':
+    case 'etag':
+    case 'size':
+    case 'modified':
+    case 'deleted':
+    case 'is':
+      return 'write it whole, and several with commas between them';
+  }
 }

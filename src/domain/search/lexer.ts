@@ -8,6 +8,8 @@ export interface Value {
   readonly text: string;
   /** It stood in quotes, so that nothing in it is special. */
   readonly quoted: boolean;
+  /** It is a pattern, also without `*` and `?`. */
+  readonly isPattern?: boolean;
   readonly position: number;
 }
 
@@ -23,6 +25,8 @@ export interface Lexeme {
 /** What is wrong, and where. */
 export interface Mistake {
   readonly position: number;
+  /** It is a mistake of this parameter, and not of the text. */
+  readonly parameter?: string;
   readonly message: string;
 }
 

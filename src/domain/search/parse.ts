@@ -6,17 +6,19 @@
  *   clause   = [ "-" ] ( text { "," text } | field ":" value { "," value } | field compare value )
  *   text     = word | pattern with * or ? | "exact part"
  *   field    = bucket prefix ext type class tag meta key etag is, before a colon
- *   compare  = size > >= < <= =      modified, deleted > >= < <=      (spaces may stand around it)
+ *   compare  = size, modified, deleted > >= < <= =      (spaces may stand around it)
  *   address  = s3://… | arn:aws:s3:::… | https://…   (alone: it opens that object)
  *
- * A name before a colon that is not a field is a mistake and never a word. Quotes make it text. AND, OR and NOT in capitals are
- * mistakes as well, because other searches take them for operators.
+ * A name before a colon that is not a field is a mistake and never a word. Quotes make it text, and `*` and `?` in it no
+ * pattern. AND, OR and NOT in capitals are mistakes as well, because other searches take them for operators.
+ *
+ * The parameters of a request become clauses here as well, so that each means the same as its clause.
  */
 import { queryWordsOf } from '../documents/words.ts';
 import type { Condition, Test } from './conditions.ts';
 import { comparedTests } from './compared.ts';
 import { fieldTest } from './field-tests.ts';
-import { isCompared, isFieldName, nearestField, type FieldName } from './fields.ts';
+import { fieldNames, isCompared, isFieldName, nearestField, type FieldName } from './fields.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.ts';
 import { isAddress, locationOf } from './location.ts';
 import { containedText, isPattern, patternOf } from './pattern.ts';
@@ -50,6 +52,14 @@ interface ParseOptions {
   readonly nowMs: number;
   /** The zone of dates without one: a name that isTimeZone accepts. */
   readonly timeZone: string;
+  /** Clauses that stand beside the text. */
+  readonly parameters?: readonly Parameter[];
+}
+
+/** A parameter as the clause that it means. */
+export interface Parameter extends Pick<Lexeme, 'field'> {
+  readonly parameter: string;
+  readonly value: Omit<Value, 'position'>;
 }
 
 /** More clauses or values are refused: each becomes a clause of a request, and OpenSearch takes 1,024. */
@@ -58,35 +68,52 @@ const VALUES_MAX = 64;
 
 /** What one clause contributes. */
 interface Part {
-  readonly condition?: Condition;
+  readonly conditions: readonly Condition[];
   readonly clause: Clause;
+  /** It is that of a parameter, and not of the text. */
+  readonly parameter?: string;
   readonly deleted?: boolean;
   readonly relative?: boolean;
 }
 
-/** Parses the text of the box. Returns its first mistake otherwise. */
-export function parseQuery(text: string, options: ParseOptions): ParsedQuery | Mistake {
-  if (isAddress(text.trim())) return addressQuery(text);
-  const lexemes = lexemesOf(text);
+/** Parses the text of the box, and the parameters beside it. Returns the first mistake otherwise. */
+export function parseQuery(text: string, { parameters = [], ...options }: ParseOptions): ParsedQuery | Mistake {
+  const address = isAddress(text.trim()) ? addressPart(text) : undefined;
+  if (address !== undefined && 'message' in address) return address;
+  const lexemes = address === undefined ? checkedLexemesOf(text) : [];
   if ('message' in lexemes) return lexemes;
-  const tooMany = excessOf(lexemes);
-  if (tooMany !== undefined) return tooMany;
-  const context: Context = { ...options, source: text, hasPrefix: lexemes.some(isPrefix), lastWords: lexemes.findLast(hasWords) };
+  const all: readonly (Lexeme & Partial<Parameter>)[] = [...parameters.map(lexemeOf), ...lexemes];
+  const hasPrefix = isInFolder(address) || all.some(isPrefix);
+  const parts = partsOf(all, { ...options, source: text, hasPrefix, lastWords: lexemes.findLast(hasWords) });
+  return 'message' in parts ? parts : queryOf([...parts, address ?? []].flat());
+}
+
+function checkedLexemesOf(text: string): readonly Lexeme[] | Mistake {
+  const lexemes = lexemesOf(text);
+  return 'message' in lexemes ? lexemes : (excessOf(lexemes) ?? splitKeyOf(lexemes) ?? lexemes);
+}
+
+function partsOf(lexemes: readonly (Lexeme & Partial<Parameter>)[], context: Context): readonly Part[] | Mistake {
   const parts: Part[] = [];
   for (const lexeme of lexemes) {
-    const part = partOf(lexeme, context);
+    const { parameter } = lexeme;
+    const part = { ...partOf(lexeme, context), ...(parameter !== undefined && { parameter }) };
     if ('message' in part) return part;
     parts.push(part);
   }
+  return parts;
+}
+
+function queryOf(parts: readonly Part[]): ParsedQuery | Mistake {
   const deleted = parts.some((part) => part.deleted === true);
-  return (
-    (deleted ? mistakeWithDeleted(parts) : undefined) ?? {
-      conditions: parts.flatMap(({ condition }) => condition ?? []),
-      clauses: parts.map(({ clause }) => clause),
-      deleted,
-      relative: parts.some(({ relative }) => relative === true),
-    }
-  );
+  const mistake = deleted ? mistakeWithDeleted(parts) : undefined;
+  if (mistake !== undefined) return mistake;
+  return {
+    conditions: parts.flatMap(({ conditions }) => conditions),
+    clauses: parts.flatMap(({ clause, parameter }) => (parameter === undefined ? clause : [])),
+    deleted,
+    relative: parts.some(({ relative }) => relative === true),
+  };
 }
 
 interface Context extends ParseOptions {
@@ -97,7 +124,15 @@ interface Context extends ParseOptions {
   readonly lastWords: Lexeme | undefined;
 }
 
-function addressQuery(text: string): ParsedQuery | Mistake {
+function lexemeOf({ parameter, field, value }: Parameter): Lexeme & Partial<Parameter> {
+  return { parameter, position: 0, end: 0, negated: false, ...(field !== undefined && { field }), values: [{ ...value, position: 0 }] };
+}
+
+function isInFolder(address: Part | undefined): boolean {
+  return address?.conditions.some(({ anyOf }) => anyOf[0]?.kind === 'prefix') === true;
+}
+
+function addressPart(text: string): Part | Mistake {
   const position = text.length - text.trimStart().length;
   const address = text.trim();
   const location = locationOf(address);
@@ -110,9 +145,7 @@ function addressQuery(text: string): ParsedQuery | Mistake {
   const tests: readonly Test[] = [{ kind: 'bucket', value: bucket }, ...place];
   return {
     conditions: tests.map((test) => ({ anyOf: [test], negated: false })),
-    clauses: [{ field: 'object', negated: false, values: [bucket, key], text: address, position }],
-    deleted: false,
-    relative: false,
+    clause: { field: 'object', negated: false, values: [bucket, key], text: address, position },
   };
 }
 
@@ -121,6 +154,23 @@ function excessOf(lexemes: readonly Lexeme[]): Mistake | undefined {
   if (clause !== undefined) return { position: clause.position, message: `a query has at most ${CLAUSES_MAX} clauses` };
   const value = lexemes.flatMap(({ values }) => values)[VALUES_MAX];
   return value && { position: value.position, message: `a query has at most ${VALUES_MAX} values` };
+}
+
+/** A key is found whole, so a word behind it is the rest of a key with a space that is not in quotes. */
+function splitKeyOf(lexemes: readonly Lexeme[]): Mistake | undefined {
+  const at = lexemes.findIndex((lexeme, index) => isPlainKey(lexeme) && isPlainWord(lexemes[index + 1]));
+  const [key, word] = [lexemes[at]?.values[0], lexemes[at + 1]];
+  if (key === undefined || word === undefined) return undefined;
+  const whole = `${key.text} ${word.values.map(({ text }) => text).join(',')}`;
+  return { position: word.position, message: `a key with spaces is written in quotes: key:"${whole}"` };
+}
+
+function isPlainKey({ field, negated, values }: Lexeme): boolean {
+  return field?.name === 'key' && field.operator === ':' && !negated && values.length === 1 && values.every(({ quoted }) => !quoted);
+}
+
+function isPlainWord(lexeme: Lexeme | undefined): boolean {
+  return lexeme !== undefined && hasWords(lexeme);
 }
 
 function isPrefix({ field, negated, values }: Lexeme): boolean {
@@ -145,6 +195,8 @@ function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
   return isCompared(name) ? comparedPart(lexeme, name, context) : valuesPart(lexeme, name, context);
 }
 
+const FIELDS = fieldNames.join(', ');
+
 const EXAMPLES: Readonly<Partial<Record<FieldName, string>>> = { size: '>1G', modified: '<7d', deleted: '<24h' };
 
 function unknownField({ position, negated }: Lexeme, name: string): Mistake {
@@ -153,7 +205,7 @@ function unknownField({ position, negated }: Lexeme, name: string): Mistake {
   const meant = nearest === undefined ? '' : `; did you mean ${nearest}${isCompared(nearest) ? (EXAMPLES[nearest] ?? '') : ':'}?`;
   return {
     position: negated ? position + 1 : position,
-    message: `there is no field ${shown}${meant === '' ? '; the fields are those of the docs' : meant} Put the text in quotes to search for it`,
+    message: `there is no field ${shown}${meant === '' ? `; the fields are ${FIELDS}, and a tag is written tag:${shown}=VALUE.` : meant} Put the text in quotes to search for it`,
   };
 }
 
@@ -171,15 +223,19 @@ function textPart(lexeme: Lexeme, context: Context): Part | Mistake {
   const kind = tests[0]?.kind;
   const field = kind === 'contains' || kind === 'match' ? kind : 'words';
   const values = lexeme.values.map(({ text }) => text);
-  return { condition: { anyOf: tests, negated: lexeme.negated }, clause: clauseOf(lexeme, context, { field, values }) };
+  return { conditions: [{ anyOf: tests, negated: lexeme.negated }], clause: clauseOf(lexeme, context, { field, values }) };
 }
 
-function textTest({ text, quoted, position }: Value, lexeme: Lexeme, { hasPrefix, lastWords }: Context): Test | Mistake {
+function textTest(
+  { text, quoted, position, isPattern: isMade = isPattern(text) }: Value,
+  lexeme: Lexeme,
+  { hasPrefix, lastWords }: Context,
+): Test | Mistake {
   if (quoted) {
     const contained = containedText(text);
     return 'mistake' in contained ? { position, message: contained.mistake } : { kind: 'contains', ...contained };
   }
-  if (isPattern(text)) {
+  if (isMade) {
     const pattern = patternOf(text, hasPrefix);
     return 'mistake' in pattern ? { position, message: pattern.mistake } : { kind: 'match', pattern };
   }
@@ -199,13 +255,13 @@ const foreignOperators: ReadonlyMap<string, string> = new Map([
 
 function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
   const tests: Test[] = [];
-  for (const { text, position } of lexeme.values) {
-    const test = fieldTest(name, text);
-    if ('mistake' in test) return { position, message: test.mistake };
+  for (const value of lexeme.values) {
+    const test = fieldTest(name, value);
+    if ('mistake' in test) return { position: value.position, message: test.mistake };
     tests.push(test);
   }
   const values = lexeme.values.map(({ text }) => text);
-  return { condition: { anyOf: tests, negated: lexeme.negated }, clause: clauseOf(lexeme, context, { field: name, values }) };
+  return { conditions: [{ anyOf: tests, negated: lexeme.negated }], clause: clauseOf(lexeme, context, { field: name, values }) };
 }
 
 function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
@@ -220,7 +276,7 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
   const isDeleted = name === 'deleted';
   if (isDeleted && negated) return { position, message: 'deleted cannot be negated: turn the comparison round' };
   return {
-    condition: { anyOf: [test], negated },
+    conditions: [{ anyOf: [test], negated }],
     clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
     deleted: isDeleted,
     relative,
@@ -233,7 +289,7 @@ function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
   const [value, second] = values;
   if (value === undefined || value.text === '' || second !== undefined) return { position, message: 'key>= needs one key' };
   return {
-    condition: { anyOf: [{ kind: 'from', value: value.text }], negated },
+    conditions: [{ anyOf: [{ kind: 'from', value: value.text }], negated }],
     clause: clauseOf(lexeme, context, { field: 'key', operator: '>=', values: [value.text] }),
   };
 }
@@ -245,18 +301,19 @@ function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part |
     return { position: values[0]?.position ?? position, message: 'is: has one value, deleted' };
   }
   if (negated) return { position, message: 'without is:deleted a search finds live objects only: remove this clause' };
-  return { clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
+  return { conditions: [], clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
 }
 
 /** What tombstones can be searched by: they have a key and no fields of an object. */
-const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
+const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'key', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
 
 function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {
   const wrong = parts.find(({ clause: { field } }) => !ofTombstones.has(field));
   if (wrong === undefined) return undefined;
-  const { clause } = wrong;
+  const { clause, parameter } = wrong;
   return {
     position: clause.position,
-    message: `deleted objects can be searched by bucket, prefix, "exact part" and pattern only, not by ${clause.field}`,
+    message: `deleted objects can be searched by bucket, key, prefix, "exact part" and pattern only, not by ${clause.field}`,
+    ...(parameter !== undefined && { parameter }),
   };
 }

@@ -45,13 +45,14 @@ export function hasOthers(text: string, names: readonly string[]): boolean {
 }
 
 /** A value as it can stand in a query: in quotes where a part of it would be special. */
-export function quoted(value: string): string {
-  return value !== '' && !/[\s,]|^"/.test(value) ? value : `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+export function quoted(value: string, special = /[\s,]|^"/): string {
+  return value !== '' && !special.test(value) ? value : `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }
 
-/** One clause of a field. */
+/** One clause of a field. In keys, `*` and `?` are characters. */
 export function clauseOf({ name, operator }: FieldPlace, values: readonly string[]): string {
-  return `${name}${operator}${values.map(quoted).join(',')}`;
+  const special = name === 'key' || name === 'prefix' ? /[\s,*?]|^"/ : undefined;
+  return `${name}${operator}${values.map((value) => quoted(value, special)).join(',')}`;
 }
 
 /** The text with this field set to these values in the place of the clause that it had; without values it has none. */
@@ -73,7 +74,7 @@ export function withClauses(text: string, ...clauses: readonly string[]): string
 }
 
 /** What deleted objects can be searched by. */
-const ofDeleted: ReadonlySet<string> = new Set(['bucket', 'prefix', 'is', 'deleted']);
+const ofDeleted: ReadonlySet<string> = new Set(['bucket', 'key', 'prefix', 'is', 'deleted']);
 
 function isOfDeleted({ field, values }: Lexeme): boolean {
   if (field !== undefined) return ofDeleted.has(field.name);

@@ -62,7 +62,7 @@ export function createSearch({ objects, state, clock, compareIntervalMs = COMPAR
   /** What the answer has besides its items. */
   async function besidesOf(
     request: SearchRequest,
-    { filter, understood, foundIn }: UnderstoodFilter,
+    { filter, understood, foundIn }: NarrowedFilter,
     { readable, signal }: { readonly readable: Readable; readonly signal: AbortSignal | undefined },
   ): Promise<Omit<SearchAnswer, 'items' | 'next'>> {
     return {
@@ -78,6 +78,9 @@ export function createSearch({ objects, state, clock, compareIntervalMs = COMPAR
   }
 }
 
+/** The filter within what the caller may read; null: nothing of it may be. */
+type NarrowedFilter = Omit<UnderstoodFilter, 'filter'> & { readonly filter: ObjectFilter | null };
+
 /**
  * Creates the function that understands the filter of a request, checks that its buckets are connected, and narrows it to what
  * the caller may read.
@@ -87,10 +90,10 @@ export function createUnderstand(state: StateStore) {
     request: FilterRequest,
     { nowMs, readable }: { readonly nowMs: number; readonly readable: Readable },
     signal: AbortSignal | undefined,
-  ): Promise<UnderstoodFilter> {
+  ): Promise<NarrowedFilter> {
     const understood = filterOf(request, nowMs);
     for (const bucket of new Set(understood.buckets)) await requireReadable(state, { bucket, readable }, signal);
-    const filter = understood.filter && narrowed(understood.filter, readable);
+    const filter = narrowed(understood.filter, readable);
     if (filter?.within !== undefined) checkWeight(filter, filter.within.length);
     return { ...understood, filter };
   };

@@ -54,9 +54,9 @@ function succeeds(document: ObjectDocument, test: Test): boolean {
     case 'type':
       return type !== undefined && (test.family ? type.startsWith(test.value) : type === test.value);
     case 'tag':
-      return hasPair(document.tags, `${test.name}=${test.value}`);
+      return hasPair(document.tags, test);
     case 'meta':
-      return hasPair(document.user_metadata, `${test.name}=${test.value}`);
+      return hasPair(document.user_metadata, test);
     case 'size':
       return document.size !== undefined && document.size >= (test.min ?? 0) && document.size <= (test.max ?? Infinity);
     case 'modified':
@@ -66,8 +66,12 @@ function succeeds(document: ObjectDocument, test: Test): boolean {
   }
 }
 
-function hasPair(pairs: Readonly<Record<string, string>> | undefined, pair: string): boolean {
-  return Object.entries(pairs ?? {}).some(([name, value]) => `${name}=${value}` === pair);
+function hasPair(
+  pairs: Readonly<Record<string, string>> | undefined,
+  { name, value }: { readonly name: string; readonly value?: string },
+): boolean {
+  const held = Object.entries(pairs ?? {}).map((pair) => pair.join('='));
+  return held.some((pair) => (value === undefined ? pair.startsWith(`${name}=`) : pair === `${name}=${value}`));
 }
 
 function isWithin(
